@@ -1,0 +1,1 @@
+"""Streaming online AutoML for contextual bandits."""

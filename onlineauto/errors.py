@@ -1,0 +1,42 @@
+"""Every error that onlineauto raises on purpose.
+
+* OnlineautoError
+  + OptionError        an option that is unknown, out of range, or at odds with another
+  + InputError         input that cannot be read or used; says where
+    - ParseError       one malformed line, under ``--strict_parse``
+"""
+
+from __future__ import annotations
+
+__all__ = ["InputError", "OnlineautoError", "OptionError", "ParseError"]
+
+
+class OnlineautoError(Exception):
+    """Base of every error that onlineauto raises on purpose."""
+
+
+class OptionError(OnlineautoError, ValueError):
+    """An option is unknown, out of range, or at odds with another one."""
+
+
+class InputError(OnlineautoError):
+    """Input cannot be read or used; the message says which file and where in it."""
+
+
+class ParseError(InputError):
+    """A line is malformed and ``--strict_parse`` makes that fatal.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong, ready to show: ``FILE:LINE:COLUMN: what``.
+    line : int
+        1-based line number in the file.
+    column : int
+        1-based byte column in the line.
+    """
+
+    def __init__(self, message: str, *, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column

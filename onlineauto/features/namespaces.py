@@ -1,0 +1,36 @@
+"""Namespaces: the names met so far, numbered in order of appearance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["DEFAULT", "Namespaces"]
+
+DEFAULT = b" "
+"""Name of the namespace of ``| feature``."""
+
+
+@dataclass(slots=True)
+class Namespaces:
+    """Names of namespaces, by number.
+
+    Attributes
+    ----------
+    names : list of bytes
+        Full name of each; the default namespace is called ``b" "``.
+    hashes : list of int
+        Hash (uint32) of each full name, the seed of its features' hashes; 0 for the default namespace.
+    """
+
+    names: list[bytes] = field(default_factory=list)
+    hashes: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Count the namespaces met."""
+        return len(self.names)
+
+    def add(self, name: bytes, hash_: int) -> int:
+        """Append a name not met before and return its number."""
+        self.names.append(name)
+        self.hashes.append(hash_)
+        return len(self.names) - 1

@@ -1,0 +1,71 @@
+"""``@kernel``: compile a function of arrays, without the GIL, and keep the machine code on disk.
+
+Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
+when that file changes. So our cache lies in a directory named after a hash of *all* kernel sources, the
+versions and the switches that change code generation: a stale kernel cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numba
+from numba.core import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["cache_directory", "kernel"]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+
+
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*_kernels.py")):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    versions = (numba.__version__, platform.python_version(), platform.machine())
+    digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Directory of this version's compiled kernels.
+
+    ``ONLINEAUTO_CACHE_DIR`` names its parent; without it, ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    parent = os.environ.get("ONLINEAUTO_CACHE_DIR")
+    if parent is None:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        parent = str(Path(home) / "onlineauto")
+    return Path(parent) / f"kernels-{_stamp()}"
+
+
+_DIRECTORY = str(cache_directory())
+
+
+def kernel(function: F) -> F:
+    """Compile `function` with Numba: no GIL, no fast-math, C division, cached on disk.
+
+    Without fast-math every float32 operation rounds in source order, which bit-exact parity rests on.
+
+    Parameters
+    ----------
+    function : callable
+        Takes and returns scalars and arrays only; variants are chosen by an int code, since a function
+        passed as an argument would defeat the cache.
+    """
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _DIRECTORY
+    try:
+        compiled: F = numba.njit(function, cache=True, nogil=True, error_model="numpy")
+    finally:
+        config.CACHE_DIR = before
+    return compiled
