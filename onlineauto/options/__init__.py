@@ -1,1 +1,11 @@
-"""TODO options."""
+"""How an option is declared, read, checked and described. No flag lives here.
+
+A group of options is a frozen dataclass whose fields are made with `option`. A `Registry` of groups reads
+command lines and keyword arguments into a `Configuration`.
+"""
+
+from onlineauto.options.configuration import Configuration
+from onlineauto.options.option import Group, Option, option, options_of, title_of
+from onlineauto.options.registry import Check, Registry
+
+__all__ = ["Check", "Configuration", "Group", "Option", "Registry", "option", "options_of", "title_of"]

@@ -1,0 +1,141 @@
+"""The flags of a run, and the registry of every flag there is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.features.options import FeatureOptions, check_interactions
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import (
+    CbOptions,
+    LossOptions,
+    UpdateOptions,
+    check_loss,
+    check_prediction_range,
+)
+from onlineauto.options import Configuration, Registry, option
+
+__all__ = ["GROUPS", "REGISTRY", "OutputOptions", "RunOptions"]
+
+_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Run."""
+
+    title: ClassVar[str] = "Run"
+
+    vw_exact: bool = option(
+        False, "Reproduce Vowpal Wabbit 9.11.9 bit for bit, its defects included.", vw=False, keep=True
+    )
+    testonly: bool = option(False, "Predict only: leave labels aside and weights as they are.", short="t")
+    passes: int = option(1, "How many times to read the data.", minimum=1, maximum=2**63 - 1, metavar="N")
+    holdout_off: bool = option(False, "With several passes, learn from every event: hold none out.")
+    holdout_period: int = option(
+        10,
+        "With several passes, hold out every N-th event to measure the loss.",
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="N",
+    )
+    holdout_after: int | None = option(
+        None,
+        "Hold out all events after the N-th, instead of every so many.",
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="N",
+    )
+    early_terminate: int = option(
+        3,
+        "Stop after so many passes in which the held-out loss did not become smaller.",
+        minimum=1,
+        maximum=2**63 - 1,
+        metavar="N",
+    )
+    random_seed: int = option(0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """Output."""
+
+    title: ClassVar[str] = "Output"
+
+    predictions: str | None = option(
+        None, "File for the predictions; 'stdout' is standard output.", short="p", metavar="FILE"
+    )
+    raw_predictions: str | None = option(
+        None, "File for the scores before --link and the prediction's range.", short="r", metavar="FILE"
+    )
+    progress: str | None = option(
+        None,
+        "When to print a line of progress: after every N events, or, with a decimal point, each time their "
+        "number has grown by the factor N. Not supplied: 2.0.",
+        short="P",
+        metavar="N",
+    )
+    quiet: bool = option(False, "Print no progress, no summary and no warnings.")
+    extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
+    version: bool = option(False, "Print the version and stop.")
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+GROUPS: Final = (
+    InputOptions,
+    OutputOptions,
+    RunOptions,
+    FeatureOptions,
+    UpdateOptions,
+    LossOptions,
+    CbOptions,
+    ExplorerOptions,
+)
+"""Every class of options, in the order of the help."""
+
+
+def check_bandit(configuration: Configuration) -> None:
+    """Refuse two kinds of bandit at once, and outputs that bandits do not have.
+
+    Raises
+    ------
+    OptionError
+        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf`` are supplied, or one of them
+        with ``--raw_predictions``.
+    """
+    kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
+    if len(kinds) > 1:
+        raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
+    if kinds and "raw_predictions" in configuration.supplied:
+        raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
+
+
+def check_progress(configuration: Configuration) -> None:
+    """Refuse a progress interval that is neither a number of events nor a factor.
+
+    Raises
+    ------
+    OptionError
+        If ``--progress`` is neither a whole number of at least 1 nor a number with a decimal point above 1.
+    """
+    text = configuration[OutputOptions].progress
+    if text is None:
+        return
+    if re.fullmatch(r"[0-9]+", text) and int(text) >= 1:
+        return
+    if re.fullmatch(r"[0-9]*\.[0-9]*", text) and text != "." and float(text) > 1:
+        return
+    raise OptionError(
+        f"--progress cannot be {text}; it takes a number of events, such as 1000, "
+        "or a factor above 1 with a decimal point, such as 2.0"
+    )
+
+
+REGISTRY: Final = Registry(
+    GROUPS, checks=(check_interactions, check_loss, check_prediction_range, check_bandit, check_progress)
+)
+"""The registry of every flag; the command line, Python, the help and the documentation are made from it."""

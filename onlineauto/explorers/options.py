@@ -1,0 +1,43 @@
+"""The flags of the explorers: how a bandit's scores become probabilities of actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlineauto.options import option
+
+__all__ = ["ExplorerOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplorerOptions:
+    """Exploration."""
+
+    title: ClassVar[str] = "Exploration"
+
+    cb_explore: int | None = option(
+        None,
+        "Learn like --cb K; predict a probability for each of the K actions.",
+        keep=True,
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="K",
+    )
+    cb_explore_adf: bool = option(
+        False, "Learn like --cb_adf; predict a probability for each action.", keep=True
+    )
+    epsilon: float = option(
+        0.05,
+        "Probability that is spread over all actions; the best one gets the rest.",
+        keep=True,
+        minimum=0,
+        maximum=1,
+        needs=("cb_explore", "cb_explore_adf"),
+    )
+    first_only: bool = option(
+        False,
+        "Of several actions with the best score only the first one gets the rest, where they would share it.",
+        keep=True,
+        needs=("cb_explore_adf",),
+    )

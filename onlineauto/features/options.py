@@ -1,0 +1,133 @@
+"""The flags that say which features an event has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.options import Configuration, option
+
+__all__ = ["FeatureOptions", "check_interactions", "decoded"]
+
+_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_GREEDY: Final = "every word up to the next option belongs to it; a data file goes before it or after -d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureOptions:
+    """Hashing, namespaces and interactions."""
+
+    title: ClassVar[str] = "Features"
+
+    hash: str = option(
+        "strings",
+        "How a feature's name becomes a number: 'strings' takes a name of digits for that number and hashes "
+        "the others, 'all' hashes every name.",
+        keep=True,
+        choices=("strings", "all"),
+    )
+    hash_seed: int = option(0, "Seed of the hash of namespaces.", keep=True, minimum=0, maximum=2**32 - 1)
+    ignore: tuple[str, ...] = option(
+        (), "Drop the namespaces that begin with one of these characters.", keep=True, metavar="CHARS"
+    )
+    ignore_linear: tuple[str, ...] = option(
+        (),
+        "Use the namespaces that begin with one of these characters in interactions only, not by themselves.",
+        keep=True,
+        metavar="CHARS",
+    )
+    keep: tuple[str, ...] = option(
+        (),
+        "Drop all namespaces but those that begin with one of these characters.",
+        keep=True,
+        metavar="CHARS",
+    )
+    bit_precision: int = option(
+        18,
+        "The weights are a table of 2^N rows; more bits, fewer features that share a row.",
+        short="b",
+        keep=True,
+        minimum=1,
+        maximum=32,
+        metavar="N",
+    )
+    noconstant: bool = option(False, "Do not add the constant feature.", keep=True)
+    constant: float = option(0.0, "Initial weight of the constant feature.", short="C")
+    quadratic: tuple[str, ...] = option(
+        (),
+        "Interact two namespaces, each named by its first character; ':' stands for any namespace.",
+        short="q",
+        keep=True,
+        metavar="AB",
+    )
+    cubic: tuple[str, ...] = option((), "Interact three namespaces, like -q.", keep=True, metavar="ABC")
+    interactions: tuple[str, ...] = option(
+        (), "Interact two namespaces or more, like -q.", keep=True, metavar="ABC..."
+    )
+    experimental_full_name_interactions: tuple[str, ...] = option(
+        (),
+        "Interact namespaces by their full names, with '|' between them.",
+        keep=True,
+        metavar="NAME|NAME...",
+    )
+    permutations: bool = option(
+        False,
+        "When a namespace interacts with itself, take every order of its features, not every combination.",
+        keep=True,
+    )
+    leave_duplicate_interactions: bool = option(
+        False, "Keep interactions that repeat the namespaces of another one, such as -q ab -q ba.", keep=True
+    )
+
+
+def decoded(text: str) -> bytes:
+    r"""Return the bytes of a word in which ``\x20`` stands for a byte.
+
+    Examples
+    --------
+    >>> decoded(r"a\x20")
+    b'a '
+    """
+    return _HEX.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
+
+
+def check_interactions(configuration: Configuration) -> None:
+    """Refuse an interaction of the wrong number of namespaces.
+
+    Raises
+    ------
+    OptionError
+        If ``--quadratic`` does not name two bytes, ``--cubic`` three, ``--interactions`` two or more, or a
+        term of ``--experimental_full_name_interactions`` is empty or has a ':' in a name.
+    """
+    options = configuration[FeatureOptions]
+    for text in options.quadratic:
+        _check_length("--quadratic", text, valid=len(decoded(text)) == 2, needs="two namespaces")
+    for text in options.cubic:
+        _check_length("--cubic", text, valid=len(decoded(text)) == 3, needs="three namespaces")
+    for text in options.interactions:
+        _check_length("--interactions", text, valid=len(decoded(text)) >= 2, needs="two namespaces or more")
+    for text in options.experimental_full_name_interactions:
+        _check_full_names(text)
+
+
+def _check_length(flag: str, text: str, *, valid: bool, needs: str) -> None:
+    if not valid:
+        count = len(decoded(text))
+        raise OptionError(f"{flag} {text!r} has {count} characters and needs {needs} ({_GREEDY})")
+
+
+def _check_full_names(text: str) -> None:
+    flag = "--experimental_full_name_interactions"
+    terms = text.split("|")
+    if len(terms) < 2:
+        raise OptionError(f"{flag} {text!r} needs two names or more with '|' between them ({_GREEDY})")
+    for term in terms:
+        if not term:
+            raise OptionError(f"{flag} {text!r} has an empty name")
+        if ":" in term and term != ":":
+            raise OptionError(
+                f"{flag} {text!r}: ':' stands for any namespace and cannot be part of the name {term!r}"
+            )

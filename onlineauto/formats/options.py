@@ -1,0 +1,32 @@
+"""The flags that say where events come from and how they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlineauto.options import option
+
+__all__ = ["InputOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Input."""
+
+    title: ClassVar[str] = "Input"
+
+    data: str | None = option(
+        None,
+        "File of events; '-' or nothing is standard input. The flag can be left out: a word that belongs to "
+        "no flag is this file.",
+        short="d",
+        metavar="FILE",
+        positional=True,
+    )
+    compressed: bool = option(False, "The input is gzip; found out without this flag as well.")
+    strict_parse: bool = option(
+        False,
+        "Stop at the first malformed line. Without it, what is malformed is dropped, counted and reported.",
+    )
+    examples: int = option(-1, "Stop after this many events; -1 is no limit.", minimum=-1, metavar="N")

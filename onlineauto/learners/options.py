@@ -1,0 +1,181 @@
+"""The flags of the learner: how weights are updated, by which loss, and what a bandit's costs become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onlineauto.errors import OptionError
+from onlineauto.options import Configuration, option
+
+__all__ = ["CbOptions", "LossOptions", "UpdateOptions", "check_loss", "check_prediction_range"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions:
+    """Gradient descent."""
+
+    title: ClassVar[str] = "Gradient descent"
+
+    learning_rate: float = option(
+        0.5,
+        "Step size. Not supplied, it is 10 when the updates are not both adaptive and normalized.",
+        short="l",
+        keep=True,
+        minimum=0,
+        metavar="RATE",
+    )
+    power_t: float = option(
+        0.5, "Exponent by which the step size decays.", keep=True, minimum=0, metavar="POWER"
+    )
+    initial_t: float | None = option(
+        None, "Number of events that the step size takes for already seen.", minimum=0, metavar="T"
+    )
+    decay_learning_rate: float = option(
+        1.0, "Factor on the step size after each pass.", minimum=0, metavar="FACTOR"
+    )
+    initial_weight: float = option(0.0, "Initial value of every weight.", metavar="WEIGHT")
+    sgd: bool = option(
+        False, "Plain stochastic gradient descent: only the parts of the update that are named.", keep=True
+    )
+    adaptive: bool = option(
+        False,
+        "A step size for each feature, from its past gradients. The update is adaptive, normalized and "
+        "invariant unless one of the three, or --sgd, is named; then it is what is named.",
+        keep=True,
+    )
+    normalized: bool = option(False, "A step size for each feature, from the scale of its values.", keep=True)
+    invariant: bool = option(
+        False, "A step with the importance weight w is as w steps with the weight 1.", keep=True
+    )
+    l1: float = option(
+        0.0, "Weight of the L1 penalty, which makes small weights zero.", minimum=0, metavar="LAMBDA"
+    )
+    l2: float = option(0.0, "Weight of the L2 penalty, which shrinks weights.", minimum=0, metavar="LAMBDA")
+    min_prediction: float | None = option(
+        None, "Smallest prediction. Not supplied: the smallest label seen.", metavar="LOW"
+    )
+    max_prediction: float | None = option(
+        None, "Largest prediction. Not supplied: the largest label seen.", metavar="HIGH"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossOptions:
+    """Loss and prediction."""
+
+    title: ClassVar[str] = "Loss and prediction"
+
+    loss_function: str = option(
+        "squared",
+        "What an update makes smaller; 'classic' is squared without the invariant update.",
+        choices=("squared", "classic", "hinge", "logistic", "quantile", "expectile", "poisson"),
+        metavar="LOSS",
+    )
+    quantile_tau: float = option(
+        0.5, "The quantile that --loss_function quantile predicts.", minimum=0, maximum=1, metavar="TAU"
+    )
+    expectile_q: float | None = option(
+        None,
+        "The expectile that --loss_function expectile predicts; it needs this.",
+        above=0,
+        maximum=0.5,
+        metavar="Q",
+    )
+    logistic_min: float = option(
+        -1.0, "The label that --loss_function logistic takes for never.", metavar="LOW"
+    )
+    logistic_max: float = option(
+        1.0, "The label that --loss_function logistic takes for always.", metavar="HIGH"
+    )
+    link: str = option(
+        "identity",
+        "Makes a score a prediction: 'logistic' gives 0 to 1, 'glf1' gives -1 to 1, 'poisson' gives e^x.",
+        keep=True,
+        choices=("identity", "logistic", "glf1", "poisson"),
+    )
+    binary: bool = option(
+        False, "Predict -1 or 1, and report the share of wrong ones as the loss.", keep=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CbOptions:
+    """Contextual bandit."""
+
+    title: ClassVar[str] = "Contextual bandit"
+
+    cb: int | None = option(
+        None,
+        "Learn from lines that log one of K actions; predict the best action.",
+        keep=True,
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="K",
+    )
+    cb_adf: bool = option(
+        False, "Learn from events of several lines, one for each action; predict the best action.", keep=True
+    )
+    cb_type: str = option(
+        "mtr",
+        "What the costs of actions are learnt from: 'mtr' importance-weighted regression on the logged "
+        "action, 'ips' inverse propensity scores, 'dr' doubly robust estimates, 'dm' the direct method.",
+        keep=True,
+        choices=("mtr", "ips", "dr", "dm"),
+        metavar="TYPE",
+        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
+    )
+    clip_p: float = option(
+        0.0,
+        "Take logged probabilities below this one for this one; 0 is none.",
+        keep=True,
+        minimum=0,
+        maximum=1,
+        metavar="P",
+        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
+    )
+    rank_all: bool = option(
+        False, "Predict all actions with their scores, best first.", keep=True, needs=("cb_adf",)
+    )
+
+
+def check_loss(configuration: Configuration) -> None:
+    """Refuse a parameter of a loss that is not in use, and a loss without the parameter that it needs.
+
+    Raises
+    ------
+    OptionError
+        Such as ``--quantile_tau`` without ``--loss_function quantile``.
+    """
+    options = configuration[LossOptions]
+    for name, loss in (
+        ("quantile_tau", "quantile"),
+        ("expectile_q", "expectile"),
+        ("logistic_min", "logistic"),
+        ("logistic_max", "logistic"),
+    ):
+        if name in configuration.supplied and options.loss_function != loss:
+            raise OptionError(
+                f"--{name} is for --loss_function {loss}, and the loss is {options.loss_function}"
+            )
+    if options.loss_function == "expectile" and options.expectile_q is None:
+        raise OptionError(
+            "--loss_function expectile needs --expectile_q, a number above 0 and of at most 0.5"
+        )
+    if options.logistic_min >= options.logistic_max:
+        raise OptionError(
+            f"--logistic_min {options.logistic_min} has to be less than --logistic_max {options.logistic_max}"
+        )
+
+
+def check_prediction_range(configuration: Configuration) -> None:
+    """Refuse a smallest prediction above the largest one.
+
+    Raises
+    ------
+    OptionError
+        If ``--min_prediction`` is above ``--max_prediction``.
+    """
+    low, high = configuration[UpdateOptions].min_prediction, configuration[UpdateOptions].max_prediction
+    if low is not None and high is not None and low > high:
+        raise OptionError(f"--min_prediction {low} is above --max_prediction {high}")

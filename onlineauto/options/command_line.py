@@ -1,0 +1,117 @@
+"""Splits a command line into options and their words, by Vowpal Wabbit's rules.
+
+Why not `argparse`: it cannot be taught these rules. It takes ``-1e3`` for a flag and not for a number, reads
+``-tq ab`` as two flags where Vowpal Wabbit refuses, and gives the word after ``-q ab`` to the data file where
+Vowpal Wabbit gives it to ``-q``. The rules themselves are shorter than the exceptions would be.
+
+* A flag that takes one value takes the next word, whatever it looks like, or what follows ``=``, or what
+  follows the letter: ``--passes 3``, ``--passes=3``, ``-b18``.
+* A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
+* A switch takes nothing; ``-tq`` is an error.
+* ``-`` and negative numbers are not flags. After ``--`` there are no flags.
+* A word that no flag takes names the data file.
+
+One thing differs: a value that is itself one of our flags (``-p --quiet``, where a file's name was forgotten)
+is refused; ``--predictions=--quiet`` says that it is meant.
+
+Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.options.unknown import unknown_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from onlineauto.options.option import Option
+
+__all__ = ["split"]
+
+_NEGATIVE: Final = re.compile(r"-(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.IGNORECASE)
+
+
+def split(
+    words: Sequence[str], *, options: Mapping[str, Option], positional: Option | None
+) -> list[tuple[Option, list[str]]]:
+    """Split a command line into options and the words that each was given.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The command line without the program's name.
+    options : mapping
+        Every option by each of its flags: ``--testonly`` and ``-t``.
+    positional : Option or None
+        The option that takes the words that no flag takes.
+
+    Returns
+    -------
+    list of (Option, list of str)
+        In the order of the command line; an option appears as often as it was given.
+
+    Raises
+    ------
+    OptionError
+        If a flag is unknown, lacks its value, or has one and takes none.
+    """
+    left = deque(words)
+    found = []
+    while left:
+        word = left.popleft()
+        if word == "--":
+            found += [(_positional(positional, rest), [rest]) for rest in left]
+            break
+        if not _is_flag(word):
+            found.append((_positional(positional, word), [word]))
+            continue
+        flag, attached = _parted(word)
+        if flag not in options:
+            raise unknown_option(flag, known=options)
+        found.append((options[flag], _taken(options[flag], flag, attached, left=left, options=options)))
+    return found
+
+
+def _is_flag(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-") and not _NEGATIVE.fullmatch(word)
+
+
+def _parted(word: str) -> tuple[str, str | None]:
+    """Part ``--name=value`` and ``-nvalue`` into the flag and the value attached to it."""
+    if not word.startswith("--"):
+        return word[:2], word[2:] or None
+    flag, sign, value = word.partition("=")
+    if sign and not value:
+        raise OptionError(f"{flag}= has nothing after the =")
+    return flag, value or None
+
+
+def _taken(
+    option: Option, flag: str, attached: str | None, *, left: deque[str], options: Mapping[str, Option]
+) -> list[str]:
+    """Take the words that belong to an option off the left of the command line."""
+    if option.switch:
+        if attached is not None:
+            raise OptionError(f"{flag} is a switch and takes no value, but {attached!r} follows it")
+        return []
+    if attached is not None:
+        words = [attached]
+    elif left and not (_is_flag(left[0]) and _parted(left[0])[0] in options):
+        words = [left.popleft()]
+    else:
+        found = f"but the option {left[0]} follows it" if left else "but it is the last word"
+        raise OptionError(f"{flag} takes a value, {found}")
+    while option.repeatable and left and not _is_flag(left[0]):
+        words.append(left.popleft())
+    return words
+
+
+def _positional(option: Option | None, word: str) -> Option:
+    if option is None:
+        raise OptionError(f"unexpected word {word!r}")
+    return option

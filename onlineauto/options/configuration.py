@@ -1,0 +1,102 @@
+"""What a run was asked to do: one typed, frozen value per group of options."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from onlineauto.options.option import Option, Scalar, options_of
+from onlineauto.options.value import to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Configuration"]
+
+G = TypeVar("G")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The values of every option of a registry; made by `Registry.parse` and `Registry.from_keywords`.
+
+    Attributes
+    ----------
+    groups : tuple
+        One instance of each option class, in the registry's order.
+    supplied : frozenset of str
+        Names of the options that were given explicitly, even if with their default.
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options import REGISTRY, RunOptions
+    >>> configuration = REGISTRY.parse("-d surveys.txt --passes 3 -q ab")
+    >>> configuration[RunOptions].passes, configuration.get("quadratic")
+    (3, ('ab',))
+    >>> configuration.command()
+    '--quadratic ab --data surveys.txt --passes 3'
+    """
+
+    groups: tuple[object, ...]
+    supplied: frozenset[str]
+
+    def __getitem__(self, group: type[G]) -> G:
+        """Return the values of one group of options.
+
+        Raises
+        ------
+        KeyError
+            If the registry has no such group.
+        """
+        for values in self.groups:
+            if type(values) is group:
+                return values
+        raise KeyError(group.__name__)
+
+    def get(self, name: str) -> object:
+        """Return the value of one option by its name.
+
+        Raises
+        ------
+        KeyError
+            If the registry has no such option.
+        """
+        for option, value in self._items():
+            if option.name == name:
+                return value
+        raise KeyError(name)
+
+    def command(self) -> str:
+        """Return the supplied options as a command line, from which `Registry.parse` makes an equal value."""
+        words = []
+        for option, value in self._items():
+            if option.name in self.supplied:
+                words += _words(option, value)
+        return shlex.join(words)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about options that were supplied and have no effect beside the others."""
+        return tuple(
+            f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
+            for option, _ in self._items()
+            if option.name in self.supplied and option.needs and self.supplied.isdisjoint(option.needs)
+        )
+
+    def _items(self) -> Iterator[tuple[Option, object]]:
+        for values in self.groups:
+            for option in options_of(type(values)):
+                yield option, getattr(values, option.name)
+
+
+def _words(option: Option, value: object) -> list[str]:
+    """Return the words of the command line that give an option its value."""
+    if option.switch:
+        return [option.flag]
+    several = cast("tuple[Scalar, ...]", value) if option.repeatable else (cast("Scalar", value),)
+    words = []
+    for each in several:
+        text = to_text(each)
+        words += [f"{option.flag}={text}"] if text.startswith("-") else [option.flag, text]
+    return words

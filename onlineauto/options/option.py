@@ -1,0 +1,186 @@
+"""How an option is declared: a field of a frozen dataclass *is* the flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Group", "Option", "option", "options_of", "title_of"]
+
+Group = type[Any]
+"""A class of options."""
+
+Scalar = bool | int | float | str
+T = TypeVar("T")
+
+_KEY: Final = "option"
+_READ: Final[dict[Group, tuple[Option, ...]]] = {}
+_KINDS: Final[tuple[type[Scalar], ...]] = (bool, int, float, str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """Everything that is known about one flag.
+
+    Attributes
+    ----------
+    name : str
+        The flag's name without ``--``; also the field's name and the Python keyword.
+    kind : type
+        ``bool`` (a switch), ``int``, ``float`` or ``str``; the type of one value.
+    repeatable : bool
+        Whether the flag can be given several times; its value is then a tuple of ``kind``.
+    optional : bool
+        Whether "not supplied" is a value of its own (``None``).
+    default : object
+        The value when the flag is not supplied.
+    help : str
+        One or two sentences for ``--help`` and the option table.
+    short : str or None
+        The one-letter name without ``-``.
+    vw : bool
+        Whether Vowpal Wabbit 9.11.9 has this option under the same name.
+    keep : bool
+        Whether a model file keeps the option, because predictions depend on it.
+    minimum, maximum : float or None
+        Inclusive bounds of a number.
+    above, below : float or None
+        Exclusive bounds of a number.
+    choices : tuple of str
+        The valid words, or empty when any word is valid.
+    metavar : str
+        What stands for the value in the help.
+    positional : bool
+        Whether a word on the command line that belongs to no flag is this option's value.
+    needs : tuple of str
+        Options of which one has to be supplied for this one to have any effect.
+    """
+
+    name: str = ""
+    kind: type[Scalar] = str
+    repeatable: bool = False
+    optional: bool = False
+    default: object = None
+    help: str
+    short: str | None = None
+    vw: bool = True
+    keep: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    positional: bool = False
+    needs: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """The flag as it is typed, for example ``--quadratic``."""
+        return "--" + self.name
+
+    @property
+    def switch(self) -> bool:
+        """Whether the flag takes no value."""
+        return self.kind is bool
+
+
+def option(
+    default: T,
+    help: str,  # noqa: A002  (the word every reader knows)
+    *,
+    short: str | None = None,
+    vw: bool = True,
+    keep: bool = False,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: tuple[str, ...] = (),
+    metavar: str = "",
+    positional: bool = False,
+    needs: tuple[str, ...] = (),
+) -> T:
+    """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
+
+    The field's annotation says what the flag takes: ``bool`` is a switch, ``int``, ``float`` and ``str``
+    take one value, ``X | None`` knows "not supplied", and ``tuple[str, ...]`` can be repeated.
+
+    Returns
+    -------
+    dataclasses.Field
+        Typed as the field's value, as `dataclasses.field` is.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> @dataclass(frozen=True, slots=True, kw_only=True)
+    ... class StepOptions:
+    ...     title: ClassVar[str] = "Step size"
+    ...     learning_rate: float = option(0.5, "Step size.", short="l", minimum=0)
+    >>> [declared.flag for declared in options_of(StepOptions)]
+    ['--learning_rate']
+    """
+    declared = Option(
+        default=default,
+        help=help,
+        short=short,
+        vw=vw,
+        keep=keep,
+        minimum=minimum,
+        maximum=maximum,
+        above=above,
+        below=below,
+        choices=choices,
+        metavar=metavar,
+        positional=positional,
+        needs=needs,
+    )
+    return field(default=default, metadata={_KEY: declared})
+
+
+def options_of(group: Group) -> tuple[Option, ...]:
+    """Return the options that a dataclass declares, in the order of its fields.
+
+    Raises
+    ------
+    TypeError
+        If a field was not made with `option`, or its annotation is not one of those `option` names.
+    """
+    if group not in _READ:
+        _READ[group] = tuple(_declared(group))
+    return _READ[group]
+
+
+def title_of(group: Group) -> str:
+    """Return the heading of a group of options."""
+    return str(group.title)
+
+
+def _declared(group: Group) -> Iterator[Option]:
+    hints = get_type_hints(group)
+    for declared in fields(group):
+        metadata: Mapping[str, Any] = declared.metadata
+        if _KEY not in metadata:
+            raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
+        yield _completed(metadata[_KEY], name=declared.name, annotation=hints[declared.name])
+
+
+def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
+    """Fill in what the field's name and annotation say."""
+    repeatable = get_origin(annotation) is tuple
+    optional = get_origin(annotation) in (UnionType, Union) and NoneType in get_args(annotation)
+    kind = annotation
+    if repeatable:
+        kind = get_args(annotation)[0]
+    elif optional:
+        kind = next(each for each in get_args(annotation) if each is not NoneType)
+    if kind not in _KINDS:
+        raise TypeError(f"--{name}: an option cannot be annotated {annotation}")
+    metavar = declared.metavar or ("" if kind is bool else kind.__name__.upper())
+    return replace(declared, name=name, kind=kind, repeatable=repeatable, optional=optional, metavar=metavar)

@@ -1,0 +1,148 @@
+"""Every option of a program: reads command lines and keyword arguments, describes itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter, Signature
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from onlineauto.errors import OptionError
+from onlineauto.options.command_line import split
+from onlineauto.options.configuration import Configuration
+from onlineauto.options.option import Group, Option, options_of
+from onlineauto.options.unknown import unknown_option
+from onlineauto.options.value import from_python, from_text
+
+__all__ = ["Check", "Registry"]
+
+Check = Callable[[Configuration], None]
+
+
+class Registry:
+    """The options of several groups, as one set of flags.
+
+    Parameters
+    ----------
+    groups : sequence of type
+        Frozen dataclasses whose fields are made with `option`; their order is the order of the help.
+    checks : sequence of callable
+        Each is called with every new `Configuration` and raises `OptionError` if options are at odds.
+
+    Attributes
+    ----------
+    groups : tuple of type
+    options : tuple of Option
+        The options of all groups, in order.
+
+    Raises
+    ------
+    ValueError
+        If two options share a name or a short name.
+    """
+
+    def __init__(self, groups: Sequence[Group], *, checks: Sequence[Check] = ()) -> None:
+        self.groups = tuple(groups)
+        self.options = tuple(option for group in self.groups for option in options_of(group))
+        self._checks = tuple(checks)
+        self._by_flag = MappingProxyType(_by_flag(self.options))
+        self._positional = next((option for option in self.options if option.positional), None)
+
+    def __getitem__(self, name: str) -> Option:
+        """Return an option by its name, for example ``registry["epsilon"]``."""
+        return self._by_flag["--" + name]
+
+    def parse(self, words: str | Sequence[str]) -> Configuration:
+        """Read a command line, as a list of words or as one string that a shell would split.
+
+        Raises
+        ------
+        OptionError
+            If a flag is unknown, a value is not valid, or options are at odds.
+        """
+        if isinstance(words, str):
+            words = shlex.split(words)
+        given: dict[str, Any] = {}
+        for option, texts in split(words, options=self._by_flag, positional=self._positional):
+            if option.switch:
+                given[option.name] = True
+            elif option.repeatable:
+                values = tuple(from_text(option, text) for text in texts)
+                given[option.name] = given.get(option.name, ()) + values
+            else:
+                value = from_text(option, texts[0])
+                if given.setdefault(option.name, value) != value:
+                    raise OptionError(f"{option.flag} is given as {given[option.name]!r} and as {value!r}")
+        return self._configuration(given)
+
+    def from_keywords(self, **keywords: object) -> Configuration:
+        """Take options as keyword arguments: ``from_keywords(cb_explore_adf=True, quadratic=["ab", "ac"])``.
+
+        Names may be long or short, with underscores or dashes. A repeatable option takes one value or
+        several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
+
+        Raises
+        ------
+        OptionError
+            If a name is unknown, a value is not valid, or options are at odds.
+        """
+        given: dict[str, Any] = {}
+        for keyword, value in keywords.items():
+            option = self._named(keyword)
+            if value is None:
+                continue
+            if option.name in given:
+                raise OptionError(f"{option.flag} is given twice")
+            taken = _several(option, value) if option.repeatable else from_python(option, value)
+            if taken not in (False, ()) or not (option.switch or option.repeatable):
+                given[option.name] = taken
+        return self._configuration(given)
+
+    def signature(self) -> Signature:
+        """Return the keyword-only signature of a callable that takes every option."""
+        parameters = [
+            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
+            for group in self.groups
+            for option, hint in zip(options_of(group), _annotations(group), strict=True)
+        ]
+        return Signature(parameters)
+
+    def _named(self, keyword: str) -> Option:
+        flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_")
+        if flag not in self._by_flag:
+            raise unknown_option(flag, known=self._by_flag)
+        return self._by_flag[flag]
+
+    def _configuration(self, given: dict[str, Any]) -> Configuration:
+        """Build the groups from the supplied values and hold them to the checks."""
+        groups = []
+        for group in self.groups:
+            names = [option.name for option in options_of(group)]
+            groups.append(group(**{name: given[name] for name in names if name in given}))
+        configuration = Configuration(groups=tuple(groups), supplied=frozenset(given))
+        for check in self._checks:
+            check(configuration)
+        return configuration
+
+
+def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
+    flags: dict[str, Option] = {}
+    for option in options:
+        for flag in (option.flag, f"-{option.short}") if option.short else (option.flag,):
+            if flag in flags:
+                raise ValueError(f"{flag} is declared twice")
+            flags[flag] = option
+    return flags
+
+
+def _several(option: Option, value: object) -> tuple[Any, ...]:
+    """Take one value or several of a repeatable option."""
+    if isinstance(value, list | tuple):
+        return tuple(from_python(option, each) for each in value)
+    return (from_python(option, value),)
+
+
+def _annotations(group: Group) -> list[Any]:
+    hints = get_type_hints(group)
+    return [hints[option.name] for option in options_of(group)]

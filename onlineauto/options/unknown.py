@@ -1,0 +1,50 @@
+"""What to say of a flag that does not exist: the nearest one that does, or that only Vowpal Wabbit has it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["unknown_option"]
+
+_CACHE: Final = "passes read the input again, no cache is needed: leave it out"
+_MODEL: Final = "model files are not in this version"
+_HINTS: Final = {
+    "cache": _CACHE,
+    "cache_file": _CACHE,
+    "kill_cache": _CACHE,
+    "final_regressor": _MODEL,
+    "initial_regressor": _MODEL,
+    "save_resume": _MODEL,
+}
+
+
+def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
+    """Return the error for a flag that is not among the known ones.
+
+    Parameters
+    ----------
+    flag : str
+        As it was typed, without a value: ``--epsilom`` or ``-z``.
+    known : collection of str
+        Every valid flag, spelled the same way.
+
+    Examples
+    --------
+    >>> print(unknown_option("--epsilom", known=["--epsilon", "--passes"]))
+    unknown option --epsilom; did you mean --epsilon?
+    """
+    name = flag.removeprefix("--") if flag.startswith("--") else SHORT_NAMES.get(flag[1:], flag[1:])
+    if name in NAMES:
+        hint = f": {_HINTS[name]}" if name in _HINTS else ""
+        return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
+    near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1)
+    if near:
+        return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
+    return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")

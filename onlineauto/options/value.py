@@ -1,0 +1,103 @@
+"""One value of one option: read from text or taken from Python, and held to its bounds."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from onlineauto.options.option import Option, Scalar
+
+__all__ = ["from_python", "from_text", "to_text", "valid_values"]
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def from_text(option: Option, text: str) -> Scalar:
+    """Read one value as the command line gives it.
+
+    Raises
+    ------
+    OptionError
+        If the text is not of the option's kind, or outside what is valid.
+    """
+    if option.kind is int and _INTEGER.fullmatch(text):
+        return _checked(option, int(text), text)
+    if option.kind is float and _NUMBER.fullmatch(text):
+        return _checked(option, float(text), text)
+    if option.kind is str and text:
+        return _checked(option, text, text)
+    raise _invalid(option, repr(text))
+
+
+def from_python(option: Option, value: object) -> Scalar:
+    """Take one value as a Python caller gives it: numbers of any library, paths, words.
+
+    A number is taken for a word too, so that ``progress=1000`` is ``progress="1000"``.
+
+    Raises
+    ------
+    OptionError
+        If the value is not of the option's kind, or outside what is valid.
+    """
+    if option.kind is bool or isinstance(value, bool):
+        if option.kind is bool and isinstance(value, bool):
+            return value
+    elif isinstance(value, os.PathLike) and option.kind is str:
+        return from_text(option, os.fsdecode(value))
+    elif isinstance(value, str) and option.kind is str:
+        return from_text(option, value)
+    elif isinstance(value, Integral):
+        return from_text(option, str(int(value)))
+    elif isinstance(value, Real) and option.kind is not int:
+        return from_text(option, repr(float(value)))
+    raise _invalid(option, repr(value))
+
+
+def to_text(value: Scalar) -> str:
+    """Write one value so that `from_text` reads the same value back."""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def valid_values(option: Option) -> str:
+    """Say in words what an option takes, for example ``a number from 0 to 1``."""
+    if option.choices:
+        return "one of " + ", ".join(option.choices)
+    if option.kind is str:
+        return "a word that is not empty"
+    if option.kind is bool:
+        return "True or False"
+    noun = "a whole number" if option.kind is int else "a number"
+    low, high = option.minimum, option.maximum
+    if low is not None and high is not None:
+        return f"{noun} from {low} to {high}"
+    limits = [("of at least", low), ("of at most", high), ("above", option.above), ("below", option.below)]
+    return " ".join(
+        [noun, " and ".join(f"{word} {limit}" for word, limit in limits if limit is not None)]
+    ).strip()
+
+
+def _checked(option: Option, value: Scalar, text: str) -> Scalar:
+    """Hold a value to the option's choices and bounds."""
+    valid = not option.choices or value in option.choices
+    if not isinstance(value, str):
+        valid = (
+            math.isfinite(value)
+            and (option.minimum is None or value >= option.minimum)
+            and (option.maximum is None or value <= option.maximum)
+            and (option.above is None or value > option.above)
+            and (option.below is None or value < option.below)
+        )
+    if not valid:
+        raise _invalid(option, text)
+    return value
+
+
+def _invalid(option: Option, shown: str) -> OptionError:
+    return OptionError(f"{option.flag} cannot be {shown}; it takes {valid_values(option)}")
