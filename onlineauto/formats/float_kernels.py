@@ -1,0 +1,427 @@
+"""Decimal text to float32: VW's parser, C's ``strtof``, and a strict decimal parser.
+
+The last two round correctly, whatever the number's length. Up to 18 significant digits go into an integer,
+which times a power of ten gives a float64 within a few units in its last place. Unless that float64 lies
+next to a midpoint of two float32 neighbours, rounding it is rounding the number itself. Next to a midpoint,
+number and midpoint are compared as big integers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["parse_decimal", "parse_vw_float"]
+
+
+def _powers_by_steps() -> NDArray[np.float32]:
+    """Powers of ten from 1e-37 to 1e38, each made from its neighbour in float32, as VW's table is."""
+    ten = np.float32(10)
+    up = [np.float32(1)]
+    for _ in range(38):
+        up.append(up[-1] * ten)
+    down = [np.float32(1)]
+    for _ in range(37):
+        down.append(down[-1] / ten)
+    return np.array(down[:0:-1] + up, np.float32)
+
+
+_VW_POWERS = _powers_by_steps()
+_LOWEST_POWER = -63
+_POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST_POWER, 39)])
+
+_WORD_DIGITS = 18  # fit an int64
+_BIG_DIGITS = 128  # a midpoint of two float32 neighbours has at most 113 significant digits
+_LIMBS = 24  # 768 bits; the comparison needs at most 600
+_LIMB_BITS = np.uint64(32)
+_HUGE = 1 << 50  # exponents saturate here: beyond any buffer's length
+
+_ZERO = np.float32(0)
+_TEN = np.float32(10)
+_ASCII_ZERO = np.float32(48)
+_INFINITY = np.float32(np.inf)
+_NAN = np.float32(np.nan)
+_INFINITY_WORD = np.frombuffer(b"infinity", np.uint8)
+_NAN_WORD = np.frombuffer(b"nan", np.uint8)
+
+
+@kernel
+def _is_digit(byte: int) -> bool:
+    return 48 <= byte <= 57
+
+
+@kernel
+def _hex_digit(byte: int) -> int:
+    """Value of a hexadecimal digit, -1 if it is none."""
+    if 48 <= byte <= 57:
+        return byte - 48
+    letter = byte | 32
+    if 97 <= letter <= 102:
+        return letter - 87
+    return -1
+
+
+@kernel
+def _big_times_plus(big: NDArray[np.uint32], factor: int, addend: int) -> None:
+    """``big = big * factor + addend`` for ``0 <= factor, addend < 2**32``; `big` is little-endian."""
+    carry = np.uint64(addend)
+    for i in range(_LIMBS):
+        carry += np.uint64(big[i]) * np.uint64(factor)
+        big[i] = np.uint32(carry)
+        carry >>= _LIMB_BITS
+
+
+@kernel
+def _big_times_power(big: NDArray[np.uint32], base: int, exponent: int) -> None:
+    """``big = big * base**exponent``; nothing for a negative exponent."""
+    for _ in range(exponent):
+        _big_times_plus(big, base, 0)
+
+
+@kernel
+def _compare_with_midpoint(
+    data: NDArray[np.uint8], first: int, end: int, point: int, lower: int, unit: int
+) -> int:
+    """Sign of ``number - (lower + 1/2) * 2**unit``.
+
+    The number's digits start at `first`, the first significant one, and `point` of them stand before its
+    decimal point once the exponent is applied.
+    """
+    left = np.zeros(_LIMBS, np.uint32)
+    kept = 0
+    sticky = False
+    for i in range(first, end):
+        if data[i] == 46:
+            continue
+        if not _is_digit(data[i]):
+            break
+        if kept < _BIG_DIGITS:
+            _big_times_plus(left, 10, data[i] - 48)
+            kept += 1
+        elif data[i] != 48:
+            sticky = True
+            break
+    right = np.zeros(_LIMBS, np.uint32)
+    right[0] = 2 * lower + 1
+    _big_times_power(left, 10, point - kept)
+    _big_times_power(right, 10, kept - point)
+    _big_times_power(left, 2, 1 - unit)
+    _big_times_power(right, 2, unit - 1)
+    for i in range(_LIMBS - 1, -1, -1):
+        if left[i] != right[i]:
+            return 1 if left[i] > right[i] else -1
+    return 1 if sticky else 0
+
+
+@kernel
+def _round_carefully(
+    data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
+) -> np.float32:
+    """Nearest float32, ties to even, of a number that `approximation` tells to a relative 2**-48."""
+    _, exponent = math.frexp(approximation)
+    unit = max(exponent - 24, -149)
+    scaled = math.ldexp(approximation, -unit)
+    lower = int(scaled)
+    above_midpoint = scaled - lower - 0.5
+    if abs(above_midpoint) < 2.0**-20:
+        order = _compare_with_midpoint(data, first, end, point, lower, unit)
+        up = order > 0 or (order == 0 and lower % 2 == 1)
+    else:
+        up = above_midpoint > 0.0
+    return np.float32(math.ldexp(float(lower + 1 if up else lower), unit))
+
+
+@kernel
+def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: int, kept: int) -> np.float32:
+    """Nearest float32, ties to even, of the decimal number that `_scan_decimal` found."""
+    if word == 0 or point < -45:
+        return _ZERO
+    if point > 39:
+        return _INFINITY
+    approximation = float(word) * _POWERS[point - kept - _LOWEST_POWER]
+    # The 29 bits that a float32 lacks; 2**28 is a midpoint, and the error of `approximation` is below 4.
+    rest = np.float64(approximation).view(np.int64) & 0x1FFFFFFF
+    if approximation > 1.2e-38 and abs(rest - 0x10000000) > 16:
+        return np.float32(approximation)
+    return _round_carefully(data, first, end, point, approximation)
+
+
+@kernel
+def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tuple[int, int]:
+    """Read ``[eE][+-]?digits`` at `p`: the exponent and the byte after it, or 0 and `p` if there is none."""
+    if p >= end or data[p] | 32 != letter:
+        return 0, p
+    i = p + 1
+    negative = i < end and data[i] == 45
+    if i < end and (data[i] == 43 or data[i] == 45):
+        i += 1
+    if i >= end or not _is_digit(data[i]):
+        return 0, p
+    exponent = 0
+    while i < end and _is_digit(data[i]):
+        exponent = min(exponent * 10 + data[i] - 48, _HUGE)
+        i += 1
+    return -exponent if negative else exponent, i
+
+
+@kernel
+def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
+    """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`: the value and the byte after it."""
+    word = 0  # the first `kept` significant digits
+    kept = 0
+    point = 0  # significant digits before the decimal point; minus the zeros right after it
+    first = p
+    seen = False
+    fraction = False
+    i = p
+    while i < end:
+        byte = data[i]
+        if _is_digit(byte):
+            seen = True
+            if kept > 0 or byte != 48:
+                if kept == 0:
+                    first = i
+                if kept < _WORD_DIGITS:
+                    word = word * 10 + byte - 48
+                    kept += 1
+                if not fraction:
+                    point += 1
+            elif fraction:
+                point -= 1
+        elif byte == 46 and not fraction:
+            fraction = True
+        else:
+            break
+        i += 1
+    if not seen:
+        return _ZERO, p
+    exponent, after = _scan_exponent(data, i, end, 101)
+    return _nearest(data, first, i, point + exponent, word, kept), after
+
+
+@kernel
+def parse_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
+    """Read the longest ``[+-]?(digits[.digits*]|.digits)([eE][+-]?digits)?`` at the start of a view.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        Buffer that holds the text.
+    start, end : int
+        The view is the bytes ``start <= i < end``.
+
+    Returns
+    -------
+    value : float32
+        Nearest float32, ties to even; infinite from ``2**128 - 2**103`` on; 0 if there is no number.
+    next : int
+        The byte after the number, `start` if there is no number.
+
+    Examples
+    --------
+    >>> value, after = parse_decimal(np.frombuffer(b"2.993 b", np.uint8), 0, 7)
+    >>> print(np.float32(value), after)
+    2.993 5
+    """
+    p = start
+    negative = p < end and data[p] == 45
+    if p < end and (data[p] == 43 or data[p] == 45):
+        p += 1
+    value, after = _scan_decimal(data, p, end)
+    if after == p:
+        return _ZERO, start
+    return -value if negative else value, after
+
+
+@kernel
+def _scan_hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
+    """Read hexadecimal digits, which may hold a point, and ``([pP][+-]?digits)?`` at `p`."""
+    mantissa = 0
+    binary = 0  # exponent of the mantissa's last bit
+    sticky = False
+    fraction = False
+    i = p
+    while i < end:
+        if data[i] == 46 and not fraction:
+            fraction = True
+            i += 1
+            continue
+        digit = _hex_digit(data[i])
+        if digit < 0:
+            break
+        if mantissa < 1 << 56:
+            mantissa = mantissa * 16 + digit
+        else:
+            sticky = sticky or digit != 0
+            binary += 4
+        if fraction:
+            binary -= 4
+        i += 1
+    exponent, after = _scan_exponent(data, i, end, 112)
+    return _nearest_binary(mantissa, sticky, binary + exponent), after
+
+
+@kernel
+def _nearest_binary(mantissa: int, sticky: bool, binary: int) -> np.float32:
+    """Nearest float32, ties to even, of ``mantissa * 2**binary``, or of a little more if `sticky`."""
+    bits = 0
+    while mantissa >> bits:
+        bits += 1
+    if bits == 0 or binary + bits < -149:
+        return _ZERO
+    if binary + bits > 128:
+        return _INFINITY
+    unit = max(binary + bits - 24, -149)
+    drop = unit - binary
+    if drop <= 0:
+        return np.float32(math.ldexp(float(mantissa), binary))
+    lower = mantissa >> drop
+    twice_rest = 2 * (mantissa - (lower << drop))
+    whole = 1 << drop
+    up = twice_rest > whole or (twice_rest == whole and (sticky or lower % 2 == 1))
+    return np.float32(math.ldexp(float(lower + 1 if up else lower), unit))
+
+
+@kernel
+def _matching_letters(data: NDArray[np.uint8], p: int, end: int, word: NDArray[np.uint8]) -> int:
+    """How many letters of the lower-case `word` stand at `p`, in either case."""
+    n = 0
+    while n < len(word) and p + n < end and data[p + n] | 32 == word[n]:
+        n += 1
+    return n
+
+
+@kernel
+def _after_nan(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """Skip ``(letters, digits and underscores)`` at `p`, if that is what stands there."""
+    if p >= end or data[p] != 40:
+        return p
+    i = p + 1
+    while i < end and (_is_digit(data[i]) or 97 <= data[i] | 32 <= 122 or data[i] == 95):
+        i += 1
+    return i + 1 if i < end and data[i] == 41 else p
+
+
+@kernel
+def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
+    """Read what C's ``strtof`` takes after the sign: the value and the byte after it (`p` if none)."""
+    letters = _matching_letters(data, p, end, _INFINITY_WORD)
+    if letters >= 3:
+        return _INFINITY, p + (8 if letters == 8 else 3)
+    if _matching_letters(data, p, end, _NAN_WORD) == 3:
+        return _NAN, _after_nan(data, p + 3, end)
+    if p + 2 < end and data[p] == 48 and data[p + 1] | 32 == 120:
+        dot = 1 if data[p + 2] == 46 else 0
+        if p + 2 + dot < end and _hex_digit(data[p + 2 + dot]) >= 0:
+            return _scan_hexadecimal(data, p + 2, end)
+    return _scan_decimal(data, p, end)
+
+
+@kernel
+def _strtof(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
+    """C's ``strtof`` in the C locale on a view that a byte it cannot use follows."""
+    p = start
+    while p < end and (data[p] == 32 or 9 <= data[p] <= 13):
+        p += 1
+    negative = p < end and data[p] == 45
+    if p < end and (data[p] == 43 or data[p] == 45):
+        p += 1
+    value, after = _scan_magnitude(data, p, end)
+    if after == p:
+        return _ZERO, start
+    return -value if negative else value, after
+
+
+@kernel
+def _vw_power_of_ten(exponent: int) -> np.float32:
+    """VW's power of ten for the low eight bits of an exponent, read as a signed number."""
+    exponent &= 0xFF
+    if exponent >= 0x80:
+        exponent -= 0x100
+    if exponent > 38:
+        return _INFINITY
+    if exponent < -37:
+        return _ZERO
+    return _VW_POWERS[exponent + 37]  # type: ignore[no-any-return]
+
+
+@kernel
+def _vw_exponent(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    """Read VW's ``([eE]-?digits*)?`` at `p`: the exponent modulo 256, with its sign, and the byte after."""
+    if p >= end or data[p] | 32 != 101:
+        return 0, p
+    p += 1
+    negative = p < end and data[p] == 45
+    if negative:
+        p += 1
+    exponent = 0
+    while p < end and _is_digit(data[p]):
+        exponent = (exponent * 10 + data[p] - 48) & 0xFF
+        p += 1
+    return -exponent if negative else exponent, p
+
+
+@kernel
+def parse_vw_float(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
+    """Read a number as VW does, its roundings included: ``2.993`` is 2.99299979.
+
+    Each digit rounds the accumulated float32, at most 35 decimals count, the exponent wraps as an int8,
+    ``-``, ``.`` and blanks are numbers (0), and only where something else than a blank, a tab or the end
+    follows does C's ``strtof`` read the view again: it takes ``+3``, ``0x10``, ``inf`` and ``nan``.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        Buffer that holds the text.
+    start, end : int
+        The view is the bytes ``start <= i < end``. The end counts as a newline.
+
+    Returns
+    -------
+    value : float32
+        The number, which may be infinite or NaN; 0 if there is none.
+    next : int
+        The byte after the number, `start` if there is no number.
+
+    Source
+    ------
+    VW 9.11.9, ``parse_float`` in ``parse_primitives.h``.
+
+    Examples
+    --------
+    >>> value, after = parse_vw_float(np.frombuffer(b"2.993 b", np.uint8), 0, 7)
+    >>> print(np.float32(value), after)
+    2.9929998 5
+    """
+    if start >= end or data[start] == 0:
+        return _ZERO, start
+    p = start
+    while p < end and data[p] == 32:
+        p += 1
+    negative = p < end and data[p] == 45
+    if negative:
+        p += 1
+    value = _ZERO
+    while p < end and _is_digit(data[p]):
+        value = value * _TEN + np.float32(data[p]) - _ASCII_ZERO
+        p += 1
+    decimals = 0
+    if p < end and data[p] == 46:
+        p += 1
+        while p < end and _is_digit(data[p]):
+            if decimals < 35:
+                value = value * _TEN + np.float32(data[p] - 48)
+                decimals += 1
+            p += 1
+    exponent, p = _vw_exponent(data, p, end)
+    if p < end and data[p] != 32 and data[p] != 10 and data[p] != 9:
+        return _strtof(data, start, end)
+    value *= _vw_power_of_ten(exponent - decimals)
+    return -value if negative else value, p
