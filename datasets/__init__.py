@@ -1,0 +1,1 @@
+"""Small real data sets with their converters, and seeded generators of synthetic streams."""
