@@ -1,0 +1,72 @@
+"""One run of the catalogue, and the bytes that it reads."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+
+from datasets.generate import text
+from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
+from tests.parity.streams import STREAMS
+
+__all__ = ["EVENTS", "Case", "cases", "content", "dataset_names"]
+
+_DATASETS = Path(__file__).resolve().parents[2] / "datasets"
+
+EVENTS = 300
+"""Events of a generated stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run.
+
+    Attributes
+    ----------
+    stream : str
+        A key of `STREAMS`; or ``odd/``, ``odd_bandit/`` or ``odd_classic/`` and a key of that table; or
+        ``generated/`` and a stream of `datasets.generate`; or ``dataset/`` and a file in ``datasets``.
+    flags : str
+        VW's options, blanks between them.
+    """
+
+    stream: str
+    flags: str
+
+    @property
+    def id(self) -> str:
+        """Name of the case: the stream and the flags."""
+        return f"{self.stream} {self.flags}".strip()
+
+    @property
+    def argv(self) -> list[str]:
+        """The flags as a command line has them."""
+        return self.flags.split()
+
+
+def dataset_names() -> list[str]:
+    """Names of the packed files of the repository's ``datasets``."""
+    return sorted(path.name for path in _DATASETS.glob("*.txt.gz"))
+
+
+def content(stream: str, *, events: int = EVENTS) -> bytes:
+    """Bytes of the stream of a case; `events` is how many, where there are more."""
+    table, _, name = stream.rpartition("/")
+    if table == "generated":
+        return text(name, events=events, seed=5)
+    if table == "dataset":
+        return _first_events(_DATASETS / name, events)
+    odd = {"odd": ODD_SIMPLE, "odd_bandit": ODD_BANDIT, "odd_classic": ODD_CLASSIC}
+    return odd[table][name] if table else STREAMS[name](events, sum(name.encode()))
+
+
+def _first_events(path: Path, events: int) -> bytes:
+    """Bytes of the first events of a multi-line file, the empty line after each included."""
+    with gzip.open(path) as file:
+        parts = file.read().split(b"\n\n", events)
+    return b"\n\n".join(parts[:events]) + b"\n\n"
+
+
+def cases(stream: str, *flag_sets: str) -> list[Case]:
+    return [Case(stream=stream, flags=flags) for flags in flag_sets]

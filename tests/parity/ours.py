@@ -1,0 +1,95 @@
+"""Runs of onlineauto, in this process, in the same shape as the wheel's."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.parity.result import Result, Weights
+from tests.parity.wheel import printed_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from onlineauto.engine.workspace import Workspace
+
+    from onlineauto.options import Configuration
+
+__all__ = ["command_line", "run", "saved_weights", "trained"]
+
+
+def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
+    """Run ``onlineauto`` in `directory`; its exit code, standard output and standard error."""
+    from onlineauto.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(directory), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(list(argv)) or 0
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    return code, out.getvalue(), err.getvalue()
+
+
+def trained(argv: Sequence[str]) -> Workspace:
+    """Workspace that has read all the data that `argv` names, in every pass it asks for."""
+    from onlineauto.engine.workspace import Workspace
+
+    from onlineauto.engine.options import REGISTRY
+
+    configuration = REGISTRY.parse(argv)
+    workspace = Workspace(configuration=configuration)
+    workspace.fit(str(configuration.get("data")))
+    return workspace
+
+
+def saved_weights(weights: NDArray[np.float32], configuration: Configuration) -> Weights:
+    """Cells that VW would save, with the fields that it would save.
+
+    Parameters
+    ----------
+    weights : float32[cells, 4, lanes]
+        w, adapt, norm and a spare, of every cell and lane.
+    configuration : Configuration
+        Decides which fields the update uses.
+    """
+    named = {name for name in ("sgd", "adaptive", "normalized", "invariant") if configuration.get(name)}
+    fields = [0]
+    if not configuration.get("testonly"):
+        fields += [1] if "adaptive" in named or not named else []
+        fields += [2] if "normalized" in named or not named else []
+    flat = weights.transpose(0, 2, 1).reshape(-1, weights.shape[1])[:, fields]
+    index = np.flatnonzero((flat != 0).any(axis=1))
+    return Weights(index=index.astype(np.int64), values=np.ascontiguousarray(flat[index]))
+
+
+def run(flags: Sequence[str], *, file: Path) -> Result:
+    """Run onlineauto with `flags` and ``--vw_exact`` on `file`; see `Wheel.run`."""
+    directory = file.parent
+    predictions = directory / "predictions.txt"
+    predictions.unlink(missing_ok=True)
+    argv = [*flags, "--vw_exact", "-d", file.name, "-p", predictions.name]
+    code, out, err = command_line(argv, directory=directory)
+    text = predictions.read_text("utf-8", "backslashreplace") if predictions.exists() else ""
+    weights, state = _learnt(argv, directory=directory)
+    return Result(
+        predictions=tuple(text.split("\n")[:-1]),
+        weights=weights,
+        state=state,
+        stderr=printed_lines(err),
+        stdout=out,
+        code=code,
+    )
+
+
+def _learnt(argv: Sequence[str], *, directory: Path) -> tuple[Weights, dict[str, str]]:
+    from onlineauto.engine.options import REGISTRY
+
+    with contextlib.chdir(directory):
+        workspace = trained(argv)
+    return saved_weights(workspace.weights, REGISTRY.parse(argv)), {}

@@ -1,0 +1,117 @@
+"""Runs of the real wheel, the judge of every parity test."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.parity.result import Result, Weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["Wheel", "printed_lines", "read_readable_model"]
+
+_WORKER = Path(__file__).with_name("wheel_worker.py")
+_CELL = re.compile(r"(\d+):([-+]?(?:0x|inf|nan).*)")
+_SCALAR = re.compile(r"([A-Za-z_][\w:. ]*?)[ :]([^ :]+)")
+_CACHE = ("using no cache", "creating cache_file", "using cache_file", "can't open")
+
+
+def printed_lines(stderr: str) -> tuple[str, ...]:
+    """Lines of the standard error but those on the cache, which only the wheel needs for ``--passes``."""
+    return tuple(line for line in stderr.splitlines() if not line.startswith(_CACHE))
+
+
+def read_readable_model(text: str) -> tuple[dict[str, str], Weights]:
+    """Split a ``--readable_model --hexfloat_weights`` file into its scalars and its cells."""
+    state: dict[str, str] = {}
+    index: list[int] = []
+    values: list[list[float]] = []
+    for line in text.splitlines():
+        if cell := _CELL.fullmatch(line):
+            index.append(int(cell[1]))
+            values.append([float.fromhex(value) for value in cell[2].split()])
+        elif scalar := _SCALAR.fullmatch(line):
+            state[scalar[1]] = scalar[2]
+    state.pop("Checksum:", None)
+    fields = len(values[0]) if values else 1
+    return state, Weights(
+        index=np.array(index, np.int64), values=np.array(values, np.float32).reshape(len(index), fields)
+    )
+
+
+class Wheel:
+    """A worker process that runs the wheel as its command line would.
+
+    Use it as a context manager; each `run` is a process of its own.
+    """
+
+    def __init__(self) -> None:
+        self._worker = subprocess.Popen(
+            [sys.executable, str(_WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.communicate()
+
+    def run(self, flags: Sequence[str], *, file: Path) -> Result:
+        """Run the wheel with `flags` on `file`; it leaves its output files beside that file.
+
+        Parameters
+        ----------
+        flags : sequence of str
+            VW's options without ``-d``, ``-p``, cache and model files, which are added here.
+        file : Path
+            The input, known to the wheel by its bare name.
+        """
+        directory = file.parent
+        argv = [*flags, "-d", file.name, "-p", "predictions.txt"]
+        argv += ["--readable_model", "wheel.model", "--hexfloat_weights"]
+        if "--passes" in flags:
+            argv += ["--cache_file", "wheel.cache", "-k"]
+        outputs = {
+            name: directory / name for name in ("predictions.txt", "wheel.model", "wheel.out", "wheel.err")
+        }
+        for output in outputs.values():
+            output.unlink(missing_ok=True)
+        code = self._request(argv, directory=directory)
+        text = {
+            name: path.read_text("utf-8", "backslashreplace") if path.exists() else ""
+            for name, path in outputs.items()
+        }
+        state, weights = read_readable_model(text["wheel.model"])
+        return Result(
+            predictions=tuple(text["predictions.txt"].split("\n")[:-1]),
+            weights=weights,
+            state=state,
+            stderr=printed_lines(text["wheel.err"]),
+            stdout=text["wheel.out"],
+            code=code,
+        )
+
+    def _request(self, argv: Sequence[str], *, directory: Path) -> int:
+        assert self._worker.stdin is not None
+        assert self._worker.stdout is not None
+        request = {
+            "argv": list(argv),
+            "directory": str(directory),
+            "stdout": "wheel.out",
+            "stderr": "wheel.err",
+        }
+        self._worker.stdin.write(json.dumps(request) + "\n")
+        self._worker.stdin.flush()
+        return int(self._worker.stdout.readline())
