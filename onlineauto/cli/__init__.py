@@ -1,1 +1,1 @@
-"""TODO cli."""
+"""The command line: parse, call, print. Nothing is learnt here."""

@@ -39,5 +39,5 @@ class ExplorerOptions:
         False,
         "Of several actions with the best score only the first one gets the rest, where they would share it.",
         keep=True,
-        needs=("cb_explore_adf",),
+        needs=("cb_explore", "cb_explore_adf"),
     )

@@ -28,7 +28,7 @@ class FeatureOptions:
         keep=True,
         choices=("strings", "all"),
     )
-    hash_seed: int = option(0, "Seed of the hash of namespaces.", keep=True, minimum=0, maximum=2**32 - 1)
+    hash_seed: int = option(0, "Seed of the hash.", keep=True, minimum=0, maximum=2**32 - 1)
     ignore: tuple[str, ...] = option(
         (), "Drop the namespaces that begin with one of these characters.", keep=True, metavar="CHARS"
     )
@@ -46,11 +46,12 @@ class FeatureOptions:
     )
     bit_precision: int = option(
         18,
-        "The weights are a table of 2^N rows; more bits, fewer features that share a row.",
+        "The weights are a table of 2^N rows; the more bits, the fewer features share a row.",
         short="b",
         keep=True,
         minimum=1,
         maximum=32,
+        because="a feature's index has 32 bits",
         metavar="N",
     )
     noconstant: bool = option(False, "Do not add the constant feature.", keep=True)

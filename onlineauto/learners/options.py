@@ -46,7 +46,7 @@ class UpdateOptions:
     )
     normalized: bool = option(False, "A step size for each feature, from the scale of its values.", keep=True)
     invariant: bool = option(
-        False, "A step with the importance weight w is as w steps with the weight 1.", keep=True
+        False, "One step with the importance weight 2 is like two steps with 1.", keep=True
     )
     l1: float = option(
         0.0, "Weight of the L1 penalty, which makes small weights zero.", minimum=0, metavar="LAMBDA"

@@ -1,8 +1,8 @@
 """Splits a command line into options and their words, by Vowpal Wabbit's rules.
 
-Why not `argparse`: it cannot be taught these rules. It takes ``-1e3`` for a flag and not for a number, reads
-``-tq ab`` as two flags where Vowpal Wabbit refuses, and gives the word after ``-q ab`` to the data file where
-Vowpal Wabbit gives it to ``-q``. The rules themselves are shorter than the exceptions would be.
+Why not `argparse`: it cannot be taught these rules. On Python 3.11 it takes ``-1e-3`` for a flag and not for
+a number; it reads ``-tq ab`` as two flags; after ``--quadratic=ab cd`` it gives ``cd`` to the data file. The
+rules themselves are shorter than the exceptions would be.
 
 * A flag that takes one value takes the next word, whatever it looks like, or what follows ``=``, or what
   follows the letter: ``--passes 3``, ``--passes=3``, ``-b18``.
@@ -97,7 +97,7 @@ def _taken(
     """Take the words that belong to an option off the left of the command line."""
     if option.switch:
         if attached is not None:
-            raise OptionError(f"{flag} is a switch and takes no value, but {attached!r} follows it")
+            raise OptionError(f"{flag} is a switch and takes no value, but {attached!r} is attached to it")
         return []
     if attached is not None:
         words = [attached]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,6 +58,8 @@ class Option:
         Whether a word on the command line that belongs to no flag is this option's value.
     needs : tuple of str
         Options of which one has to be supplied for this one to have any effect.
+    because : str
+        Why the bounds are what they are, where that is not plain; part of the message of an invalid value.
     """
 
     name: str = ""
@@ -77,6 +79,7 @@ class Option:
     metavar: str = ""
     positional: bool = False
     needs: tuple[str, ...] = ()
+    because: str = ""
 
     @property
     def flag(self) -> str:
@@ -104,6 +107,7 @@ def option(
     metavar: str = "",
     positional: bool = False,
     needs: tuple[str, ...] = (),
+    because: str = "",
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
 
@@ -140,6 +144,7 @@ def option(
         metavar=metavar,
         positional=positional,
         needs=needs,
+        because=because,
     )
     return field(default=default, metadata={_KEY: declared})
 
@@ -173,12 +178,10 @@ def _declared(group: Group) -> Iterator[Option]:
 
 def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
     """Fill in what the field's name and annotation say."""
-    repeatable = get_origin(annotation) is tuple
-    optional = get_origin(annotation) in (UnionType, Union) and NoneType in get_args(annotation)
-    kind = annotation
-    if repeatable:
-        kind = get_args(annotation)[0]
-    elif optional:
+    repeatable = annotation == tuple[str, ...]
+    optional = get_origin(annotation) is UnionType and NoneType in get_args(annotation)
+    kind = str if repeatable else annotation
+    if optional:
         kind = next(each for each in get_args(annotation) if each is not NoneType)
     if kind not in _KINDS:
         raise TypeError(f"--{name}: an option cannot be annotated {annotation}")

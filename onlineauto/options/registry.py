@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any
 
 from onlineauto.errors import OptionError
 from onlineauto.options.command_line import split
@@ -95,18 +95,13 @@ class Registry:
             if option.name in given:
                 raise OptionError(f"{option.flag} is given twice")
             taken = _several(option, value) if option.repeatable else from_python(option, value)
-            if taken not in (False, ()) or not (option.switch or option.repeatable):
+            if taken or not (option.switch or option.repeatable):
                 given[option.name] = taken
         return self._configuration(given)
 
     def signature(self) -> Signature:
         """Return the keyword-only signature of a callable that takes every option."""
-        parameters = [
-            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
-            for group in self.groups
-            for option, hint in zip(options_of(group), _annotations(group), strict=True)
-        ]
-        return Signature(parameters)
+        return Signature([_parameter(option) for option in self.options])
 
     def _named(self, keyword: str) -> Option:
         flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_")
@@ -143,6 +138,9 @@ def _several(option: Option, value: object) -> tuple[Any, ...]:
     return (from_python(option, value),)
 
 
-def _annotations(group: Group) -> list[Any]:
-    hints = get_type_hints(group)
-    return [hints[option.name] for option in options_of(group)]
+def _parameter(option: Option) -> Parameter:
+    """Return the keyword of an option, annotated with what `Registry.from_keywords` takes."""
+    taken: Any = option.kind | None if option.optional else option.kind
+    if option.repeatable:
+        taken = str | Sequence[str]
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=taken)

@@ -100,4 +100,5 @@ def _checked(option: Option, value: Scalar, text: str) -> Scalar:
 
 
 def _invalid(option: Option, shown: str) -> OptionError:
-    return OptionError(f"{option.flag} cannot be {shown}; it takes {valid_values(option)}")
+    reason = f" ({option.because})" if option.because else ""
+    return OptionError(f"{option.flag} cannot be {shown}; it takes {valid_values(option)}{reason}")

@@ -1,0 +1,79 @@
+"""What ``onlineauto --help`` prints, made from the registry."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.options import options_of, title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.options import Group, Option, Registry
+
+__all__ = ["default_text", "help_text"]
+
+_COLUMN: Final = 30
+_INTRODUCTION: Final = (
+    "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
+    "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "
+    "onlineauto's own. Defaults are in brackets."
+)
+_EXAMPLES: Final = """\
+Examples:
+  onlineauto -d events.txt                               regression
+  onlineauto -d events.txt --cb_explore_adf -q ::        contextual bandit with all pairs of namespaces
+  onlineauto -d events.txt.gz --cb_explore_adf -p out    the same, predictions to a file
+  zcat events.txt.gz | onlineauto --cb_explore_adf       from standard input"""
+
+
+def help_text(registry: Registry, *, width: int) -> str:
+    """Return the help of every option, group by group.
+
+    Parameters
+    ----------
+    registry : Registry
+    width : int
+        Columns of the terminal; the text keeps to 60 at least and 110 at most.
+    """
+    width = min(max(width, 60), 110)
+    parts = ["Usage: onlineauto [learn] [options] [FILE]", textwrap.fill(_INTRODUCTION, width)]
+    parts += ["\n".join(_group_lines(group, width)) for group in registry.groups]
+    return "\n\n".join([*parts, _EXAMPLES])
+
+
+def default_text(option: Option) -> str:
+    """Return an option's default as it would be typed, or nothing where there is none to type."""
+    if option.switch or option.repeatable or option.default is None:
+        return ""
+    return str(option.default)
+
+
+def _group_lines(group: Group, width: int) -> Iterator[str]:
+    yield f"{title_of(group)}:"
+    for option in options_of(group):
+        names = _names(option)
+        texts = textwrap.wrap(_meaning(option), width - _COLUMN)
+        if len(names) > _COLUMN - 2:
+            yield names
+        else:
+            yield f"{names:{_COLUMN}}{texts.pop(0)}"
+        for text in texts:
+            yield " " * _COLUMN + text
+
+
+def _names(option: Option) -> str:
+    mark = " " if option.vw else "+"
+    short = f"-{option.short}, " if option.short else "    "
+    return f"{mark} {short}{option.flag} {option.metavar}".rstrip()
+
+
+def _meaning(option: Option) -> str:
+    meaning = option.help
+    if option.choices:
+        meaning += f" One of {', '.join(option.choices)}."
+    if option.repeatable:
+        meaning += " Repeatable."
+    default = default_text(option)
+    return f"{meaning} [{default}]" if default else meaning

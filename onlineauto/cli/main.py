@@ -1,0 +1,98 @@
+"""The command ``onlineauto``: finds the verb, reads the options, and turns errors into exit codes.
+
+Exit codes: 0 done, 1 input cannot be read or used, 2 the command line is wrong, 130 interrupted, 141 the
+reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.engine.options import REGISTRY, OutputOptions
+from onlineauto.errors import OnlineautoError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_VERBS: Final = ("learn", "help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The words after the program's name; those of the process by default. Without a verb, or when the first
+        word begins with ``-``, the verb is ``learn``.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except OptionError as error:
+        return _fail(f"{error}", code=2)
+    except BrokenPipeError:
+        return _reader_gone()
+    except (OnlineautoError, OSError) as error:
+        return _fail(f"{error}", code=1)
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(words: list[str]) -> int:
+    verb = words.pop(0) if words and not words[0].startswith("-") else "learn"
+    if verb not in _VERBS:
+        raise _unknown_verb(verb)
+    configuration = REGISTRY.parse(words)
+    output = configuration[OutputOptions]
+    if output.help or verb == "help":
+        return _print_help()
+    if output.version:
+        return _print_version()
+    if not output.quiet:
+        for warning in configuration.warnings:
+            print(f"onlineauto: warning: {warning}", file=sys.stderr)
+    from onlineauto.cli import learn
+
+    return learn.run(configuration)
+
+
+def _print_help() -> int:
+    import shutil
+
+    from onlineauto.cli.help import help_text
+
+    print(help_text(REGISTRY, width=shutil.get_terminal_size().columns))
+    return 0
+
+
+def _print_version() -> int:
+    from importlib import metadata
+
+    print(f"onlineauto {metadata.version('onlineauto')}")
+    return 0
+
+
+def _unknown_verb(verb: str) -> OptionError:
+    near = difflib.get_close_matches(verb, _VERBS, n=1)
+    if near:
+        return OptionError(f"unknown command {verb!r}; did you mean {near[0]}?")
+    return OptionError(f"unknown command {verb!r}; to learn from a file of that name: onlineauto -d {verb}")
+
+
+def _fail(message: str, *, code: int) -> int:
+    print(f"onlineauto: error: {message}", file=sys.stderr)
+    return code
+
+
+def _reader_gone() -> int:
+    """Give standard output somewhere to go, so that the interpreter's last flush does not fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141

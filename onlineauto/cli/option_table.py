@@ -1,0 +1,92 @@
+"""Keeps the option table of a Markdown file in step with the registry.
+
+``python -m onlineauto.cli.option_table README.md`` rewrites what lies between ``<!-- options:begin -->`` and
+``<!-- options:end -->``; with ``--check`` it only says whether that is current.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.cli.help import default_text
+from onlineauto.engine.options import REGISTRY
+from onlineauto.options import options_of, title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.options import Group, Option
+
+__all__ = ["BEGIN", "END", "main", "option_tables", "update"]
+
+BEGIN: Final = "<!-- options:begin -->"
+END: Final = "<!-- options:end -->"
+
+
+def option_tables() -> str:
+    """Return one Markdown table for each group of options."""
+    return "\n\n".join("\n".join(_table(group)) for group in REGISTRY.groups)
+
+
+def update(text: str) -> str:
+    """Return a Markdown text with the option tables between its two markers made anew.
+
+    Raises
+    ------
+    ValueError
+        If the text does not have each marker once, in order.
+    """
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"the text needs {BEGIN} and then {END}, each once")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{option_tables()}\n\n{END}{after}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Update the file that is named, or with ``--check`` return 1 if it is not current."""
+    check = "--check" in argv
+    path = Path(next(word for word in argv if word != "--check"))
+    old = path.read_text(encoding="utf-8")
+    new = update(old)
+    if check and new != old:
+        print(f"{path} is not current: run python -m onlineauto.cli.option_table {path}", file=sys.stderr)
+        return 1
+    if new != old:
+        path.write_text(new, encoding="utf-8")
+    return 0
+
+
+def _table(group: Group) -> Iterator[str]:
+    yield f"**{title_of(group)}**\n"
+    yield "| option | default | meaning |"
+    yield "| --- | --- | --- |"
+    for option in options_of(group):
+        yield f"| {_flags(option)} | {_code(default_text(option))} | {_meaning(option)} |"
+
+
+def _flags(option: Option) -> str:
+    value = f" {option.metavar}" if option.metavar else ""
+    short = f"{_code('-' + option.short)}, " if option.short else ""
+    return short + _code(option.flag + value)
+
+
+def _meaning(option: Option) -> str:
+    text = option.help
+    if option.choices:
+        text += f" One of {', '.join(option.choices)}."
+    if option.repeatable:
+        text += " Repeatable."
+    if not option.vw:
+        text += " (onlineauto's own)"
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", r"\|") + "`" if text else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
