@@ -49,6 +49,10 @@ def read_readable_model(text: str) -> tuple[dict[str, str], Weights]:
     )
 
 
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "backslashreplace") if path.exists() else ""
+
+
 class Wheel:
     """A worker process that runs the wheel as its command line would.
 
@@ -81,27 +85,30 @@ class Wheel:
         directory = file.parent
         argv = [*flags, "-d", file.name, "-p", "predictions.txt"]
         argv += ["--readable_model", "wheel.model", "--hexfloat_weights"]
-        if "--passes" in flags:
-            argv += ["--cache_file", "wheel.cache", "-k"]
-        outputs = {
-            name: directory / name for name in ("predictions.txt", "wheel.model", "wheel.out", "wheel.err")
-        }
-        for output in outputs.values():
-            output.unlink(missing_ok=True)
-        code = self._request(argv, directory=directory)
-        text = {
-            name: path.read_text("utf-8", "backslashreplace") if path.exists() else ""
-            for name, path in outputs.items()
-        }
-        state, weights = read_readable_model(text["wheel.model"])
+        for output in ("predictions.txt", "wheel.model"):
+            (directory / output).unlink(missing_ok=True)
+        code, out, err = self.command_line(argv, directory=directory)
+        state, weights = read_readable_model(_text(directory / "wheel.model"))
         return Result(
-            predictions=tuple(text["predictions.txt"].split("\n")[:-1]),
+            predictions=tuple(_text(directory / "predictions.txt").split("\n")[:-1]),
             weights=weights,
             state=state,
-            stderr=printed_lines(text["wheel.err"]),
-            stdout=text["wheel.out"],
+            stderr=printed_lines(err),
+            stdout=out,
             code=code,
         )
+
+    def command_line(self, argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
+        """Run the wheel in `directory`, with a cache if `argv` asks for passes.
+
+        Returns
+        -------
+        tuple of (int, str, str)
+            Exit code, standard output and standard error.
+        """
+        cache = ["--cache_file", "wheel.cache", "-k"] if "--passes" in argv else []
+        code = self._request([*argv, *cache], directory=directory)
+        return code, _text(directory / "wheel.out"), _text(directory / "wheel.err")
 
     def _request(self, argv: Sequence[str], *, directory: Path) -> int:
         assert self._worker.stdin is not None

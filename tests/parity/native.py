@@ -1,0 +1,74 @@
+"""Predictions of native mode beside those of exact mode, and what may differ between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.parity.case import Case, content
+from tests.parity.flag_sets import CASES
+from tests.parity.streams import STREAMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.outcomes import Outcomes
+
+__all__ = ["AGREEING", "FIXED", "disagreements", "predictions", "reason_to_differ"]
+
+RELATIVE = 1e-5
+"""What issue 2 allows."""
+
+ABSOLUTE = 1e-6
+"""Predictions near 0 are differences of larger numbers; this is the last digit that is printed."""
+
+FIXED: dict[str, str] = {}
+"""Flags with which native mode gives other predictions on purpose, and why."""
+
+_OTHER_STREAMS = {"large": "sums of values over thirty orders of magnitude keep no five digits in any order"}
+
+
+def reason_to_differ(case: Case) -> str | None:
+    """Why native mode need not agree with exact mode on a case; None if it has to."""
+    if case.stream in _OTHER_STREAMS:
+        return _OTHER_STREAMS[case.stream]
+    return next((reason for flags, reason in FIXED.items() if flags in case.flags), None)
+
+
+AGREEING: tuple[Case, ...] = tuple(
+    case
+    for case in CASES
+    if (case.stream in STREAMS or case.stream.startswith(("generated/", "dataset/")))
+    and reason_to_differ(case) is None
+    and "--passes" not in case.argv
+)
+"""Cases on well-formed streams in which both modes have to agree."""
+
+
+def _by_action(outcomes: Outcomes) -> NDArray[np.float64]:
+    """Scores of all events, those of an event in the order of the actions' numbers."""
+    event = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
+    return outcomes.score[np.lexsort((outcomes.action, event))].astype(np.float64)
+
+
+def predictions(case: Case, *, exact: bool, file: Path) -> NDArray[np.float64]:
+    """Predictions of every event of a case: one number an event, or one for each action of each event."""
+    from onlineauto.engine.options import REGISTRY
+    from onlineauto.engine.workspace import Workspace
+
+    file.write_bytes(content(case.stream))
+    configuration = REGISTRY.parse([*case.argv, *(["--vw_exact"] if exact else [])])
+    parts = [
+        _by_action(outcomes) if outcomes.action_start[-1] else outcomes.prediction.astype(np.float64)
+        for _, outcomes in Workspace(configuration=configuration).stream(file)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def disagreements(exact: NDArray[np.float64], native: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Places at which two runs' predictions differ by more than is allowed."""
+    allowed = np.maximum(ABSOLUTE, RELATIVE * np.maximum(abs(exact), abs(native)))
+    return np.flatnonzero(~(abs(exact - native) <= allowed))

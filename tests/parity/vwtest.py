@@ -1,0 +1,152 @@
+"""VW's own test suite on onlineauto: ``python -m tests.parity.vwtest PATH_TO_VW_CHECKOUT``.
+
+Runs those tests of ``test/core.vwtest.json`` that use only what onlineauto has, compares with the references
+of the checkout by VW's own rule and, where they differ, with the wheel, and says of each other test why it is
+not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tests.parity.ours import command_line
+from tests.parity.vwtest_compare import EPSILON, difference
+from tests.parity.vwtest_plan import NotCovered, Plan, plan
+from tests.parity.wheel import Wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Outcome", "main", "run_test"]
+
+_NOT_OURS = ("final_regressor = ", "using no cache", "creating cache_file", "using cache_file", "can't open")
+
+STATUSES = ("pass", "as the wheel", "fail", "not covered")
+"""The references come from a build with other square roots: where they differ from ours, the wheel judges."""
+
+
+class Runner(Protocol):
+    """Runs a command line in a directory; gives exit code, standard output, standard error."""
+
+    def __call__(self, argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one test; `status` is one of `STATUSES`."""
+
+    id: int
+    status: str
+    reason: str
+    command: str
+
+
+def _comparable(text: str) -> str:
+    """Text without the lines on model files and caches, which we do not write."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(_NOT_OURS))
+
+
+def _link(root: Path, directory: Path) -> None:
+    """Make the checkout's data visible in an empty directory."""
+    for source in root.iterdir():
+        if source.is_dir():
+            (directory / source.name).symlink_to(source)
+
+
+def _outputs(printed: tuple[int, str, str], *, chosen: Plan, directory: Path) -> dict[str, str]:
+    """Text of each output that is compared, `printed` being exit code, standard output and standard error."""
+    texts = {"stdout": printed[1], "stderr": printed[2]}
+    for output in chosen.compared:
+        if output not in texts:
+            written = directory / output
+            texts[output] = written.read_text("utf-8", "replace") if written.is_file() else "(not written)"
+    return {output: _comparable(texts[output]) for output in chosen.compared}
+
+
+def _problems(outputs: dict[str, str], *, chosen: Plan, root: Path, epsilon: float) -> Iterable[str]:
+    """Everything in which the outputs of a run differ from their references."""
+    for output, reference in chosen.compared.items():
+        path = root / reference
+        if not path.is_file():
+            yield f"reference {reference} is missing"
+        elif found := difference(outputs[output], _comparable(path.read_text("utf-8")), epsilon=epsilon):
+            yield f"{output}: {found}"
+
+
+def _run(chosen: Plan, *, root: Path, runner: Runner) -> tuple[int, dict[str, str]]:
+    """Exit code and outputs of one command line in a directory of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        _link(root, directory)
+        printed = runner(chosen.argv, directory=directory)
+        return printed[0], _outputs(printed, chosen=chosen, directory=directory)
+
+
+def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[str, str]:
+    """Status of a test that is run, and the reason for it."""
+    code, outputs = _run(chosen, root=root, runner=_ours)
+    if code != 0:
+        return "fail", f"exit code {code}: {outputs.get('stderr', '').strip().splitlines()[-1:]}"
+    problems = "; ".join(_problems(outputs, chosen=chosen, root=root, epsilon=epsilon))
+    if not problems:
+        return "pass", f"without {' '.join(chosen.stripped)}" if chosen.stripped else ""
+    if outputs == _run(chosen, root=root, runner=wheel.command_line)[1]:
+        return "as the wheel", f"the reference is another build's: {problems}"
+    return "fail", problems
+
+
+def _ours(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
+    return command_line(["learn", *argv, "--vw_exact"], directory=directory)
+
+
+def run_test(test: Mapping[str, Any], *, root: Path, wheel: Wheel, epsilon: float = EPSILON) -> Outcome:
+    """Run one entry of ``core.vwtest.json``; `root` is the checkout's ``test``."""
+    command = test.get("vw_command", test.get("bash_command", ""))
+    try:
+        status, reason = _judged(plan(test, root=root), root=root, wheel=wheel, epsilon=epsilon)
+    except NotCovered as refusal:
+        status, reason = "not covered", str(refusal)
+    except Exception:
+        status, reason = "fail", traceback.format_exc(limit=-1).strip()
+    return Outcome(id=test["id"], status=status, reason=reason, command=command)
+
+
+def _report(outcomes: list[Outcome]) -> str:
+    lines = [f"{each.id:4} {each.status}{': ' if each.reason else ''}{each.reason}" for each in outcomes]
+    lines += ["", "not covered, by reason:"]
+    reasons = Counter(each.reason for each in outcomes if each.status == "not covered")
+    lines += [f"{number:5} {reason}" for reason, number in reasons.most_common()]
+    statuses = Counter(each.status for each in outcomes)
+    lines += ["", ", ".join(f"{statuses[status]} {status}" for status in STATUSES)]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0 if no test fails."""
+    parser = argparse.ArgumentParser(prog="python -m tests.parity.vwtest", description="Run VW's own tests.")
+    parser.add_argument("checkout", type=Path, help="directory of a checkout of VowpalWabbit/vowpal_wabbit")
+    parser.add_argument("--ids", type=int, nargs="+", help="run these tests only")
+    parser.add_argument("--json", type=Path, help="also write the outcomes to this file")
+    parser.add_argument("--epsilon", type=float, default=EPSILON, help="tolerance (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    root = (options.checkout / "test").resolve()
+    tests = json.loads((root / "core.vwtest.json").read_text())
+    chosen = [test for test in tests if options.ids is None or test["id"] in options.ids]
+    with Wheel() as wheel:
+        outcomes = [run_test(test, root=root, wheel=wheel, epsilon=options.epsilon) for test in chosen]
+    sys.stdout.write(_report(outcomes))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+    return int(any(outcome.status == "fail" for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
