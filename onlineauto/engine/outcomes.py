@@ -27,7 +27,10 @@ class Outcomes:
     labelled, holdout : bool[n]
         Whether it has a label; whether it was held out of training.
     n_features : int64[n]
-        Features used, constant and interactions included, as VW counts them.
+        Features used, constant and interactions included, as VW sums them up for its last line.
+    shown_features : int64[n]
+        The same as VW shows it in a row of the progress table; differs under ``--cb_adf``, where the sum
+        takes the shared line once and the table once for each action.
     label : float32[n]
         Single-line regression and classification: the label (`UNLABELLED` if none).
     prediction : float32[n]
@@ -52,6 +55,7 @@ class Outcomes:
     labelled: NDArray[np.bool_]
     holdout: NDArray[np.bool_]
     n_features: NDArray[np.int64]
+    shown_features: NDArray[np.int64]
     label: NDArray[np.float32]
     prediction: NDArray[np.float32]
     raw: NDArray[np.float32]

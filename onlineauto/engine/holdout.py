@@ -1,0 +1,80 @@
+"""Holdout: which events several passes set aside, and when to stop for their loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.options import RunOptions
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.features.block import Block
+
+__all__ = ["Holdout"]
+
+_FLOAT_MAX = np.finfo(np.float32).max
+
+
+class Holdout:
+    """Marks held-out events and watches their loss from pass to pass.
+
+    Every tenth event is held out (``--holdout_period``), or all after some number (``--holdout_after``), when
+    there are several passes; ``--holdout_off`` holds out none.
+
+    Parameters
+    ----------
+    options : RunOptions
+        Passes and holdout flags.
+
+    Attributes
+    ----------
+    active : bool
+        Whether anything is held out.
+
+    Source: VW ``is_test_only`` and ``summarize_holdout_set``.
+    """
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self.active = not options.holdout_off and (options.passes > 1 or options.holdout_after is not None)
+        self._count = 0
+        self._loss = 0.0
+        self._weight = 0.0
+        self._best = np.float32(_FLOAT_MAX)
+        self._no_win = 0
+
+    def mark(self, block: Block, *, by_line: bool) -> NDArray[np.bool_]:
+        """Say which events of the next block are held out: bool[n_events].
+
+        With `by_line` the lines of the file are counted, empty ones included, as VW does for single lines.
+        """
+        n = len(block)
+        if not self.active:
+            return np.zeros(n, bool)
+        number = block.line_number[block.event_start[:-1]] if by_line else self._count + np.arange(1, n + 1)
+        self._count += n
+        after = self._options.holdout_after
+        marked: NDArray[np.bool_] = number > after if after else number % self._options.holdout_period == 0
+        return marked
+
+    def add(self, outcomes: Outcomes) -> None:
+        """Count the losses of a block's held-out events."""
+        held = outcomes.holdout & outcomes.labelled
+        if held.any():
+            self._loss = float(np.cumsum(np.concatenate([[self._loss], outcomes.loss[held]]))[-1])
+            self._weight = float(np.cumsum(np.concatenate([[self._weight], outcomes.weight[held]]))[-1])
+
+    def end_pass(self) -> bool:
+        """Close a pass; return whether its held-out loss says to stop."""
+        if not self.active:
+            return False
+        loss = np.float32(self._loss / self._weight) if self._weight > 0 else np.float32(_FLOAT_MAX * 0.5)
+        self._count, self._loss, self._weight = 0, 0.0, 0.0
+        if loss < self._best:
+            self._best, self._no_win = loss, 0
+            return False
+        self._no_win += 1
+        return self._no_win == self._options.early_terminate

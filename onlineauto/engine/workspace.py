@@ -1,0 +1,364 @@
+"""Workspace: a model that reads, predicts and learns; the one engine behind every surface."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine._kernels import (
+    CB,
+    CB_ADF,
+    EXPONENTIAL,
+    GLF1,
+    IDENTITY,
+    LOGIT,
+    SIMPLE,
+    Buffers,
+    Columns,
+    Model,
+    Rows,
+    Task,
+    run_events,
+)
+from onlineauto.engine.holdout import Holdout
+from onlineauto.engine.options import REGISTRY, RunOptions
+from onlineauto.engine.outcomes import Outcomes
+from onlineauto.errors import InputError
+from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.features._kernels import CONSTANT_HASH
+from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.layout import Layout
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import InputOptions
+from onlineauto.formats.text import TextReader
+from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
+from onlineauto.learners.rule import initial_state, initial_t, initial_weights, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from onlineauto.options import Configuration
+
+__all__ = ["Workspace"]
+
+_CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
+_LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
+_KINDS = ("cb_explore_adf", "cb_adf", "cb_explore", "cb")
+_SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
+
+
+class Workspace:
+    """A model and everything it has learnt.
+
+    Options are keyword arguments, named as on the command line.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> bandit = Workspace(cb_explore_adf=True, quadratic=["ua"], epsilon=0.2)
+    >>> event = "shared |u tom\\n0:-1:0.5 |a politics\\n|a sports\\n"
+    >>> bandit.learn(event).round(2)
+    array([0.5, 0.5], dtype=float32)
+    >>> bandit.predict("shared |u tom\\n|a politics\\n|a sports\\n").round(2)
+    array([0.9, 0.1], dtype=float32)
+
+    Parameters
+    ----------
+    configuration : Configuration, optional
+        Options already parsed; then no keyword may be given.
+    **options
+        Values of options.
+
+    Attributes
+    ----------
+    configuration : Configuration
+        The options in force.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+        What an event is and what is predicted for it.
+    weights : float32[cells, 4, lanes]
+        Weight, Σ gradient², scale and last rate of every cell.
+    current_pass : int
+        Number of passes completed.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, out of range, or at odds with another.
+    """
+
+    def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
+        if configuration is None:
+            configuration = REGISTRY.from_keywords(**options)
+        elif options:
+            raise TypeError("options go either into the configuration or into keywords, not into both")
+        self.configuration = configuration
+        self.kind = next((kind for kind in _KINDS if configuration.get(kind)), "simple")
+        self.exact = configuration[RunOptions].vw_exact
+        self.current_pass = 0
+        self._learned = 0
+        training = not configuration[RunOptions].testonly and configuration.get("learning_rate") != 0
+        lanes = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
+        cells = max(1, 2 ** configuration[FeatureOptions].bit_precision // lanes)
+        self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
+        self._model = self._make_model(initial_state(configuration, training=training))
+        self._rule = make_rule(configuration)
+        self._task = self._make_task(training=training)
+        self._layout = Layout(configuration[FeatureOptions], exact=self.exact)
+        self._buffers = Buffers(np.empty(1024, np.uint32), np.empty(1024, np.float32), np.empty(0, np.float32))
+
+    def _make_model(self, shared: NDArray[np.float64]) -> Model:
+        lanes = self.weights.shape[2]
+        features = self.configuration[FeatureOptions]
+        if features.constant:
+            unit = int(CONSTANT_HASH) % (self.weights.shape[0] * lanes)
+            cell, lane = divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
+            self.weights[cell, 0, lane] = features.constant
+        first_lane = np.zeros(lanes)
+        first_lane[0] = initial_t(self.configuration)
+        return Model(self.weights, shared, first_lane, first_lane.copy(), np.zeros(2, np.int64))
+
+    def _make_task(self, *, training: bool) -> Task:
+        configuration = self.configuration
+        cb, loss, explorer = configuration[CbOptions], configuration[LossOptions], configuration[ExplorerOptions]
+        n_actions = cb.cb or explorer.cb_explore or 0
+        return Task(
+            shape=_SHAPES[self.kind],
+            cb_type=_CB_TYPES[cb.cb_type],
+            n_actions=n_actions,
+            action_bits=(1 << n_actions.bit_length()) - 1,
+            explore=self.kind.startswith("cb_explore"),
+            epsilon=np.float32(explorer.epsilon),
+            first_only=explorer.first_only,
+            clip_p=np.float32(cb.clip_p),
+            link=_LINKS[loss.link],
+            binary=loss.binary,
+            training=training,
+            exact=self.exact,
+            mask=np.uint64(self.weights.shape[0] - 1),
+        )
+
+    # -- streams ---------------------------------------------------------------------------------------
+
+    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> TextReader:
+        """Open VW text as this workspace understands it.
+
+        Parameters
+        ----------
+        source : path, bytes, binary file or None
+            ``"-"`` and None are standard input.
+        diagnostics : Diagnostics, optional
+            Counts and keeps what is wrong with lines.
+
+        Raises
+        ------
+        InputError
+            The source cannot be opened.
+        """
+        features, inputs = self.configuration[FeatureOptions], self.configuration[InputOptions]
+        return TextReader(
+            source,
+            label="simple" if self.kind == "simple" else "cb",
+            multiline=self._task.shape == CB_ADF,
+            exact=self.exact,
+            hash_all=features.hash == "all",
+            hash_seed=features.hash_seed,
+            strict=inputs.strict_parse,
+            diagnostics=diagnostics,
+        )
+
+    def stream(
+        self, source: Source, *, diagnostics: Diagnostics | None = None
+    ) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn from a source, pass after pass, and yield each block with what it gave.
+
+        With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read, or cannot be read again for a second pass.
+        ParseError
+            A line is malformed, under ``--strict_parse``.
+        """
+        run = self.configuration[RunOptions]
+        if run.passes > 1 and not isinstance(source, str | PathLike | bytes) or source == "-":
+            raise InputError("--passes needs a file: standard input cannot be read a second time")
+        holdout = Holdout(run)
+        by_line = self.exact and self._task.shape != CB_ADF
+        for _ in range(run.passes):
+            reader = self.read(source, diagnostics=diagnostics if self.current_pass == 0 else None)
+            for block in reader:
+                outcomes = self.learn_block(block, holdout=holdout.mark(block, by_line=by_line))
+                holdout.add(outcomes)
+                yield block, outcomes
+                if self._is_full():
+                    break
+            self.end_pass()
+            if holdout.end_pass():
+                return
+
+    def fit(self, source: Source) -> Workspace:
+        """Learn from a source (path, bytes, or binary file of VW text), all passes, and return self."""
+        for _ in self.stream(source):
+            pass
+        return self
+
+    def end_pass(self) -> None:
+        """Close a pass: decay the learning rate."""
+        decay = np.float32(self.configuration[UpdateOptions].decay_learning_rate)
+        self._rule = self._rule._replace(learning_rate=np.float32(self._rule.learning_rate * decay))
+        self.current_pass += 1
+
+    # -- one event, or a few ---------------------------------------------------------------------------
+
+    def learn(self, text: str | bytes) -> NDArray[np.float32]:
+        """Learn one event of VW text; return the prediction made for it before.
+
+        Returns
+        -------
+        float32[n_actions] or float32[1]
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; the
+            prediction of a single line.
+
+        Raises
+        ------
+        InputError
+            The text is not exactly one event.
+        """
+        block = self._parse_one(text)
+        return self._by_action(self.learn_block(block))
+
+    def predict(self, text: str | bytes) -> NDArray[np.float32]:
+        """Predict one event of VW text without changing the model; like `learn` otherwise."""
+        block = self._parse_one(text)
+        return self._by_action(self.predict_block(block))
+
+    def _parse_one(self, text: str | bytes) -> Block:
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        reader = self.read(data, diagnostics=Diagnostics())
+        blocks = list(reader)
+        if len(blocks) != 1 or len(blocks[0]) != 1:
+            found = sum(map(len, blocks))
+            why = "; ".join(map(str, reader.diagnostics.kept)) or f"it has {found} events"
+            raise InputError(f"the text is not one event: {why}")
+        return blocks[0]
+
+    def _by_action(self, outcomes: Outcomes) -> NDArray[np.float32]:
+        if self.kind == "simple":
+            return outcomes.prediction
+        scores = np.empty(len(outcomes.action), np.float32)
+        scores[outcomes.action] = outcomes.score
+        return scores
+
+    # -- blocks ----------------------------------------------------------------------------------------
+
+    def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
+        """Predict and learn the events of a block, one after the other.
+
+        Parameters
+        ----------
+        block : Block
+            Events, of the kind that this workspace reads.
+        holdout : bool[n_events], optional
+            Events to predict and not to learn.
+
+        Raises
+        ------
+        InputError
+            An event has costs on two lines; the events before it are learnt.
+        """
+        return self._run(block, self._task, holdout)
+
+    def predict_block(self, block: Block) -> Outcomes:
+        """Predict the events of a block; the model stays as it is."""
+        shared = self._model.shared.copy()
+        outcomes = self._run(block, self._task._replace(training=False), None)
+        self._model.shared[:] = shared
+        return outcomes
+
+    def _run(self, block: Block, task: Task, holdout: NDArray[np.bool_] | None) -> Outcomes:
+        held = np.zeros(len(block), bool) if holdout is None else holdout
+        n_actions = self._count_actions(block)
+        outcomes, rows = _make_outcomes(block, held, n_actions, simple=self.kind == "simple")
+        self._layout.update(block)
+        most = int(n_actions.max(initial=0))
+        if most > len(self._buffers.score):
+            self._buffers = self._buffers._replace(score=np.empty(most, np.float32))
+        self._buffers = run_events(
+            task,
+            self._rule,
+            self._layout.kernel_layout,
+            self._layout.interactions,
+            self._layout.scratch(block),
+            _columns(block, held),
+            self._model,
+            rows,
+            0,
+            len(block),
+            np.empty(most, np.float32),
+            self._buffers,
+        )
+        return outcomes
+
+    def _count_actions(self, block: Block) -> NDArray[np.int64]:
+        if self.kind == "simple":
+            return np.zeros(len(block), np.int64)
+        if self._task.shape == CB:
+            return np.full(len(block), self._task.n_actions, np.int64)
+        return np.diff(block.event_start) - block.shared[block.event_start[:-1]]
+
+
+def _columns(block: Block, holdout: NDArray[np.bool_]) -> Columns:
+    return Columns(
+        block.event_start,
+        block.line_start,
+        block.shared,
+        block.label,
+        block.weight,
+        block.initial,
+        block.cost_start,
+        block.cost_action,
+        block.cost,
+        block.probability,
+        block.span_namespace,
+        block.span_start,
+        block.hash,
+        block.value,
+        holdout,
+    )
+
+
+def _make_outcomes(
+    block: Block, holdout: NDArray[np.bool_], n_actions: NDArray[np.int64], *, simple: bool
+) -> tuple[Outcomes, Rows]:
+    """Columns for the results of a block, and the same arrays as the kernel takes them."""
+    n = len(block)
+    action_start = np.concatenate([[0], np.cumsum(n_actions)])
+    rows = Rows(
+        loss=np.zeros(n, np.float32),
+        labelled=np.zeros(n, bool),
+        n_features=np.zeros(n, np.int64),
+        shown_features=np.zeros(n, np.int64),
+        prediction=np.zeros(n, np.float32),
+        raw=np.zeros(n, np.float32),
+        known_action=np.full(n, -1, np.int64),
+        known_cost=np.full(n, UNLABELLED),
+        known_probability=np.zeros(n, np.float32),
+        action_start=action_start,
+        action=np.zeros(action_start[-1], np.int32),
+        score=np.zeros(action_start[-1], np.float32),
+    )
+    line = block.event_start[:-1]
+    outcomes = Outcomes(
+        line=line,
+        weight=block.weight[line] if simple else np.ones(n, np.float32),
+        holdout=holdout,
+        label=block.label[line] if simple else np.full(n, UNLABELLED),
+        **rows._asdict(),
+    )
+    return outcomes, rows

@@ -1,0 +1,142 @@
+"""Interactions: which products of namespaces an option asks for, given the namespaces that exist.
+
+A *term* is one factor: a first letter, a full name, or the wildcard. Terms are compiled against the names
+met so far, in Vowpal Wabbit's order (which fixes both hashes and the order of summation): products sorted by
+length and then by name, duplicates removed, wildcards expanded into combinations with repetition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from typing import TYPE_CHECKING
+
+from onlineauto.features.options import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["WILDCARD", "Product", "Term", "compile_products", "parse_full_names", "parse_letters"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Term:
+    """One factor of a product.
+
+    Attributes
+    ----------
+    name : bytes
+        First letter, full name, or empty for the wildcard.
+    full : bool
+        Whether `name` is a full name.
+    """
+
+    name: bytes
+    full: bool = False
+
+
+WILDCARD = Term(b"")
+"""The factor ``:``, any namespace."""
+
+Product = tuple[Term, ...]
+
+def parse_letters(text: str) -> Product:
+    """Terms of ``-q``, ``--cubic`` and ``--interactions``: one byte each, ``:`` being the wildcard.
+
+    >>> parse_letters("a:")
+    (Term(name=b'a', full=False), Term(name=b'', full=False))
+    """
+    return tuple(WILDCARD if byte == ord(":") else Term(bytes([byte])) for byte in decoded(text))
+
+
+def parse_full_names(text: str) -> Product:
+    """Terms of ``--experimental_full_name_interactions``: names separated by ``|``.
+
+    >>> parse_full_names("user|page")
+    (Term(name=b'page', full=True), Term(name=b'user', full=True))
+    """
+    names = text.encode("utf-8", "surrogateescape").split(b"|")
+    return tuple(sorted(WILDCARD if name == b":" else Term(name, full=True) for name in names))
+
+
+def _must_be_sorted(names: Sequence[bytes]) -> bool:
+    """Whether a name stands beside its equal and others are there too; equal ones must then be adjacent."""
+    pair = any(a == b for a, b in zip(names, names[1:], strict=False))
+    return pair and any(a != b for a, b in zip(names, names[1:], strict=False))
+
+
+def _unique(products: Iterable[tuple[bytes, ...]], *, keep_duplicates: bool) -> list[tuple[bytes, ...]]:
+    """Drop products of the same names (the first stays) and sort within those that repeat a name."""
+    seen: set[tuple[bytes, ...]] = set()
+    kept = []
+    for names in products:
+        ordered = tuple(sorted(names))
+        if not keep_duplicates and ordered in seen:
+            continue
+        seen.add(ordered)
+        kept.append(ordered if _must_be_sorted(ordered) else names)
+    return kept
+
+
+def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> list[tuple[bytes, ...]]:
+    """What `count` wildcards stand for: VW lists a pair in ascending order, longer ones in descending order."""
+    if permutations:
+        return list(product(names, repeat=count))
+    ascending = combinations_with_replacement(names, count)
+    return list(ascending) if count == 2 else [combination[::-1] for combination in ascending]
+
+
+def _choices(term: Term, names: Sequence[bytes]) -> list[bytes]:
+    if term.full:
+        return [term.name]
+    return [name for name in names if name[:1] == term.name] or [term.name]
+
+
+def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> Iterable[tuple[bytes, ...]]:
+    """All products that `terms` stand for when exactly `names` (sorted) exist."""
+    wild = [k for k, term in enumerate(terms) if term == WILDCARD]
+    fixed = list(product(*(_choices(term, names) for term in terms if term != WILDCARD)))
+    for combination in _wildcards(names, len(wild), permutations=permutations) if wild else [()]:
+        for choice in fixed:
+            rest = iter(choice)
+            filled = iter(combination)
+            yield tuple(next(filled) if term == WILDCARD else next(rest) for term in terms)
+
+
+def compile_products(
+    products: Sequence[Product], names: Iterable[bytes], *, keep_duplicates: bool = False
+) -> list[tuple[bytes, ...]]:
+    """List the products of namespaces that `products` stand for, in the order in which they are summed.
+
+    Parameters
+    ----------
+    products : sequence of Product
+        As asked for by options.
+    names : iterable of bytes
+        Namespaces that take part in wildcards and are found by a first letter.
+    keep_duplicates : bool
+        ``--leave_duplicate_interactions``: keep ``ab`` beside ``ba``; wildcards then give permutations.
+
+    Examples
+    --------
+    >>> compile_products([parse_letters("::")], [b"b", b"a"])
+    [(b'a', b'a'), (b'a', b'b'), (b'b', b'b')]
+    >>> compile_products([parse_letters("ba"), parse_letters("ab")], [])
+    [(b'a', b'b')]
+
+    Source: VW ``interactions.h``, ``compile_interactions`` and ``sort_and_filter_duplicate_interactions``.
+    """
+    ordered = sorted(names)
+    listed = sorted(products, key=lambda terms: (len(terms), [term.name or b":" for term in terms]))
+    letters = _unique_terms(listed, keep_duplicates=keep_duplicates)
+    expanded = [names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)]
+    if any(WILDCARD in terms for terms in letters):
+        expanded.sort(key=lambda names_: (len(names_), names_))
+    return _unique(expanded, keep_duplicates=keep_duplicates)
+
+
+def _unique_terms(products: Sequence[Product], *, keep_duplicates: bool) -> list[Product]:
+    """`_unique` on the terms as written, before wildcards and letters are expanded."""
+    named = {(term.name or b":"): term for terms in products for term in terms}
+    written = [tuple(term.name or b":" for term in terms) for terms in products]
+    return [tuple(named[name] for name in names) for names in _unique(written, keep_duplicates=keep_duplicates)]

@@ -1,0 +1,177 @@
+"""Layout: how the namespaces of a stream become groups of features, and which products of them exist.
+
+A group is known by a small number, its *key*. In exact mode that is the first byte of the name, so that two
+names with one first byte are one group, as in VW; otherwise every name has its own. The namespaces that a
+block brings are added before it is learnt: a product with an absent namespace adds nothing, so knowing of a
+namespace a little early changes no result.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features._kernels import CONSTANT_HASH, Interactions, Scratch
+from onlineauto.features._kernels import Layout as KernelLayout
+from onlineauto.features.interactions import WILDCARD, compile_products, parse_full_names, parse_letters
+from onlineauto.features.options import FeatureOptions, decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.namespaces import Namespaces
+
+__all__ = ["MAX_PRODUCTS", "Layout"]
+
+_LOG = logging.getLogger("onlineauto")
+
+MAX_PRODUCTS = 200_000
+"""Wildcards take in no further namespaces beyond so many products (unless exact)."""
+
+_EXACT_CONSTANT = 128
+_CCB_SLOT = 139
+
+
+class Layout:
+    """Groups and products for the blocks of one stream.
+
+    Parameters
+    ----------
+    options : FeatureOptions
+        Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
+    exact : bool
+        Know namespaces by their first byte, as VW does.
+    """
+
+    def __init__(self, options: FeatureOptions, *, exact: bool) -> None:
+        self._options = options
+        self._exact = exact
+        letters = (*options.quadratic, *options.cubic, *options.interactions)
+        self._products = [parse_letters(text) for text in letters]
+        if not exact:
+            self._products += [parse_full_names(t) for t in options.experimental_full_name_interactions]
+        self._ignore = b"".join(decoded(text) for text in options.ignore)
+        self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
+        self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
+        self._known: set[bytes] = set()
+        self._full = False
+        self._names: Namespaces | None = None
+        self._n_names = 0
+        self._seen = np.zeros(0, bool)
+        self.kernel_layout = self._make_layout([])
+        self.interactions = self._make_interactions()
+
+    @property
+    def n_keys(self) -> int:
+        """Number of group keys in use."""
+        return len(self.kernel_layout.ignore)
+
+    def update(self, block: Block) -> None:
+        """Take in the namespaces of a block."""
+        names = block.namespaces
+        if self._names is not names or self._n_names != len(names):
+            self._seen = np.zeros(0, bool) if self._names is not names else self._seen
+            self._names, self._n_names = names, len(names)
+            self._seen = np.concatenate([self._seen, np.zeros(len(names) - len(self._seen), bool)])
+            self.kernel_layout = self._make_layout(names.names)
+        before = int(np.count_nonzero(self._seen))
+        self._seen[block.span_namespace] = True
+        if int(np.count_nonzero(self._seen)) == before:
+            return
+        known = {self._key_name(names.names[i]) for i in np.flatnonzero(self._seen)}
+        fresh = {name for name in known - self._known if self._interacts(name)}
+        if fresh:
+            self._add(sorted(fresh))
+        self.interactions = self._make_interactions()
+
+    def scratch(self, block: Block) -> Scratch:
+        """Working columns for the largest event of `block`."""
+        lines = block.event_start
+        spans = block.line_start[lines]
+        features = int(np.diff(block.span_start[spans]).max(initial=0))
+        groups = int(np.diff(spans).max(initial=0))
+        longest = int(np.diff(self.interactions.start).max(initial=1))
+        made = Scratch(
+            hash=np.zeros(2 * features + 16, np.uint32),
+            value=np.ones(2 * features + 16, np.float32),
+            group_key=np.zeros(2 * groups + 8, np.int32),
+            group_start=np.zeros(2 * groups + 8, np.int64),
+            group_end=np.zeros(2 * groups + 8, np.int64),
+            group_squares=np.zeros(2 * groups + 8, np.float32),
+            where=np.full(self.n_keys, -1, np.int32),
+            range_start=np.zeros(longest, np.int64),
+            range_end=np.zeros(longest, np.int64),
+            repeats=np.zeros(longest, np.bool_),
+            position=np.zeros(longest, np.int64),
+            chain=np.zeros(longest, np.uint64),
+            product=np.zeros(longest, np.float32),
+        )
+        made.hash[0] = CONSTANT_HASH
+        return made
+
+    def _key_name(self, name: bytes) -> bytes:
+        return name[:1] if self._exact else name
+
+    def _interacts(self, name: bytes) -> bool:
+        """Whether wildcards range over this namespace."""
+        if self._is_ignored(name):
+            return False
+        return not self._exact or 32 <= name[0] <= 126 or name[0] == _CCB_SLOT
+
+    def _is_ignored(self, name: bytes) -> bool:
+        return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
+
+    def _add(self, names: Sequence[bytes]) -> None:
+        """Let wildcards and letters range over `names` too, unless the products would be too many."""
+        wildcards = max((terms.count(WILDCARD) for terms in self._products), default=0)
+        for name in names:
+            count = comb(len(self._known) + wildcards, wildcards)
+            if not self._exact and count > MAX_PRODUCTS:
+                if not self._full:
+                    _LOG.warning(
+                        "more than %d interactions: wildcards leave out namespaces from %r on",
+                        MAX_PRODUCTS,
+                        name.decode("utf-8", "replace"),
+                    )
+                self._full = True
+                return
+            self._known.add(name)
+
+    def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
+        ignored = [self._is_ignored(name) for name in names]
+        linear = [name[:1] in self._ignore_linear for name in names]
+        if self._exact:
+            key = np.array([name[0] for name in names], np.int32)
+            n_keys, constant = 256, _EXACT_CONSTANT
+        else:
+            key = np.arange(1, len(names) + 1, dtype=np.int32)
+            n_keys, constant = len(names) + 1, 0
+        ignore, ignore_linear = np.zeros(n_keys, bool), np.zeros(n_keys, bool)
+        ignore[key] = ignored
+        ignore_linear[key] = linear
+        return KernelLayout(
+            key=key,
+            ignore=ignore,
+            ignore_linear=ignore_linear,
+            constant_key=-1 if self._options.noconstant else constant,
+        )
+
+    def _make_interactions(self) -> Interactions:
+        products = compile_products(
+            self._products, self._known, keep_duplicates=self._options.leave_duplicate_interactions
+        )
+        if self._exact:
+            keyed = [[name[0] for name in product] for product in products]
+        else:
+            assert self._names is not None or not self._known
+            number = {name: i + 1 for i, name in enumerate(self._names.names)} if self._names else {}
+            keyed = [[number[n] for n in product] for product in products if all(n in number for n in product)]
+        return Interactions(
+            start=np.cumsum([0, *map(len, keyed)]).astype(np.int64),
+            key=np.array([key for product in keyed for key in product], np.int32),
+            permutations=self._options.permutations,
+        )

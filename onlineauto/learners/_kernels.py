@@ -1,0 +1,246 @@
+"""Gradient descent on a table of weights: ``--sgd``, ``--adaptive``, ``--normalized``, ``--invariant``.
+
+The table is ``weights[cell, field, lane]``, float32, with fields w (the weight), a (sum of squared
+gradients), n (largest |x| seen) and rate (scratch of the last update). An example is a list of (cell, value).
+Float operations stand in Vowpal Wabbit's order; none may be reordered.
+Source: Ross, Mineiro & Langford, *Normalized Online Learning*, 2013; VW's ``--invariant`` options.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from onlineauto.jit import kernel
+from onlineauto.learners.loss_kernels import (
+    loss_plain_step,
+    loss_slope,
+    loss_slope_squared,
+    loss_step,
+    loss_value,
+)
+
+W, A, N, RATE = 0, 1, 2, 3
+"""Fields of a cell."""
+
+T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, GRAVITY, CONTRACTION, MIN_LABEL, MAX_LABEL, FACTOR = range(8)
+"""Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_X_MIN = np.float32(1.084202e-19)
+_X2_MIN = np.float32(_X_MIN * _X_MIN)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+class Rule(NamedTuple):
+    """Constants of the update rule."""
+
+    learning_rate: np.float32
+    minus_power_t: np.float32
+    norm_power: np.float32
+    square_root: bool
+    adaptive: bool
+    normalized: bool
+    invariant: bool
+    l1: np.float64
+    l2: np.float64
+    loss: int
+    low: np.float32
+    high: np.float32
+    track_labels: bool
+
+
+@kernel
+def _truncate(weight, gravity):
+    if gravity < abs(weight):
+        return weight - gravity if weight > _ZERO else weight + gravity
+    return _ZERO
+
+
+@kernel
+def dot(rule, shared, weights, lane, cell, value, n, initial):
+    """Raw prediction (float32): `initial` + Σ w·x in the order of the list."""
+    total = initial
+    if rule.l1 > 0.0:
+        gravity = np.float32(shared[GRAVITY])
+        for i in range(n):
+            total += _truncate(weights[cell[i], W, lane], gravity) * value[i]
+    else:
+        for i in range(n):
+            total += weights[cell[i], W, lane] * value[i]
+    return total * np.float32(shared[CONTRACTION])
+
+
+@kernel
+def clip(shared, raw):
+    """Prediction (float32) within the labels seen so far; NaN becomes 0."""
+    if math.isnan(raw):
+        return _ZERO
+    if raw > np.float32(shared[MAX_LABEL]):
+        return np.float32(shared[MAX_LABEL])
+    if raw < np.float32(shared[MIN_LABEL]):
+        return np.float32(shared[MIN_LABEL])
+    return raw
+
+
+@kernel
+def see_label(rule, shared, label):
+    """Widen the range of predictions to `label`."""
+    if rule.track_labels:
+        shared[MIN_LABEL] = min(shared[MIN_LABEL], np.float64(label))
+        if label != _FLOAT_MAX:
+            shared[MAX_LABEL] = max(shared[MAX_LABEL], np.float64(label))
+
+
+@kernel
+def _rate(rule, a, n):
+    rate = _ONE
+    if rule.adaptive:
+        rate = _ONE / math.sqrt(a) if rule.square_root else a**rule.minus_power_t
+    if rule.normalized:
+        if rule.square_root:
+            inverse = _ONE / n
+            rate *= inverse if rule.adaptive else inverse * inverse
+        else:
+            rate *= (n * n) ** rule.norm_power
+    return rate
+
+
+@kernel
+def _rescale(rule, w, before, now):
+    """Weight `w` as it would be, had the larger scale `now` been known from the start."""
+    if rule.square_root:
+        ratio = before / now
+        return w * ratio if rule.adaptive else w * (ratio * ratio)
+    ratio = now / before
+    return w * (ratio * ratio) ** rule.norm_power
+
+
+@kernel
+def _accumulate(rule, weights, lane, cell, value, n, slope_squared):
+    """First pass of an update: statistics and rates; returns (prediction per unit step, Σ (x/n)²)."""
+    per_update = _ZERO
+    norm = _ZERO
+    for i in range(n):
+        c = cell[i]
+        x = value[i]
+        x2 = x * x
+        if x2 < _X2_MIN:
+            x = _X_MIN if x > _ZERO else -_X_MIN
+            x2 = _X2_MIN
+        if rule.adaptive:
+            weights[c, A, lane] += slope_squared * x2
+        if rule.normalized:
+            size = abs(x)
+            before = weights[c, N, lane]
+            if size > before:
+                if before > _ZERO:
+                    weights[c, W, lane] = _rescale(rule, weights[c, W, lane], before, size)
+                weights[c, N, lane] = size
+            scale = weights[c, N, lane]
+            share = x2 / (scale * scale)
+            if x2 > _FLOAT_MAX:
+                share = _ONE
+            norm += share
+        rate = _rate(rule, weights[c, A, lane], weights[c, N, lane])
+        weights[c, RATE, lane] = rate
+        per_update += x2 * rate
+    return per_update, norm
+
+
+@kernel
+def _average(rule, total_weight, total_norm):
+    if rule.square_root:
+        ratio = total_weight / total_norm
+        return math.sqrt(ratio) if rule.adaptive else ratio
+    return (total_norm / total_weight) ** rule.norm_power
+
+
+@kernel
+def _sensitivity(
+    rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, slope_squared, weight, sum_squares
+):
+    """How far a unit step moves the prediction; updates the statistics and the factor of every step."""
+    if not (rule.adaptive or rule.normalized):
+        return sum_squares
+    if slope_squared == _ZERO:
+        return _ONE
+    per_update, norm = _accumulate(rule, weights, lane, cell, value, n, slope_squared)
+    if rule.normalized:
+        lane_norm[lane] += np.float64(weight) * norm
+        lane_weight[lane] += weight
+        factor = _average(rule, np.float32(lane_weight[lane]), np.float32(lane_norm[lane]))
+        shared[FACTOR] = factor
+        per_update *= factor
+    return per_update
+
+
+@kernel
+def _scale(rule, shared, weight):
+    scale = rule.learning_rate * weight
+    if not rule.adaptive:
+        t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
+        scale *= t**rule.minus_power_t
+    return scale
+
+
+@kernel
+def _regularize(rule, shared, prediction, label, step):
+    """Let the penalties grow with the step; they are applied to all weights lazily."""
+    minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+    slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))
+    eta = 0.0
+    if abs(slope) > 1e-8:
+        eta = -step / slope
+        shared[CONTRACTION] *= 1.0 - rule.l2 * eta
+    step /= np.float32(shared[CONTRACTION])
+    shared[GRAVITY] += eta * rule.l1
+    return step
+
+
+@kernel
+def materialize(shared, weights):
+    """Apply the accumulated penalties to every weight."""
+    gravity, contraction = np.float32(shared[GRAVITY]), np.float32(shared[CONTRACTION])
+    for c in range(weights.shape[0]):
+        for lane in range(weights.shape[2]):
+            weights[c, W, lane] = _truncate(weights[c, W, lane], gravity) * contraction
+    shared[GRAVITY] = 0.0
+    shared[CONTRACTION] = 1.0
+
+
+@kernel
+def update(
+    rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, prediction, label, weight, sum_squares
+):
+    """Learn one labelled example with a positive weight, `prediction` being its clipped prediction."""
+    minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+    if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
+        return
+    slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
+    per_update = _sensitivity(
+        rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, slope_squared, weight, sum_squares
+    )
+    scale = _scale(rule, shared, weight)
+    if rule.invariant:
+        step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
+    else:
+        step = loss_plain_step(rule.loss, rule.low, rule.high, prediction, label, scale)
+    if (rule.l1 > 0.0 or rule.l2 > 0.0) and abs(step) > 1e-8:
+        step = _regularize(rule, shared, prediction, label, step)
+    if math.isnan(step) or step == _ZERO:
+        return
+    if rule.normalized:
+        step *= np.float32(shared[FACTOR])
+    rated = rule.adaptive or rule.normalized
+    for i in range(n):
+        x = value[i]
+        if -_FLOAT_MAX < x < _FLOAT_MAX:
+            if rated:
+                x *= weights[cell[i], RATE, lane]
+            weights[cell[i], W, lane] += step * x
+    if shared[CONTRACTION] < 1e-9 or shared[GRAVITY] > 1e3:
+        materialize(shared, weights)

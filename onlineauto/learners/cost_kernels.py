@@ -1,0 +1,35 @@
+"""Cost-sensitive targets of a contextual-bandit event: ``--cb_type mtr|ips|dr|dm``.
+
+Source: Bietti, Agarwal & Langford, *A Contextual Bandit Bake-off*, 2021, section 3; VW ``gen_cs_example``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlineauto.jit import kernel
+
+MTR, IPS, DR, DM = 0, 1, 2, 3
+
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+_SAFE = np.float32(1e-3)
+
+
+@kernel
+def mtr_weight(probability, clip_p, events, actions):
+    """Importance weight (float32) of the logged action, after `events` events of `actions` actions in all."""
+    return _ONE / max(probability, clip_p) * (np.float32(events) / np.float32(actions))
+
+
+@kernel
+def ips_cost(cost, probability, clip_p):
+    """Inverse propensity score (float32) of the logged action's cost."""
+    propensity = max(probability, clip_p)
+    return cost / (_SAFE if propensity <= _ZERO else propensity)
+
+
+@kernel
+def dr_cost(cost, probability, clip_p, estimate):
+    """Doubly robust cost (float32) of the logged action, `estimate` being the cost model's prediction."""
+    return estimate + (cost - estimate) / max(probability, clip_p)
