@@ -59,9 +59,9 @@ def _run(words: list[str]) -> int:
     if not output.quiet:
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
-    from onlineauto.cli import learn
+    from onlineauto.cli.learn import run
 
-    return learn.run(configuration)
+    return run(configuration)
 
 
 def _print_help() -> int:

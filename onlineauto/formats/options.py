@@ -29,4 +29,6 @@ class InputOptions:
         False,
         "Stop at the first malformed line. Without it, what is malformed is dropped, counted and reported.",
     )
-    examples: int = option(-1, "Stop after this many events; -1 is no limit.", minimum=-1, metavar="N")
+    examples: int = option(
+        -1, "Stop after this many events; -1 is no limit.", minimum=-1, maximum=2**63 - 1, metavar="N"
+    )

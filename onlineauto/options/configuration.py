@@ -35,7 +35,7 @@ class Configuration:
     >>> configuration[RunOptions].passes, configuration.get("quadratic")
     (3, ('ab',))
     >>> configuration.command()
-    '--quadratic ab --data surveys.txt --passes 3'
+    '--data surveys.txt --passes 3 --quadratic ab'
     """
 
     groups: tuple[object, ...]

@@ -122,10 +122,9 @@ def option(
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from typing import ClassVar
     >>> @dataclass(frozen=True, slots=True, kw_only=True)
     ... class StepOptions:
-    ...     title: ClassVar[str] = "Step size"
+    ...     title = "Step size"
     ...     learning_rate: float = option(0.5, "Step size.", short="l", minimum=0)
     >>> [declared.flag for declared in options_of(StepOptions)]
     ['--learning_rate']

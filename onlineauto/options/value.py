@@ -76,10 +76,10 @@ def valid_values(option: Option) -> str:
     noun = "a whole number" if option.kind is int else "a number"
     low, high = option.minimum, option.maximum
     if low is not None and high is not None:
-        return f"{noun} from {low} to {high}"
-    limits = [("of at least", low), ("of at most", high), ("above", option.above), ("below", option.below)]
+        return f"{noun} from {_limit(low)} to {_limit(high)}"
+    limits = [("of at least", low), ("above", option.above), ("of at most", high), ("below", option.below)]
     return " ".join(
-        [noun, " and ".join(f"{word} {limit}" for word, limit in limits if limit is not None)]
+        [noun, " and ".join(f"{word} {_limit(limit)}" for word, limit in limits if limit is not None)]
     ).strip()
 
 
@@ -97,6 +97,12 @@ def _checked(option: Option, value: Scalar, text: str) -> Scalar:
     if not valid:
         raise _invalid(option, text)
     return value
+
+
+def _limit(limit: float) -> str:
+    """Write a bound; the largest number of so many bits as ``2^63 - 1``."""
+    bits = int(limit).bit_length()
+    return f"2^{bits} - 1" if bits > 30 and limit == 2**bits - 1 else str(limit)
 
 
 def _invalid(option: Option, shown: str) -> OptionError:

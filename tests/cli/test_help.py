@@ -1,0 +1,119 @@
+"""The help and the option table are the registry's; the help needs neither NumPy nor Numba."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onlineauto.cli import option_table
+from onlineauto.cli.help import help_text
+from onlineauto.cli.main import main
+from onlineauto.engine.options import REGISTRY
+from onlineauto.options import title_of
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-h"], ["learn", "--help"], ["help"], ["-d", "a.txt", "-h", "-t"]]
+)
+def test_asking_for_help(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(words) == 0
+    assert capsys.readouterr() == (help_text(REGISTRY, width=80) + "\n", "")
+
+
+def test_help_names_every_option_and_group() -> None:
+    text = help_text(REGISTRY, width=100)
+    for option in REGISTRY.options:
+        short = rf"-{option.short}, " if option.short else "    "
+        mark = " " if option.vw else r"\+"
+        assert re.search(rf"^{mark} {short}{option.flag}\b", text, re.MULTILINE), option.name
+    for group in REGISTRY.groups:
+        assert f"\n\n{title_of(group)}:\n" in text
+
+
+@pytest.mark.parametrize("width", [1, 60, 80, 110, 500])
+def test_help_keeps_to_the_width(width: int) -> None:
+    options = help_text(REGISTRY, width=width).partition("Examples:")[0]
+    assert max(len(line) for line in options.splitlines()) <= min(max(width, 70), 110)
+
+
+def test_help_of_one_option() -> None:
+    text = help_text(REGISTRY, width=100)
+    assert (
+        "      --epsilon FLOAT         Probability that is spread over all actions; the best one gets the\n"
+        "                              rest. [0.05]\n"
+    ) in text
+    assert "One of mtr, ips, dr,\n                              dm. [mtr]" in text
+
+
+def test_help_needs_neither_numpy_nor_numba() -> None:
+    program = """if True:
+        import sys
+        from onlineauto.cli.main import main
+        code = main(["--help"])
+        print(sorted({"numpy", "numba", "scipy", "river", "llvmlite"} & set(sys.modules)), file=sys.stderr)
+        sys.exit(code)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert done.stdout.startswith("Usage: onlineauto ")
+
+
+def test_the_table_has_a_row_for_every_option() -> None:
+    rows = [line for line in option_table.option_tables().splitlines() if line.startswith(("| `--", "| `-"))]
+    assert len(rows) == len(REGISTRY.options)
+    for row in rows:
+        assert len(re.split(r"(?<!\\)\|", row)) == 5, row
+    assert "| `-b`, `--bit_precision N` | `18` | The weights are a table" in "\n".join(rows)
+    assert r"`--experimental_full_name_interactions NAME\|NAME...`" in "\n".join(rows)
+
+
+def test_updating_a_text() -> None:
+    text = f"# Title\n{option_table.BEGIN}\nold\n{option_table.END}\nrest\n"
+    new = option_table.update(text)
+    assert new.startswith(f"# Title\n{option_table.BEGIN}\n\n**Input**\n")
+    assert new.endswith(f" |\n\n{option_table.END}\nrest\n")
+    assert "\nold\n" not in new
+    assert option_table.update(new) == new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        option_table.BEGIN,
+        f"{option_table.END} {option_table.BEGIN}",
+        f"{option_table.BEGIN * 2} {option_table.END}",
+    ],
+)
+def test_a_text_without_its_markers(text: str) -> None:
+    with pytest.raises(ValueError, match="each once"):
+        option_table.update(text)
+
+
+def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(f"é{option_table.BEGIN}{option_table.END}", encoding="utf-8")
+    assert option_table.main(["--check", str(path)]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"{path} is not current: run python -m onlineauto.cli.option_table {path}\n"
+    )
+    assert path.read_text(encoding="utf-8") == f"é{option_table.BEGIN}{option_table.END}"
+    assert option_table.main([str(path)]) == 0
+    assert option_table.main([str(path), "--check"]) == 0
+    assert "`--epsilon FLOAT`" in path.read_text(encoding="utf-8")
+
+
+def test_the_readme_is_current() -> None:
+    text = README.read_text(encoding="utf-8")
+    if option_table.BEGIN in text:
+        assert option_table.update(text) == text, "run python -m onlineauto.cli.option_table README.md"

@@ -1,0 +1,146 @@
+"""The command: verbs, exit codes, and what is said on standard error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.errors import InputError, OptionError, ParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.options import Configuration
+
+    Learn = Callable[[Callable[[Configuration], int]], None]
+
+
+@pytest.fixture
+def learn(monkeypatch: pytest.MonkeyPatch) -> Learn:
+    """Put a function in the place of the verb ``learn``."""
+
+    def replace(run: Callable[[Configuration], int]) -> None:
+        module = ModuleType("onlineauto.cli.learn")
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "onlineauto.cli.learn", module)
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-d", "a.txt", "-t"], ["learn", "-d", "a.txt", "-t"], ["learn", "a.txt", "-t"], ["-t", "a.txt"]],
+)
+def test_the_verb_can_be_left_out(words: list[str], learn: Learn) -> None:
+    seen = []
+
+    def note(configuration: Configuration) -> int:
+        seen.append(configuration.command())
+        return 0
+
+    learn(note)
+    assert main(words) == 0
+    assert seen == ["--data a.txt --testonly"]
+
+
+def test_without_words_it_learns_from_standard_input(learn: Learn) -> None:
+    learn(lambda configuration: 7 + len(configuration.supplied))
+    assert main([]) == 7
+
+
+def test_the_words_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["onlineauto", "--passes", "3"])
+    learn(lambda configuration: len(configuration.supplied))
+    assert main() == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OptionError("--l1 is odd"), 2, "onlineauto: error: --l1 is odd\n"),
+        (InputError("a.txt: is a directory"), 1, "onlineauto: error: a.txt: is a directory\n"),
+        (ParseError("a.txt:1:2: bad", line=1, column=2), 1, "onlineauto: error: a.txt:1:2: bad\n"),
+        (
+            FileNotFoundError(2, "No such file", "a.txt"),
+            1,
+            "onlineauto: error: [Errno 2] No such file: 'a.txt'\n",
+        ),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_exit_codes(
+    error: BaseException, code: int, message: str, learn: Learn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(configuration: Configuration) -> int:
+        raise error
+
+    learn(fail)
+    assert main(["-d", "a.txt"]) == code
+    assert capsys.readouterr() == ("", message)
+
+
+def test_a_defect_is_not_hidden(learn: Learn) -> None:
+    def fail(configuration: Configuration) -> int:
+        raise ZeroDivisionError
+
+    learn(fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["-d", "a.txt"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--epsilom", "1"], "unknown option --epsilom; did you mean --epsilon?"),
+        (["learn", "--epsilon", "2"], "--epsilon cannot be 2; it takes a number from 0 to 1"),
+        (["lern", "-d", "a.txt"], "unknown command 'lern'; did you mean learn?"),
+        (["a.txt", "-t"], "unknown command 'a.txt'; to learn from a file of that name: onlineauto -d a.txt"),
+        ([""], "unknown command ''; to learn from a file of that name: onlineauto -d "),
+    ],
+)
+def test_a_wrong_command_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr() == ("", f"onlineauto: error: {message}\n")
+
+
+def test_warnings_of_options_without_effect(learn: Learn, capsys: pytest.CaptureFixture[str]) -> None:
+    learn(lambda configuration: len(configuration.warnings) - 1)
+    assert main(["--epsilon", "0.1"]) == 0
+    warning = "onlineauto: warning: --epsilon has no effect without --cb_explore or --cb_explore_adf\n"
+    assert capsys.readouterr() == ("", warning)
+    assert main(["--epsilon", "0.1", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr() == (f"onlineauto {version('onlineauto')}\n", "")
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "onlineauto", "--epsilom"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "onlineauto: error: unknown option --epsilom; did you mean --epsilon?\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "onlineauto", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

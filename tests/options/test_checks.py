@@ -1,0 +1,121 @@
+"""Options that are at odds with one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from onlineauto.engine.options import REGISTRY
+from onlineauto.errors import OptionError
+from onlineauto.features.options import decoded
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        r"-q a\\x20 -q ab --cubic a\\x20\\x3a --interactions abcd --interactions ::",
+        "--experimental_full_name_interactions 'user|article' ':|:' 'a|b|:'",
+        "--loss_function quantile --quantile_tau 0.9",
+        "--loss_function expectile --expectile_q 0.5",
+        "--loss_function logistic --logistic_min 0 --logistic_max 1",
+        "--min_prediction 0 --max_prediction 0",
+        "--cb 3 --clip_p 0.1",
+        "--cb_explore 3 --cb_type dr --epsilon 0.2",
+        "-r scores --link logistic",
+        "-P 1",
+        "-P 2.",
+        "-P 1.01",
+    ],
+)
+def test_options_that_go_together(words: str) -> None:
+    assert REGISTRY.parse(words).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "-q abc",
+            "--quadratic 'abc' has 3 characters and needs two namespaces (every word up to the next option",
+        ),
+        ("-q a", "--quadratic 'a' has 1 characters and needs two namespaces"),
+        ("-q ab events.txt", "--quadratic 'events.txt' has 10 characters and needs two namespaces"),
+        (r"-q a\\x2", r"--quadratic 'a\\x2' has 4 characters"),
+        ("-q aé", "--quadratic 'aé' has 3 characters"),
+        ("--cubic ab", "--cubic 'ab' has 2 characters and needs three namespaces"),
+        ("--interactions a", "--interactions 'a' has 1 characters and needs two namespaces or more"),
+        (
+            "--experimental_full_name_interactions user",
+            "--experimental_full_name_interactions 'user' needs two names or more with '|' between them",
+        ),
+        (
+            "--experimental_full_name_interactions 'user|'",
+            "--experimental_full_name_interactions 'user|' has an empty name",
+        ),
+        (
+            "--experimental_full_name_interactions 'user|a:'",
+            "--experimental_full_name_interactions 'user|a:': ':' stands for any namespace",
+        ),
+        ("--quantile_tau 0.9", "--quantile_tau is for --loss_function quantile, and the loss is squared"),
+        ("--expectile_q 0.2", "--expectile_q is for --loss_function expectile, and the loss is squared"),
+        (
+            "--logistic_min -1 --loss_function hinge",
+            "--logistic_min is for --loss_function logistic, and the loss is hinge",
+        ),
+        ("--logistic_max 1", "--logistic_max is for --loss_function logistic, and the loss is squared"),
+        (
+            "--loss_function expectile",
+            "--loss_function expectile needs --expectile_q, a number above 0 and of at most 0.5",
+        ),
+        (
+            "--loss_function logistic --logistic_min 1",
+            "--logistic_min 1.0 has to be less than --logistic_max 1.0",
+        ),
+        ("--min_prediction 2 --max_prediction 1", "--min_prediction 2.0 is above --max_prediction 1.0"),
+        ("--cb 3 --cb_adf", "--cb and --cb_adf exclude each other"),
+        ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
+        ("--cb_adf --cb_explore_adf", "--cb_adf and --cb_explore_adf exclude each other"),
+        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, and not with --cb_adf"),
+        ("-P 0", "--progress cannot be 0; it takes a number of events, such as 1000, or a factor above 1"),
+        ("-P 1.0", "--progress cannot be 1.0;"),
+        ("-P often", "--progress cannot be often;"),
+        ("-P .", "--progress cannot be .;"),
+        ("-P 1e3", "--progress cannot be 1e3;"),
+    ],
+)
+def test_options_at_odds(words: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        REGISTRY.parse(words)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "warning"),
+    [
+        ("--epsilon 0.1", "--epsilon has no effect without --cb_explore or --cb_explore_adf"),
+        ("--first_only --cb_adf", "--first_only has no effect without --cb_explore or --cb_explore_adf"),
+        ("--rank_all", "--rank_all has no effect without --cb_adf"),
+        (
+            "--clip_p 0.1",
+            "--clip_p has no effect without --cb or --cb_adf or --cb_explore or --cb_explore_adf",
+        ),
+    ],
+)
+def test_options_without_effect(words: str, warning: str) -> None:
+    assert REGISTRY.parse(words).warnings == (warning,)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ab", b"ab"),
+        (r"\x20", b" "),
+        (r"a\x3A\x7cb", b"a:|b"),
+        (r"\xff", b"\xff"),
+        ("é", b"\xc3\xa9"),
+        (r"\x2", rb"\x2"),
+        (r"\xzz20", rb"\xzz20"),
+        (r"\\x20", b"\\ "),
+    ],
+)
+def test_hexadecimal_bytes(text: str, expected: bytes) -> None:
+    assert decoded(text) == expected

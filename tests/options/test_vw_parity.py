@@ -1,0 +1,101 @@
+"""Our options beside those of the installed Vowpal Wabbit: names, defaults, what a model keeps."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from onlineauto.engine.options import REGISTRY
+from onlineauto.options import unknown
+from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+
+peer = pytest.importorskip("vowpalwabbit")
+
+DEFAULTS = {
+    "bit_precision": "VW fills in 18 after it has read the options",
+}
+"""Options with another default than VW declares, and why."""
+
+KEEPS = {
+    "bit_precision": "VW's model files hold the number of bits apart from the options",
+    "min_prediction": "VW's model files hold the range of labels apart from the options",
+    "max_prediction": "VW's model files hold the range of labels apart from the options",
+    "permutations": "predictions depend on it; VW forgets it",
+    "leave_duplicate_interactions": "predictions depend on it; VW forgets it",
+}
+"""Options that our model files keep where VW's do not, and why."""
+
+
+@cache
+def wheel_options() -> dict[str, list[Any]]:
+    """Every option that the wheel declares, by name; several reductions may declare one name."""
+    workspace = peer.Workspace("--quiet")
+    found: dict[str, list[Any]] = {}
+    for groups in workspace.get_config(filtered_enabled_reductions_only=False).values():
+        for _, options in groups:
+            for each in options:
+                found.setdefault(each.name, []).append(each)
+    workspace.finish()
+    return found
+
+
+def test_the_list_of_names_is_the_wheels() -> None:
+    assert tuple(sorted(wheel_options())) == NAMES
+    shorts = {
+        each.short_name: name for name, group in wheel_options().items() for each in group if each.short_name
+    }
+    assert shorts == dict(SHORT_NAMES)
+
+
+def test_our_options_are_vws_or_say_that_they_are_not() -> None:
+    for option in REGISTRY.options:
+        assert option.vw == (option.name in NAMES), option.name
+
+
+def test_short_names() -> None:
+    ours = {option.name: option.short for option in REGISTRY.options if option.vw}
+    theirs = {
+        name: next((each.short_name for each in wheel_options()[name] if each.short_name), None)
+        for name in ours
+    }
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", [option.name for option in REGISTRY.options if option.vw])
+def test_defaults(name: str) -> None:
+    option = REGISTRY[name]
+    differs = not any(_same_default(option.default, each) for each in wheel_options()[name])
+    assert differs == (name in DEFAULTS)
+
+
+@pytest.mark.parametrize("name", [option.name for option in REGISTRY.options if option.vw])
+def test_what_a_model_keeps(name: str) -> None:
+    theirs = any(each.keep for each in wheel_options()[name])
+    assert REGISTRY[name].keep == (theirs or name in KEEPS)
+    assert not (theirs and name in KEEPS)
+
+
+def test_switches_and_kinds() -> None:
+    for option in REGISTRY.options:
+        if not option.vw:
+            continue
+        for theirs in wheel_options()[option.name]:
+            expected = list if option.repeatable else option.kind
+            assert type(theirs.default_value) is expected, option.name
+
+
+def test_no_hint_is_about_an_option_that_we_have() -> None:
+    ours = {option.name for option in REGISTRY.options}
+    assert ours.isdisjoint(unknown._HINTS)
+    assert set(unknown._HINTS) <= set(NAMES)
+
+
+def _same_default(ours: object, theirs: Any) -> bool:
+    """Whether our default is theirs, which may be rounded to float32; no default is None or empty here."""
+    if not theirs.default_value_supplied:
+        return ours is None or ours == ()
+    if isinstance(ours, float):
+        return bool(theirs.default_value == pytest.approx(ours, rel=1e-6))
+    return bool(ours == theirs.default_value)
