@@ -53,10 +53,16 @@ class UpdateOptions:
     )
     l2: float = option(0.0, "Weight of the L2 penalty, which shrinks weights.", minimum=0, metavar="LAMBDA")
     min_prediction: float | None = option(
-        None, "Smallest prediction. Not supplied: the smallest label seen.", keep=True, metavar="LOW"
+        None,
+        "Smallest prediction. Not supplied: the smallest label so far, or 0 if that is less.",
+        keep=True,
+        metavar="LOW",
     )
     max_prediction: float | None = option(
-        None, "Largest prediction. Not supplied: the largest label seen.", keep=True, metavar="HIGH"
+        None,
+        "Largest prediction. Not supplied: the largest label so far, or 0 if that is more.",
+        keep=True,
+        metavar="HIGH",
     )
 
 
