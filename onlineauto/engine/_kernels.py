@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from onlineauto.explorers._kernels import greedy, rank
-from onlineauto.features._kernels import count_crossed, count_linear, expand, forget, sum_of_squares
+from onlineauto.features._kernels import count_linear, cross_groups, forget, list_linear, sum_of_squares
 from onlineauto.features.action_kernels import open_line, open_numbered, open_shared
+from onlineauto.features.extent_kernels import cross_extents, extent_squares, list_extents
 from onlineauto.jit import kernel
 from onlineauto.learners._kernels import (
     HOLDOUT_WEIGHT,
@@ -143,16 +144,20 @@ def _link(link, raw):
 @kernel
 def _list_features(task, rule, layout, interactions, scratch, begin, groups, own, buffers):
     """List the features of the example in groups [begin, groups), and close the groups."""
-    need = count_linear(layout, scratch, begin, groups) + count_crossed(interactions, scratch)
     cell, value = buffers.cell, buffers.value
+    need = count_linear(layout, scratch, begin, groups)
+    need = cross_groups(interactions, scratch, task.mask, cell, value, need, False)
+    need = cross_extents(interactions, scratch, task.mask, cell, value, need, False)
     if need > len(cell):
         cell, value = np.empty(2 * need, np.uint32), np.empty(2 * need, np.float32)
-    n, crossed = expand(layout, interactions, scratch, begin, groups, task.mask, cell, value)
+    linear = list_linear(layout, scratch, begin, groups, task.mask, cell, value)
+    n = cross_groups(interactions, scratch, task.mask, cell, value, linear, True)
+    n = cross_extents(interactions, scratch, task.mask, cell, value, n, True)
     squares = _ZERO
     if not (rule.adaptive or rule.normalized):
-        squares = sum_of_squares(interactions, scratch, begin, groups)
+        squares = sum_of_squares(interactions, scratch, begin, groups) + extent_squares(interactions, scratch)
     forget(scratch, begin, groups)
-    return Example(cell, value, n, own, crossed, squares), Buffers(cell, value, buffers.score)
+    return Example(cell, value, n, own, n - linear, squares), Buffers(cell, value, buffers.score)
 
 
 @kernel
@@ -160,8 +165,12 @@ def _list_action(task, rule, layout, interactions, scratch, columns, first, acti
     """List the features of one action of the event whose actions begin at line `first`."""
     if task.shape == CB:
         groups, own = open_numbered(scratch, n_shared, used, task.action_bits, action)
+        line, header = first, -1
     else:
         groups, own = open_line(layout, scratch, columns, first + action, n_shared, used)
+        line, header = first + action, first - 1 if n_shared else -1
+    if len(interactions.extent_start) > 1:
+        list_extents(layout, scratch, columns, line, header, n_shared, groups)
     return _list_features(task, rule, layout, interactions, scratch, n_shared, groups, own, buffers)
 
 
@@ -210,6 +219,8 @@ def _single(task, rule, layout, interactions, scratch, columns, model, rows, eve
     """Predict and learn one line of regression or classification."""
     line = columns.event_start[event]
     groups, own = open_line(layout, scratch, columns, line, 0, 1)
+    if len(interactions.extent_start) > 1:
+        list_extents(layout, scratch, columns, line, -1, 0, groups)
     example, buffers = _list_features(task, rule, layout, interactions, scratch, 0, groups, own, buffers)
     label, weight, initial = columns.label[line], columns.weight[line], columns.initial[line]
     labelled, holdout = label != _FLOAT_MAX, columns.holdout[event]

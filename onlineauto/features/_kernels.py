@@ -33,6 +33,8 @@ class Interactions(NamedTuple):
 
     start: np.ndarray  # int64[n + 1]
     key: np.ndarray  # int32[]: group keys of each product
+    extent_start: np.ndarray  # int64[m + 1]: products by full name, exact mode only
+    extent_name: np.ndarray  # int32[]: namespaces of each
     permutations: bool
 
 
@@ -52,6 +54,11 @@ class Scratch(NamedTuple):
     position: np.ndarray  # int64[longest product]
     chain: np.ndarray  # uint64[longest product]
     product: np.ndarray  # float32[longest product]
+    choice: np.ndarray  # int64[longest product]
+    extent_count: np.ndarray  # int64[1]
+    extent_name: np.ndarray  # int32[]
+    extent_start: np.ndarray  # int64[]
+    extent_end: np.ndarray  # int64[]
 
 
 @kernel
@@ -187,16 +194,6 @@ def _count_product(scratch, order):
 
 
 @kernel
-def count_crossed(interactions, scratch):
-    """Number of features that the products of the present groups have."""
-    total = 0
-    for product in range(len(interactions.start) - 1):
-        if _ranges(interactions, scratch, product):
-            total += _count_product(scratch, interactions.start[product + 1] - interactions.start[product])
-    return total
-
-
-@kernel
 def _cross_pair(scratch, mask, cell, value, n):
     repeats = scratch.repeats[1]
     first, second = scratch.range_start[0], scratch.range_start[1]
@@ -247,6 +244,16 @@ def _cross(scratch, order, mask, cell, value, n):
 
 
 @kernel
+def cross_ranges(scratch, order, mask, cell, value, n, write):
+    """Append the product of the looked-up ranges to the listed features; only count it unless `write`."""
+    if not write:
+        return n + _count_product(scratch, order)
+    if order == 2:
+        return _cross_pair(scratch, mask, cell, value, n)
+    return _cross(scratch, order, mask, cell, value, n)
+
+
+@kernel
 def count_linear(layout, scratch, begin, groups):
     """Number of features of groups [begin, groups) that are used as they are."""
     total = 0
@@ -257,12 +264,8 @@ def count_linear(layout, scratch, begin, groups):
 
 
 @kernel
-def expand(layout, interactions, scratch, begin, groups, mask, cell, value):
-    """List the features of an example: those of groups [begin, groups), then all products of groups.
-
-    Writes table cells (uint32) and values (float32); returns how many there are, and how many of them are
-    products. The caller has made sure that they fit.
-    """
+def list_linear(layout, scratch, begin, groups, mask, cell, value):
+    """List the features of groups [begin, groups) that are used as they are: table cells and values."""
     n = 0
     for group in range(begin, groups):
         if layout.ignore_linear[scratch.group_key[group]]:
@@ -271,16 +274,17 @@ def expand(layout, interactions, scratch, begin, groups, mask, cell, value):
             cell[n] = np.uint64(scratch.hash[i]) & mask
             value[n] = scratch.value[i]
             n += 1
-    linear = n
+    return n
+
+
+@kernel
+def cross_groups(interactions, scratch, mask, cell, value, n, write):
+    """Append all products of the present groups to the listed features; only count them unless `write`."""
     for product in range(len(interactions.start) - 1):
-        if not _ranges(interactions, scratch, product):
-            continue
-        order = interactions.start[product + 1] - interactions.start[product]
-        if order == 2:
-            n = _cross_pair(scratch, mask, cell, value, n)
-        else:
-            n = _cross(scratch, order, mask, cell, value, n)
-    return n, n - linear
+        if _ranges(interactions, scratch, product):
+            order = interactions.start[product + 1] - interactions.start[product]
+            n = cross_ranges(scratch, order, mask, cell, value, n, write)
+    return n
 
 
 @kernel

@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING
 from onlineauto.features.options import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
-__all__ = ["WILDCARD", "Product", "Term", "compile_products", "parse_full_names", "parse_letters"]
+__all__ = [
+    "WILDCARD",
+    "Product",
+    "Term",
+    "compile_products",
+    "parse_full_names",
+    "parse_letters",
+    "unique_products",
+]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,12 +74,20 @@ def _must_be_sorted(names: Sequence[bytes]) -> bool:
     return pair and any(a != b for a, b in zip(names, names[1:], strict=False))
 
 
-def _unique(products: Iterable[tuple[bytes, ...]], *, keep_duplicates: bool) -> list[tuple[bytes, ...]]:
-    """Drop products of the same names (the first stays) and sort within those that repeat a name."""
+def unique_products(
+    products: Iterable[tuple[bytes, ...]],
+    *,
+    keep_duplicates: bool,
+    key: Callable[[bytes], Any] | None = None,
+) -> list[tuple[bytes, ...]]:
+    """Drop products of the same names (the first stays) and sort within those that repeat a name.
+
+    `key` orders the names; without it they are in order of their bytes.
+    """
     seen: set[tuple[bytes, ...]] = set()
     kept = []
     for names in products:
-        ordered = tuple(sorted(names))
+        ordered = tuple(sorted(names, key=key))
         if not keep_duplicates and ordered in seen:
             continue
         seen.add(ordered)
@@ -132,11 +149,11 @@ def compile_products(
     expanded = [names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)]
     if any(WILDCARD in terms for terms in letters):
         expanded.sort(key=lambda names_: (len(names_), names_))
-    return _unique(expanded, keep_duplicates=keep_duplicates)
+    return unique_products(expanded, keep_duplicates=keep_duplicates)
 
 
 def _unique_terms(products: Sequence[Product], *, keep_duplicates: bool) -> list[Product]:
-    """`_unique` on the terms as written, before wildcards and letters are expanded."""
+    """`unique_products` on the terms as written, before wildcards and letters are expanded."""
     named = {(term.name or b":"): term for terms in products for term in terms}
     written = [tuple(term.name or b":" for term in terms) for terms in products]
-    return [tuple(named[name] for name in names) for names in _unique(written, keep_duplicates=keep_duplicates)]
+    return [tuple(named[name] for name in names) for names in unique_products(written, keep_duplicates=keep_duplicates)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from onlineauto.features._kernels import CONSTANT_HASH, Interactions, Scratch
 from onlineauto.features._kernels import Layout as KernelLayout
+from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import WILDCARD, compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions, decoded
 
@@ -52,8 +53,9 @@ class Layout:
         self._exact = exact
         letters = (*options.quadratic, *options.cubic, *options.interactions)
         self._products = [parse_letters(text) for text in letters]
-        if not exact:
-            self._products += [parse_full_names(t) for t in options.experimental_full_name_interactions]
+        full_names = [parse_full_names(text) for text in options.experimental_full_name_interactions]
+        self._extents = full_names if exact else []
+        self._products += [] if exact else full_names
         self._ignore = b"".join(decoded(text) for text in options.ignore)
         self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
         self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
@@ -94,7 +96,8 @@ class Layout:
         spans = block.line_start[lines]
         features = int(np.diff(block.span_start[spans]).max(initial=0))
         groups = int(np.diff(spans).max(initial=0))
-        longest = int(np.diff(self.interactions.start).max(initial=1))
+        orders = np.diff(self.interactions.start), np.diff(self.interactions.extent_start)
+        longest = int(max(order.max(initial=1) for order in orders))
         made = Scratch(
             hash=np.zeros(2 * features + 16, np.uint32),
             value=np.ones(2 * features + 16, np.float32),
@@ -109,6 +112,11 @@ class Layout:
             position=np.zeros(longest, np.int64),
             chain=np.zeros(longest, np.uint64),
             product=np.zeros(longest, np.float32),
+            choice=np.zeros(longest, np.int64),
+            extent_count=np.zeros(1, np.int64),
+            extent_name=np.zeros(groups + 1, np.int32),
+            extent_start=np.zeros(groups + 1, np.int64),
+            extent_end=np.zeros(groups + 1, np.int64),
         )
         made.hash[0] = CONSTANT_HASH
         return made
@@ -160,10 +168,20 @@ class Layout:
             constant_key=-1 if self._options.noconstant else constant,
         )
 
+    def _seen_names(self) -> dict[bytes, tuple[int, int]]:
+        """Number and hash of every namespace seen, by name."""
+        if self._names is None:
+            return {}
+        names, hashes = self._names.names, self._names.hashes
+        return {names[i]: (int(i), hashes[i]) for i in np.flatnonzero(self._seen)}
+
     def _make_interactions(self) -> Interactions:
+        keep_duplicates = self._options.leave_duplicate_interactions
+        wild_extents = any(WILDCARD in terms for terms in self._extents)
         products = compile_products(
-            self._products, self._known, keep_duplicates=self._options.leave_duplicate_interactions
+            [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
         )
+        extents = compile_extents(self._extents, self._seen_names(), keep_duplicates=keep_duplicates)
         if self._exact:
             keyed = [[name[0] for name in product] for product in products]
         else:
@@ -173,5 +191,7 @@ class Layout:
         return Interactions(
             start=np.cumsum([0, *map(len, keyed)]).astype(np.int64),
             key=np.array([key for product in keyed for key in product], np.int32),
+            extent_start=np.cumsum([0, *map(len, extents)]).astype(np.int64),
+            extent_name=np.array([number for product in extents for number in product], np.int32),
             permutations=self._options.permutations,
         )
