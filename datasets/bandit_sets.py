@@ -109,8 +109,8 @@ def flights() -> BanditSet:
     carriers = sorted(carrier for carrier, _ in Counter(row["carrier"] for row in rows).most_common(10))
     rows = [row for row in rows if row["carrier"] in carriers][:60_000]
     contexts = [
-        f"|o {row['origin']} |t {row['dest']} |h {row['hour']} |w {_weekday(row)} |m {int(row['minute']) // 10}"
-        f" |d {int(row['distance']) // 200} |a {row['month']}"
+        f"|o {row['origin']} |t {row['dest']} |h {row['hour']} |w {_weekday(row)}"
+        f" |m {int(row['minute']) // 10} |d {int(row['distance']) // 200} |a {row['month']}"
         for row in rows
     ]
     return BanditSet(contexts, _one_best([carriers.index(row["carrier"]) for row in rows], 10), 30_000)
