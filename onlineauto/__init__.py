@@ -1,1 +1,54 @@
-"""Streaming online AutoML for contextual bandits."""
+r"""Streaming online AutoML for contextual bandits: one pass, no tuning by hand.
+
+>>> import onlineauto
+>>> model = onlineauto.Workspace(cb_explore_adf=True, quadratic="ua")
+>>> model.predict("shared |u tom\n|a politics\n|a sports\n")
+array([0.5, 0.5], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import InputError, OnlineautoError, OptionError, ParseError
+
+if TYPE_CHECKING:
+    from onlineauto.engine.reading import read
+    from onlineauto.engine.workspace import Workspace
+    from onlineauto.features.block import Block
+    from onlineauto.features.event import Event
+
+__all__ = [
+    "Block",
+    "Event",
+    "InputError",
+    "OnlineautoError",
+    "OptionError",
+    "ParseError",
+    "Workspace",
+    "__version__",
+    "read",
+]
+
+_LAZY = {
+    "Block": "onlineauto.features.block",
+    "Event": "onlineauto.features.event",
+    "Workspace": "onlineauto.engine.workspace",
+    "read": "onlineauto.engine.reading",
+}
+"""Where names live whose import would bring NumPy and Numba in."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("onlineauto")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'onlineauto' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,1 +1,1 @@
-"""TODO engine."""
+"""One loop that reads, predicts, learns and accounts."""

@@ -7,32 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine._kernels import (
-    CB,
-    CB_ADF,
-    EXPONENTIAL,
-    GLF1,
-    IDENTITY,
-    LOGIT,
-    SIMPLE,
-    Buffers,
-    Columns,
-    Model,
-    Rows,
-    Task,
-    run_events,
-)
+from onlineauto.engine._kernels import run_events
+from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.options import REGISTRY, RunOptions
 from onlineauto.engine.outcomes import Outcomes
+from onlineauto.engine.source import kind_of, open_text
+from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Buffers, Model, Rows, Run, Task
+from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError
 from onlineauto.explorers.options import ExplorerOptions
-from onlineauto.features._kernels import CONSTANT_HASH
+from onlineauto.features._kernels import CONSTANT_HASH, Columns
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.text import TextReader
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_t, initial_weights, make_rule
@@ -42,18 +32,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.source import Source
+    from onlineauto.formats.text import TextReader
     from onlineauto.options import Configuration
+
 
 __all__ = ["Workspace"]
 
 _CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
-_KINDS = ("cb_explore_adf", "cb_adf", "cb_explore", "cb")
 _SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
 
 
 class Workspace:
-    """A model and everything it has learnt.
+    r"""A model and everything it has learnt.
 
     Options are keyword arguments, named as on the command line.
 
@@ -61,10 +53,10 @@ class Workspace:
     --------
     >>> from onlineauto import Workspace
     >>> bandit = Workspace(cb_explore_adf=True, quadratic=["ua"], epsilon=0.2)
-    >>> event = "shared |u tom\\n0:-1:0.5 |a politics\\n|a sports\\n"
+    >>> event = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
     >>> bandit.learn(event).round(2)
     array([0.5, 0.5], dtype=float32)
-    >>> bandit.predict("shared |u tom\\n|a politics\\n|a sports\\n").round(2)
+    >>> bandit.predict("shared |u tom\n|a politics\n|a sports\n").round(2)
     array([0.9, 0.1], dtype=float32)
 
     Parameters
@@ -97,7 +89,7 @@ class Workspace:
         elif options:
             raise TypeError("options go either into the configuration or into keywords, not into both")
         self.configuration = configuration
-        self.kind = next((kind for kind in _KINDS if configuration.get(kind)), "simple")
+        self.kind = kind_of(configuration)
         self.exact = configuration[RunOptions].vw_exact
         self.current_pass = 0
         self._learned = 0
@@ -109,14 +101,16 @@ class Workspace:
         self._rule = make_rule(configuration)
         self._task = self._make_task(training=training)
         self._layout = Layout(configuration[FeatureOptions], exact=self.exact)
-        self._buffers = Buffers(np.empty(1024, np.uint32), np.empty(1024, np.float32), np.empty(0, np.float32))
+        self._buffers = _make_buffers(features=1024, actions=16)
 
     def _make_model(self, shared: NDArray[np.float64]) -> Model:
         lanes = self.weights.shape[2]
         features = self.configuration[FeatureOptions]
         if features.constant:
             unit = int(CONSTANT_HASH) % (self.weights.shape[0] * lanes)
-            cell, lane = divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
+            cell, lane = (
+                divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
+            )
             self.weights[cell, 0, lane] = features.constant
         first_lane = np.zeros(lanes)
         first_lane[0] = initial_t(self.configuration)
@@ -124,7 +118,11 @@ class Workspace:
 
     def _make_task(self, *, training: bool) -> Task:
         configuration = self.configuration
-        cb, loss, explorer = configuration[CbOptions], configuration[LossOptions], configuration[ExplorerOptions]
+        cb, loss, explorer = (
+            configuration[CbOptions],
+            configuration[LossOptions],
+            configuration[ExplorerOptions],
+        )
         n_actions = cb.cb or explorer.cb_explore or 0
         return Task(
             shape=_SHAPES[self.kind],
@@ -159,17 +157,7 @@ class Workspace:
         InputError
             The source cannot be opened.
         """
-        features, inputs = self.configuration[FeatureOptions], self.configuration[InputOptions]
-        return TextReader(
-            source,
-            label="simple" if self.kind == "simple" else "cb",
-            multiline=self._task.shape == CB_ADF,
-            exact=self.exact,
-            hash_all=features.hash == "all",
-            hash_seed=features.hash_seed,
-            strict=inputs.strict_parse,
-            diagnostics=diagnostics,
-        )
+        return open_text(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
         self, source: Source, *, diagnostics: Diagnostics | None = None
@@ -186,21 +174,33 @@ class Workspace:
             A line is malformed, under ``--strict_parse``.
         """
         run = self.configuration[RunOptions]
-        if run.passes > 1 and not isinstance(source, str | PathLike | bytes) or source == "-":
-            raise InputError("--passes needs a file: standard input cannot be read a second time")
+        if run.passes > 1 and (source in (None, "-") or not isinstance(source, str | PathLike | bytes)):
+            raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout = Holdout(run)
         by_line = self.exact and self._task.shape != CB_ADF
         for _ in range(run.passes):
-            reader = self.read(source, diagnostics=diagnostics if self.current_pass == 0 else None)
-            for block in reader:
-                outcomes = self.learn_block(block, holdout=holdout.mark(block, by_line=by_line))
-                holdout.add(outcomes)
-                yield block, outcomes
-                if self._is_full():
+            left = self.configuration[InputOptions].examples
+            for block in self.read(source, diagnostics=diagnostics if self.current_pass == 0 else None):
+                part = block if left < 0 else block.head(min(left, len(block)))
+                yield from self._learn_part(part, holdout, by_line=by_line)
+                left -= len(part) if left >= 0 else 0
+                if left == 0:
                     break
             self.end_pass()
             if holdout.end_pass():
                 return
+
+    def _learn_part(
+        self, block: Block, holdout: Holdout, *, by_line: bool
+    ) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn a block up to its first invalid event, which is fatal after that."""
+        valid, message = first_invalid_event(block) if self._task.shape == CB_ADF else (len(block), "")
+        part = block if valid == len(block) else block.head(valid)
+        outcomes = self.learn_block(part, holdout=holdout.mark(part, by_line=by_line))
+        holdout.add(outcomes)
+        yield part, outcomes
+        if message:
+            raise InputError(message)
 
     def fit(self, source: Source) -> Workspace:
         """Learn from a source (path, bytes, or binary file of VW text), all passes, and return self."""
@@ -270,8 +270,12 @@ class Workspace:
         Raises
         ------
         InputError
-            An event has costs on two lines; the events before it are learnt.
+            An event has costs on two lines, or several on one; nothing of the block is learnt.
         """
+        if self._task.shape == CB_ADF:
+            _, message = first_invalid_event(block)
+            if message:
+                raise InputError(message)
         return self._run(block, self._task, holdout)
 
     def predict_block(self, block: Block) -> Outcomes:
@@ -288,21 +292,17 @@ class Workspace:
         self._layout.update(block)
         most = int(n_actions.max(initial=0))
         if most > len(self._buffers.score):
-            self._buffers = self._buffers._replace(score=np.empty(most, np.float32))
-        self._buffers = run_events(
-            task,
-            self._rule,
-            self._layout.kernel_layout,
-            self._layout.interactions,
-            self._layout.scratch(block),
-            _columns(block, held),
-            self._model,
-            rows,
-            0,
-            len(block),
-            np.empty(most, np.float32),
-            self._buffers,
+            self._buffers = _make_buffers(features=len(self._buffers.cell), actions=most)
+        run = Run(
+            task=task,
+            rule=self._rule,
+            layout=self._layout.kernel_layout,
+            interactions=self._layout.interactions,
+            scratch=self._layout.scratch(block),
+            columns=_columns(block, held),
+            model=self._model,
         )
+        self._buffers = run_events(run, rows, 0, len(block), self._buffers)
         return outcomes
 
     def _count_actions(self, block: Block) -> NDArray[np.int64]:
@@ -311,6 +311,15 @@ class Workspace:
         if self._task.shape == CB:
             return np.full(len(block), self._task.n_actions, np.int64)
         return np.diff(block.event_start) - block.shared[block.event_start[:-1]]
+
+
+def _make_buffers(*, features: int, actions: int) -> Buffers:
+    return Buffers(
+        cell=np.empty(features, np.uint32),
+        value=np.empty(features, np.float32),
+        score=np.empty(actions, np.float32),
+        target=np.zeros(actions, np.float32),
+    )
 
 
 def _columns(block: Block, holdout: NDArray[np.bool_]) -> Columns:

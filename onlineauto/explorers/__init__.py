@@ -1,1 +1,1 @@
-"""TODO explorers."""
+"""From scores to probabilities of actions."""

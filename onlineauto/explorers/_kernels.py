@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -12,7 +17,7 @@ _TOLERANCE = np.float32(0.0001)
 
 
 @kernel
-def rank(score, n, order):
+def rank(score: NDArray[np.float32], n: int, order: NDArray[np.int32]) -> None:
     """Write into `order` the actions 0 .. n-1 by (score, action), both ascending: best first."""
     if n > 32:
         ranked = np.argsort(score[:n], kind="mergesort")
@@ -28,7 +33,7 @@ def rank(score, n, order):
 
 
 @kernel
-def count_tied(score, n):
+def count_tied(score: NDArray[np.float32], n: int) -> int:
     """How many leading entries of ranked `score` are within 1e-4 (relative) of the first."""
     tied = 1
     while tied < n and abs(score[tied] - score[0]) <= _TOLERANCE * (abs(score[tied]) + abs(score[0])):
@@ -37,7 +42,7 @@ def count_tied(score, n):
 
 
 @kernel
-def greedy(score, n, epsilon, first_only):
+def greedy(score: NDArray[np.float32], n: int, epsilon: F32, first_only: bool) -> None:
     """Replace ranked scores by ε-greedy probabilities; ties share the lead unless `first_only`."""
     if n == 0:
         return

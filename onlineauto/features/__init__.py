@@ -1,1 +1,1 @@
-"""TODO features."""
+"""Columns of events, hashes, namespaces and interactions."""

@@ -7,11 +7,14 @@ action does not have. A namespace in both has the action's features first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _FNV = np.uint64(16777619)
 _ONE = np.float32(1)
@@ -22,47 +25,77 @@ CONSTANT_HASH = np.uint32(11650396)
 class Layout(NamedTuple):
     """How namespaces become groups, the same for all events of a block."""
 
-    key: np.ndarray  # int32[n_namespaces]: group key of each namespace
-    ignore: np.ndarray  # bool[n_keys]: dropped altogether
-    ignore_linear: np.ndarray  # bool[n_keys]: kept for interactions only
+    key: NDArray[np.int32]  # [n_namespaces]: group key of each namespace
+    ignore: NDArray[np.bool_]  # [n_keys]: dropped altogether
+    ignore_linear: NDArray[np.bool_]  # [n_keys]: kept for interactions only
     constant_key: int  # group key of the constant; -1: no constant
+
+
+class Columns(NamedTuple):
+    """Columns of a Block, and which of its events are held out."""
+
+    event_start: NDArray[np.int64]
+    line_start: NDArray[np.int64]
+    shared: NDArray[np.bool_]
+    label: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    initial: NDArray[np.float32]
+    cost_start: NDArray[np.int64]
+    cost_action: NDArray[np.uint32]
+    cost: NDArray[np.float32]
+    probability: NDArray[np.float32]
+    span_namespace: NDArray[np.int32]
+    span_start: NDArray[np.int64]
+    hash: NDArray[np.uint32]
+    value: NDArray[np.float32]
+    holdout: NDArray[np.bool_]
 
 
 class Interactions(NamedTuple):
     """Products of namespaces, in the order they are summed."""
 
-    start: np.ndarray  # int64[n + 1]
-    key: np.ndarray  # int32[]: group keys of each product
-    extent_start: np.ndarray  # int64[m + 1]: products by full name, exact mode only
-    extent_name: np.ndarray  # int32[]: namespaces of each
+    start: NDArray[np.int64]  # [n + 1]
+    key: NDArray[np.int32]  # []: group keys of each product
+    extent_start: NDArray[np.int64]  # [m + 1]: products by full name, exact mode only
+    extent_name: NDArray[np.int32]  # []: namespaces of each
     permutations: bool
 
 
 class Scratch(NamedTuple):
     """Working columns of one example: reused for every one."""
 
-    hash: np.ndarray  # uint32[]
-    value: np.ndarray  # float32[]
-    group_key: np.ndarray  # int32[]
-    group_start: np.ndarray  # int64[]
-    group_end: np.ndarray  # int64[]
-    group_squares: np.ndarray  # float32[]: Σ x² of each group
-    where: np.ndarray  # int32[n_keys]: group of each key, -1 if absent
-    range_start: np.ndarray  # int64[longest product]
-    range_end: np.ndarray  # int64[longest product]
-    repeats: np.ndarray  # bool[longest product]: the factor ranges over the same features as the one before
-    position: np.ndarray  # int64[longest product]
-    chain: np.ndarray  # uint64[longest product]
-    product: np.ndarray  # float32[longest product]
-    choice: np.ndarray  # int64[longest product]
-    extent_count: np.ndarray  # int64[1]
-    extent_name: np.ndarray  # int32[]
-    extent_start: np.ndarray  # int64[]
-    extent_end: np.ndarray  # int64[]
+    hash: NDArray[np.uint32]  # []
+    value: NDArray[np.float32]  # []
+    group_key: NDArray[np.int32]  # []
+    group_start: NDArray[np.int64]  # []
+    group_end: NDArray[np.int64]  # []
+    group_squares: NDArray[np.float32]  # []: Σ x² of each group
+    where: NDArray[np.int32]  # [n_keys]: group of each key, -1 if absent
+    range_start: NDArray[np.int64]  # [longest product]
+    range_end: NDArray[np.int64]  # [longest product]
+    repeats: NDArray[
+        np.bool_
+    ]  # [longest product]: the factor ranges over the same features as the one before
+    position: NDArray[np.int64]  # [longest product]
+    chain: NDArray[np.uint64]  # [longest product]
+    product: NDArray[np.float32]  # [longest product]
+    choice: NDArray[np.int64]  # [longest product]
+    extent_count: NDArray[np.int64]  # [1]
+    extent_name: NDArray[np.int32]  # []
+    extent_start: NDArray[np.int64]  # []
+    extent_end: NDArray[np.int64]  # []
 
 
 @kernel
-def _open_groups(layout, scratch, span_namespace, span_start, first, last, groups):
+def _open_groups(
+    layout: Layout,
+    scratch: Scratch,
+    span_namespace: NDArray[np.int32],
+    span_start: NDArray[np.int64],
+    first: int,
+    last: int,
+    groups: int,
+) -> int:
     """Make a group for each kept namespace of spans [first, last), sized, and return how many there are."""
     begin = groups
     for span in range(first, last):
@@ -82,7 +115,18 @@ def _open_groups(layout, scratch, span_namespace, span_start, first, last, group
 
 
 @kernel
-def gather(layout, scratch, span_namespace, span_start, hash_, value, first, last, groups, used):
+def gather(
+    layout: Layout,
+    scratch: Scratch,
+    span_namespace: NDArray[np.int32],
+    span_start: NDArray[np.int64],
+    hash_: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    first: int,
+    last: int,
+    groups: int,
+    used: int,
+) -> tuple[int, int]:
     """Copy spans [first, last) into groups from number `groups` on, features from `used` on.
 
     Returns the numbers of groups and features then in use. `where` points at the new groups.
@@ -112,14 +156,14 @@ def gather(layout, scratch, span_namespace, span_start, hash_, value, first, las
 
 
 @kernel
-def forget(scratch, first, last):
+def forget(scratch: Scratch, first: int, last: int) -> None:
     """Clear `where` for groups [first, last)."""
     for group in range(first, last):
         scratch.where[scratch.group_key[group]] = -1
 
 
 @kernel
-def add_constant(layout, scratch, constant_at, groups):
+def add_constant(layout: Layout, scratch: Scratch, constant_at: int, groups: int) -> int:
     """Append the constant as a group; its feature lies at `constant_at`. Returns the number of groups."""
     if layout.constant_key < 0:
         return groups
@@ -132,7 +176,7 @@ def add_constant(layout, scratch, constant_at, groups):
 
 
 @kernel
-def merge_shared(scratch, n_shared, begin, groups, used):
+def merge_shared(scratch: Scratch, n_shared: int, begin: int, groups: int, used: int) -> tuple[int, int]:
     """Join the shared groups [0, n_shared) to an action's groups [begin, groups); return both ends."""
     for s in range(n_shared):
         key = scratch.group_key[s]
@@ -162,7 +206,7 @@ def merge_shared(scratch, n_shared, begin, groups, used):
 
 
 @kernel
-def _ranges(interactions, scratch, product):
+def _ranges(interactions: Interactions, scratch: Scratch, product: int) -> bool:
     """Look up the features of every factor; False if one has none."""
     start = interactions.start[product]
     for k in range(interactions.start[product + 1] - start):
@@ -172,14 +216,16 @@ def _ranges(interactions, scratch, product):
         scratch.range_start[k] = scratch.group_start[group]
         scratch.range_end[k] = scratch.group_end[group]
         scratch.repeats[k] = (
-            k > 0 and not interactions.permutations and interactions.key[start + k] == interactions.key[start + k - 1]
+            k > 0
+            and not interactions.permutations
+            and interactions.key[start + k] == interactions.key[start + k - 1]
         )
     return True
 
 
 @kernel
-def _count_product(scratch, order):
-    """Number of features of a product whose ranges are looked up: C(n + r - 1, r) for a run of r equal ones."""
+def _count_product(scratch: Scratch, order: int) -> int:
+    """Number of features of the looked-up product: C(n + r - 1, r) for a run of r equal factors."""
     total = 1
     run = 1
     for k in range(order):
@@ -194,7 +240,9 @@ def _count_product(scratch, order):
 
 
 @kernel
-def _cross_pair(scratch, mask, cell, value, n):
+def _cross_pair(
+    scratch: Scratch, mask: np.uint64, cell: NDArray[np.uint32], value: NDArray[np.float32], n: int
+) -> int:
     repeats = scratch.repeats[1]
     first, second = scratch.range_start[0], scratch.range_start[1]
     for i in range(first, scratch.range_end[0]):
@@ -208,7 +256,14 @@ def _cross_pair(scratch, mask, cell, value, n):
 
 
 @kernel
-def _cross(scratch, order, mask, cell, value, n):
+def _cross(
+    scratch: Scratch,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
     """Depth first over a product of any order: the last factor runs fastest."""
     position, chain, product = scratch.position, scratch.chain, scratch.product
     last = order - 1
@@ -244,7 +299,15 @@ def _cross(scratch, order, mask, cell, value, n):
 
 
 @kernel
-def cross_ranges(scratch, order, mask, cell, value, n, write):
+def cross_ranges(
+    scratch: Scratch,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
     """Append the product of the looked-up ranges to the listed features; only count it unless `write`."""
     if not write:
         return n + _count_product(scratch, order)
@@ -254,7 +317,7 @@ def cross_ranges(scratch, order, mask, cell, value, n, write):
 
 
 @kernel
-def count_linear(layout, scratch, begin, groups):
+def count_linear(layout: Layout, scratch: Scratch, begin: int, groups: int) -> int:
     """Number of features of groups [begin, groups) that are used as they are."""
     total = 0
     for group in range(begin, groups):
@@ -264,7 +327,15 @@ def count_linear(layout, scratch, begin, groups):
 
 
 @kernel
-def list_linear(layout, scratch, begin, groups, mask, cell, value):
+def list_linear(
+    layout: Layout,
+    scratch: Scratch,
+    begin: int,
+    groups: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+) -> int:
     """List the features of groups [begin, groups) that are used as they are: table cells and values."""
     n = 0
     for group in range(begin, groups):
@@ -278,7 +349,15 @@ def list_linear(layout, scratch, begin, groups, mask, cell, value):
 
 
 @kernel
-def cross_groups(interactions, scratch, mask, cell, value, n, write):
+def cross_groups(
+    interactions: Interactions,
+    scratch: Scratch,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
     """Append all products of the present groups to the listed features; only count them unless `write`."""
     for product in range(len(interactions.start) - 1):
         if _ranges(interactions, scratch, product):
@@ -288,7 +367,7 @@ def cross_groups(interactions, scratch, mask, cell, value, n, write):
 
 
 @kernel
-def _run_of_squares(scratch, group, order):
+def _run_of_squares(scratch: Scratch, group: int, order: int) -> F32:
     """Σ of squared products of `order` factors of one group, each combination once."""
     sums = scratch.product
     for j in range(order):
@@ -302,7 +381,7 @@ def _run_of_squares(scratch, group, order):
 
 
 @kernel
-def sum_of_squares(interactions, scratch, begin, groups):
+def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, groups: int) -> F32:
     """Σ x² (float32) over all features of an example, products included, summed as VW sums it."""
     linear = _ZERO
     for group in range(begin, groups):

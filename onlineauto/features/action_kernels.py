@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlineauto.features._kernels import add_constant, gather, merge_shared
 from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from onlineauto.features._kernels import Columns, Layout, Scratch
 
 CONSTANT_AT = 0
 """Place of the constant's feature in the scratch columns; groups use what lies behind it."""
 
 
 @kernel
-def open_shared(layout, scratch, columns, line):
+def open_shared(layout: Layout, scratch: Scratch, columns: Columns, line: int) -> tuple[int, int]:
     """Gather a shared line into groups [0, n); return n and the number of features in use."""
     first, last = columns.line_start[line], columns.line_start[line + 1]
     return gather(
-        layout, scratch, columns.span_namespace, columns.span_start, columns.hash, columns.value, first, last, 0, 1
+        layout,
+        scratch,
+        columns.span_namespace,
+        columns.span_start,
+        columns.hash,
+        columns.value,
+        first,
+        last,
+        0,
+        1,
     )
 
 
 @kernel
-def open_line(layout, scratch, columns, line, n_shared, used):
+def open_line(
+    layout: Layout, scratch: Scratch, columns: Columns, line: int, n_shared: int, used: int
+) -> tuple[int, int]:
     """Groups of an action line, from `n_shared` on: its own, the constant, the shared ones.
 
     Returns the end of the groups and the number of own features, constant included.
@@ -47,7 +63,7 @@ def open_line(layout, scratch, columns, line, n_shared, used):
 
 
 @kernel
-def open_numbered(scratch, n_shared, used, bits, action):
+def open_numbered(scratch: Scratch, n_shared: int, used: int, bits: int, action: int) -> tuple[int, int]:
     """Groups of action `action` of ``--cb N``: those of the line, the low `bits` of each hash replaced by it.
 
     Returns the end of the groups and the number of features.

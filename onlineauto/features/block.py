@@ -12,7 +12,7 @@ Empty spans are not kept. All the offset columns have one entry more than what t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,6 +98,10 @@ class Block:
     def n_features(self) -> int:
         """Features as read: no constant, no interactions."""
         return len(self.hash)
+
+    def head(self, n: int) -> Block:
+        """The first `n` events, over the same columns."""
+        return replace(self, event_start=self.event_start[: n + 1])
 
     def tag_of(self, line: int) -> str:
         """Tag of one line, empty if it has none."""

@@ -7,17 +7,34 @@ order, last one first except in the last factor.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlineauto.features._kernels import cross_ranges
-from onlineauto.jit import kernel
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features._kernels import Columns, Interactions, Layout, Scratch
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
 @kernel
-def _append(layout, scratch, columns, first, last, key, at, begin, count):
+def _append(
+    layout: Layout,
+    scratch: Scratch,
+    columns: Columns,
+    first: int,
+    last: int,
+    key: int,
+    at: int,
+    begin: int,
+    count: int,
+) -> tuple[int, int]:
     """Append the extents of group `key` among spans [first, last); neighbours of one name become one."""
     for span in range(first, last):
         name = columns.span_namespace[span]
@@ -36,7 +53,7 @@ def _append(layout, scratch, columns, first, last, key, at, begin, count):
 
 
 @kernel
-def _join(scratch, begin, middle, count):
+def _join(scratch: Scratch, begin: int, middle: int, count: int) -> int:
     """Join own extents [begin, middle) and shared ones [middle, count), as VW's `features::concat` does.
 
     If the last own name is the first shared one they become one extent, and the last shared one is lost.
@@ -54,7 +71,9 @@ def _join(scratch, begin, middle, count):
 
 
 @kernel
-def list_extents(layout, scratch, columns, line, shared_line, begin, groups):
+def list_extents(
+    layout: Layout, scratch: Scratch, columns: Columns, line: int, shared_line: int, begin: int, groups: int
+) -> None:
     """List the extents of groups [begin, groups) of an example: `line` and, if not -1, `shared_line`."""
     count = 0
     for group in range(begin, groups):
@@ -73,7 +92,7 @@ def list_extents(layout, scratch, columns, line, shared_line, begin, groups):
 
 
 @kernel
-def _count_named(scratch, name):
+def _count_named(scratch: Scratch, name: int) -> int:
     count = 0
     for i in range(scratch.extent_count[0]):
         if scratch.extent_name[i] == name:
@@ -82,7 +101,7 @@ def _count_named(scratch, name):
 
 
 @kernel
-def _choose(scratch, k, name, choice):
+def _choose(scratch: Scratch, k: int, name: int, choice: int) -> None:
     """Let factor k range over the `choice`-th extent called `name`."""
     for i in range(scratch.extent_count[0]):
         if scratch.extent_name[i] == name:
@@ -94,15 +113,25 @@ def _choose(scratch, k, name, choice):
 
 
 @kernel
-def _lowest(interactions, scratch, at, k):
+def _lowest(interactions: Interactions, scratch: Scratch, at: int, k: int) -> int:
     """First extent that factor k may take: not before the one of the same factor before it."""
     if k > 0 and interactions.extent_name[at + k] == interactions.extent_name[at + k - 1]:
-        return scratch.choice[k - 1]
+        return int(scratch.choice[k - 1])
     return 0
 
 
 @kernel
-def _cross_choices(interactions, scratch, at, order, mask, cell, value, n, write):
+def _cross_choices(
+    interactions: Interactions,
+    scratch: Scratch,
+    at: int,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
     """Cross every combination of extents of one product, in VW's order."""
     last = order - 1
     depth = 0
@@ -131,7 +160,15 @@ def _cross_choices(interactions, scratch, at, order, mask, cell, value, n, write
 
 
 @kernel
-def cross_extents(interactions, scratch, mask, cell, value, n, write):
+def cross_extents(
+    interactions: Interactions,
+    scratch: Scratch,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
     """Append all products of extents to the listed features; only count them unless `write`."""
     for product in range(len(interactions.extent_start) - 1):
         at, end = interactions.extent_start[product], interactions.extent_start[product + 1]
@@ -144,7 +181,7 @@ def cross_extents(interactions, scratch, mask, cell, value, n, write):
 
 
 @kernel
-def _squares_of_run(scratch, name, order):
+def _squares_of_run(scratch: Scratch, name: int, order: int) -> F32:
     sums = scratch.product
     for j in range(order):
         sums[j] = _ZERO
@@ -160,7 +197,7 @@ def _squares_of_run(scratch, name, order):
 
 
 @kernel
-def extent_squares(interactions, scratch):
+def extent_squares(interactions: Interactions, scratch: Scratch) -> F32:
     """Σ x² (float32) over all products of extents, as VW sums it."""
     total = _ZERO
     for product in range(len(interactions.extent_start) - 1):

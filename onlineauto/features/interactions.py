@@ -8,7 +8,7 @@ length and then by name, duplicates removed, wildcards expanded into combination
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from typing import TYPE_CHECKING
 
 from onlineauto.features.options import decoded
@@ -49,6 +49,7 @@ WILDCARD = Term(b"")
 
 Product = tuple[Term, ...]
 
+
 def parse_letters(text: str) -> Product:
     """Terms of ``-q``, ``--cubic`` and ``--interactions``: one byte each, ``:`` being the wildcard.
 
@@ -70,8 +71,8 @@ def parse_full_names(text: str) -> Product:
 
 def _must_be_sorted(names: Sequence[bytes]) -> bool:
     """Whether a name stands beside its equal and others are there too; equal ones must then be adjacent."""
-    pair = any(a == b for a, b in zip(names, names[1:], strict=False))
-    return pair and any(a != b for a, b in zip(names, names[1:], strict=False))
+    equal = [a == b for a, b in pairwise(names)]
+    return any(equal) and not all(equal)
 
 
 def unique_products(
@@ -96,7 +97,7 @@ def unique_products(
 
 
 def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> list[tuple[bytes, ...]]:
-    """What `count` wildcards stand for: VW lists a pair in ascending order, longer ones in descending order."""
+    """What `count` wildcards stand for: VW lists pairs in ascending order, longer ones in descending."""
     if permutations:
         return list(product(names, repeat=count))
     ascending = combinations_with_replacement(names, count)
@@ -146,7 +147,9 @@ def compile_products(
     ordered = sorted(names)
     listed = sorted(products, key=lambda terms: (len(terms), [term.name or b":" for term in terms]))
     letters = _unique_terms(listed, keep_duplicates=keep_duplicates)
-    expanded = [names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)]
+    expanded = [
+        names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)
+    ]
     if any(WILDCARD in terms for terms in letters):
         expanded.sort(key=lambda names_: (len(names_), names_))
     return unique_products(expanded, keep_duplicates=keep_duplicates)
@@ -156,4 +159,7 @@ def _unique_terms(products: Sequence[Product], *, keep_duplicates: bool) -> list
     """`unique_products` on the terms as written, before wildcards and letters are expanded."""
     named = {(term.name or b":"): term for terms in products for term in terms}
     written = [tuple(term.name or b":" for term in terms) for terms in products]
-    return [tuple(named[name] for name in names) for names in unique_products(written, keep_duplicates=keep_duplicates)]
+    return [
+        tuple(named[name] for name in names)
+        for names in unique_products(written, keep_duplicates=keep_duplicates)
+    ]

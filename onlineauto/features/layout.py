@@ -187,7 +187,9 @@ class Layout:
         else:
             assert self._names is not None or not self._known
             number = {name: i + 1 for i, name in enumerate(self._names.names)} if self._names else {}
-            keyed = [[number[n] for n in product] for product in products if all(n in number for n in product)]
+            keyed = [
+                [number[n] for n in product] for product in products if all(n in number for n in product)
+            ]
         return Interactions(
             start=np.cumsum([0, *map(len, keyed)]).astype(np.int64),
             key=np.array([key for product in keyed for key in product], np.int32),

@@ -1,5 +1,10 @@
 """The one door to Numba."""
 
+from typing import Any, TypeAlias
+
 from onlineauto.jit.kernel import kernel
 
-__all__ = ["kernel"]
+__all__ = ["F32", "kernel"]
+
+F32: TypeAlias = Any
+"""A float32 scalar of a kernel. Type checkers would mix it up with Python's float, which Numba must not."""

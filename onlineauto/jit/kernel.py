@@ -62,10 +62,11 @@ def kernel(function: F) -> F:
         Takes and returns scalars and arrays only; variants are chosen by an int code, since a function
         passed as an argument would defeat the cache.
     """
-    before = config.CACHE_DIR
-    config.CACHE_DIR = _DIRECTORY
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = _DIRECTORY
     try:
         compiled: F = numba.njit(function, cache=True, nogil=True, error_model="numpy")
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
     return compiled

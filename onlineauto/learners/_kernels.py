@@ -9,11 +9,11 @@ Source: Ross, Mineiro & Langford, *Normalized Online Learning*, 2013; VW's ``--i
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import F32, kernel
 from onlineauto.learners.loss_kernels import (
     loss_plain_step,
     loss_slope,
@@ -21,6 +21,9 @@ from onlineauto.learners.loss_kernels import (
     loss_step,
     loss_value,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
@@ -38,9 +41,9 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 class Rule(NamedTuple):
     """Constants of the update rule."""
 
-    learning_rate: np.float32
-    minus_power_t: np.float32
-    norm_power: np.float32
+    learning_rate: F32
+    minus_power_t: F32
+    norm_power: F32
     square_root: bool
     adaptive: bool
     normalized: bool
@@ -48,20 +51,29 @@ class Rule(NamedTuple):
     l1: np.float64
     l2: np.float64
     loss: int
-    low: np.float32
-    high: np.float32
+    low: F32
+    high: F32
     track_labels: bool
 
 
 @kernel
-def _truncate(weight, gravity):
+def _truncate(weight: F32, gravity: F32) -> F32:
     if gravity < abs(weight):
         return weight - gravity if weight > _ZERO else weight + gravity
     return _ZERO
 
 
 @kernel
-def dot(rule, shared, weights, lane, cell, value, n, initial):
+def dot(
+    rule: Rule,
+    shared: NDArray[np.float64],
+    weights: NDArray[np.float32],
+    lane: int,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    initial: F32,
+) -> F32:
     """Raw prediction (float32): `initial` + Σ w·x in the order of the list."""
     total = initial
     if rule.l1 > 0.0:
@@ -75,7 +87,7 @@ def dot(rule, shared, weights, lane, cell, value, n, initial):
 
 
 @kernel
-def clip(shared, raw):
+def clip(shared: NDArray[np.float64], raw: F32) -> F32:
     """Prediction (float32) within the labels seen so far; NaN becomes 0."""
     if math.isnan(raw):
         return _ZERO
@@ -87,7 +99,7 @@ def clip(shared, raw):
 
 
 @kernel
-def see_label(rule, shared, label):
+def see_label(rule: Rule, shared: NDArray[np.float64], label: F32) -> None:
     """Widen the range of predictions to `label`."""
     if rule.track_labels:
         shared[MIN_LABEL] = min(shared[MIN_LABEL], np.float64(label))
@@ -96,7 +108,7 @@ def see_label(rule, shared, label):
 
 
 @kernel
-def _rate(rule, a, n):
+def _rate(rule: Rule, a: F32, n: F32) -> F32:
     rate = _ONE
     if rule.adaptive:
         rate = _ONE / math.sqrt(a) if rule.square_root else a**rule.minus_power_t
@@ -110,7 +122,7 @@ def _rate(rule, a, n):
 
 
 @kernel
-def _rescale(rule, w, before, now):
+def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
     """Weight `w` as it would be, had the larger scale `now` been known from the start."""
     if rule.square_root:
         ratio = before / now
@@ -120,7 +132,15 @@ def _rescale(rule, w, before, now):
 
 
 @kernel
-def _accumulate(rule, weights, lane, cell, value, n, slope_squared):
+def _accumulate(
+    rule: Rule,
+    weights: NDArray[np.float32],
+    lane: int,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    slope_squared: F32,
+) -> tuple[F32, F32]:
     """First pass of an update: statistics and rates; returns (prediction per unit step, Σ (x/n)²)."""
     per_update = _ZERO
     norm = _ZERO
@@ -152,7 +172,7 @@ def _accumulate(rule, weights, lane, cell, value, n, slope_squared):
 
 
 @kernel
-def _average(rule, total_weight, total_norm):
+def _average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
     if rule.square_root:
         ratio = total_weight / total_norm
         return math.sqrt(ratio) if rule.adaptive else ratio
@@ -161,8 +181,19 @@ def _average(rule, total_weight, total_norm):
 
 @kernel
 def _sensitivity(
-    rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, slope_squared, weight, sum_squares
-):
+    rule: Rule,
+    shared: NDArray[np.float64],
+    lane_norm: NDArray[np.float64],
+    lane_weight: NDArray[np.float64],
+    weights: NDArray[np.float32],
+    lane: int,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    slope_squared: F32,
+    weight: F32,
+    sum_squares: F32,
+) -> F32:
     """How far a unit step moves the prediction; updates the statistics and the factor of every step."""
     if not (rule.adaptive or rule.normalized):
         return sum_squares
@@ -179,7 +210,7 @@ def _sensitivity(
 
 
 @kernel
-def _scale(rule, shared, weight):
+def _scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
     scale = rule.learning_rate * weight
     if not rule.adaptive:
         t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
@@ -188,7 +219,7 @@ def _scale(rule, shared, weight):
 
 
 @kernel
-def _regularize(rule, shared, prediction, label, step):
+def _regularize(rule: Rule, shared: NDArray[np.float64], prediction: F32, label: F32, step: F32) -> F32:
     """Let the penalties grow with the step; they are applied to all weights lazily."""
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))
@@ -202,7 +233,7 @@ def _regularize(rule, shared, prediction, label, step):
 
 
 @kernel
-def materialize(shared, weights):
+def materialize(shared: NDArray[np.float64], weights: NDArray[np.float32]) -> None:
     """Apply the accumulated penalties to every weight."""
     gravity, contraction = np.float32(shared[GRAVITY]), np.float32(shared[CONTRACTION])
     for c in range(weights.shape[0]):
@@ -214,15 +245,38 @@ def materialize(shared, weights):
 
 @kernel
 def update(
-    rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, prediction, label, weight, sum_squares
-):
+    rule: Rule,
+    shared: NDArray[np.float64],
+    lane_norm: NDArray[np.float64],
+    lane_weight: NDArray[np.float64],
+    weights: NDArray[np.float32],
+    lane: int,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    prediction: F32,
+    label: F32,
+    weight: F32,
+    sum_squares: F32,
+) -> None:
     """Learn one labelled example with a positive weight, `prediction` being its clipped prediction."""
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
         return
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     per_update = _sensitivity(
-        rule, shared, lane_norm, lane_weight, weights, lane, cell, value, n, slope_squared, weight, sum_squares
+        rule,
+        shared,
+        lane_norm,
+        lane_weight,
+        weights,
+        lane,
+        cell,
+        value,
+        n,
+        slope_squared,
+        weight,
+        sum_squares,
     )
     scale = _scale(rule, shared, weight)
     if rule.invariant:

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import F32, kernel
 
 SQUARED, CLASSIC, HINGE, LOGISTIC, QUANTILE, EXPECTILE, POISSON = 0, 1, 2, 3, 4, 5, 6
 
@@ -25,7 +25,7 @@ _TINY = np.float32(1e-6)
 
 
 @kernel
-def _squared(prediction, label, minimum, maximum):
+def _squared(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     if minimum <= prediction <= maximum:
         return (prediction - label) * (prediction - label)
     if prediction < minimum:
@@ -40,12 +40,12 @@ def _squared(prediction, label, minimum, maximum):
 
 
 @kernel
-def _logistic(prediction, sign):
+def _logistic(prediction: F32, sign: F32) -> F32:
     return math.log(_ONE + math.exp(-sign * prediction))
 
 
 @kernel
-def _clamp(prediction):
+def _clamp(prediction: F32) -> F32:
     if prediction > _EXP_LIMIT:
         return _EXP_LIMIT
     if prediction < -_EXP_LIMIT:
@@ -54,7 +54,9 @@ def _clamp(prediction):
 
 
 @kernel
-def loss_value(code, low, high, prediction, label, minimum, maximum):
+def loss_value(
+    code: int, low: F32, high: F32, prediction: F32, label: F32, minimum: F32, maximum: F32
+) -> F32:
     """Loss (float32) of `prediction`, labels seen so far being within [`minimum`, `maximum`]."""
     if code == SQUARED:
         return _squared(prediction, label, minimum, maximum)
@@ -62,7 +64,7 @@ def loss_value(code, low, high, prediction, label, minimum, maximum):
         return (prediction - label) * (prediction - label)
     if code == HINGE:
         margin = _ONE - label * prediction
-        return margin if margin > _ZERO else _ZERO
+        return max(_ZERO, margin)
     if code == LOGISTIC:
         share = (label - low) / (high - low)
         return share * _logistic(prediction, _ONE) + (_ONE - share) * _logistic(prediction, -_ONE)
@@ -77,18 +79,20 @@ def loss_value(code, low, high, prediction, label, minimum, maximum):
 
 
 @kernel
-def _squared_slope(prediction, label, minimum, maximum):
+def _squared_slope(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     inside = min(max(prediction, minimum), maximum)
     return _TWO * (inside - label)
 
 
 @kernel
-def _logistic_slope(prediction, sign):
+def _logistic_slope(prediction: F32, sign: F32) -> F32:
     return -sign / (_ONE + math.exp(sign * prediction))
 
 
 @kernel
-def loss_slope(code, low, high, prediction, label, minimum, maximum):
+def loss_slope(
+    code: int, low: F32, high: F32, prediction: F32, label: F32, minimum: F32, maximum: F32
+) -> F32:
     """First derivative (float32) of the loss in the prediction."""
     if code == SQUARED:
         return _squared_slope(prediction, label, minimum, maximum)
@@ -111,7 +115,7 @@ def loss_slope(code, low, high, prediction, label, minimum, maximum):
 
 
 @kernel
-def loss_slope_squared(code, low, high, prediction, label):
+def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F32) -> F32:
     """Square of the derivative (float32), as the adaptive rule accumulates it."""
     if code in (SQUARED, CLASSIC):
         return _FOUR * (prediction - label) * (prediction - label)
@@ -123,14 +127,14 @@ def loss_slope_squared(code, low, high, prediction, label):
 
 
 @kernel
-def _squared_step(prediction, label, scale, per_update):
+def _squared_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
     if scale * per_update < 1e-6:  # 1 - exp(-x) ~ x, without the cancellation
         return _TWO * (label - prediction) * scale
     return (label - prediction) * (_ONE - math.exp(-_TWO * scale * per_update)) / per_update
 
 
 @kernel
-def _lambert(x):
+def _lambert(x: float) -> F32:
     """W(exp(x)) - x within 9e-5, W being the Lambert function."""
     if x >= 1.0:
         w = 0.86 * x + 0.01
@@ -144,7 +148,7 @@ def _lambert(x):
 
 
 @kernel
-def _logistic_step(prediction, sign, scale, per_update):
+def _logistic_step(prediction: F32, sign: F32, scale: F32, per_update: F32) -> F32:
     growth = math.exp(sign * prediction)
     if scale * per_update < 1e-6:
         return sign * scale / (_ONE + growth)
@@ -153,7 +157,7 @@ def _logistic_step(prediction, sign, scale, per_update):
 
 
 @kernel
-def _poisson_step(prediction, label, scale, per_update):
+def _poisson_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
     clamped = _clamp(prediction)
     mean = math.exp(clamped)
     if label > _ZERO:
@@ -168,7 +172,9 @@ def _poisson_step(prediction, label, scale, per_update):
 
 
 @kernel
-def loss_step(code, low, high, prediction, label, scale, per_update):
+def loss_step(
+    code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32, per_update: F32
+) -> F32:
     """Importance-aware step (float32): as if the example came in infinitely many small pieces.
 
     `scale` is learning rate × importance weight; `per_update` how far a unit step moves the prediction.
@@ -202,7 +208,7 @@ def loss_step(code, low, high, prediction, label, scale, per_update):
 
 
 @kernel
-def loss_plain_step(code, low, high, prediction, label, scale):
+def loss_plain_step(code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32) -> F32:
     """Plain gradient step (float32), for learners without ``--invariant``."""
     if code in (SQUARED, CLASSIC):
         return _TWO * (label - prediction) * scale

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.learners._kernels import (
-    A,
     CONTRACTION,
     MAX_LABEL,
     MIN_LABEL,
+    A,
     Rule,
     T,
     W,
@@ -49,7 +49,7 @@ _WIDE = 50.0
 
 
 def initial_t(configuration: Configuration) -> np.float32:
-    """Events that the step size takes for already seen: 1 if nothing adapts it, unless ``--initial_t`` says."""
+    """Events that the step size takes for already seen: ``--initial_t``, or 1 if nothing adapts it."""
     update = configuration[UpdateOptions]
     if update.initial_t is not None:
         return np.float32(update.initial_t)

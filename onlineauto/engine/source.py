@@ -1,0 +1,53 @@
+"""Source: what can be read, and the reader that the options ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from onlineauto.engine.options import RunOptions
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import InputOptions
+from onlineauto.formats.text import TextReader
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import BinaryIO
+
+    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+    Source: TypeAlias = str | PathLike[str] | bytes | BinaryIO | None
+
+__all__ = ["KINDS", "kind_of", "open_text"]
+
+KINDS = ("cb_explore_adf", "cb_adf", "cb_explore", "cb")
+"""Kinds of contextual bandits, each named after its flag."""
+
+
+def kind_of(configuration: Configuration) -> str:
+    """What an event is and what is predicted for it: one of `KINDS`, or ``"simple"``."""
+    return next((kind for kind in KINDS if configuration.get(kind)), "simple")
+
+
+def open_text(
+    source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
+) -> TextReader:
+    """Open VW text as the options understand it.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened.
+    """
+    kind = kind_of(configuration)
+    features = configuration[FeatureOptions]
+    return TextReader(
+        source,
+        label="simple" if kind == "simple" else "cb",
+        multiline=kind.endswith("adf"),
+        exact=configuration[RunOptions].vw_exact,
+        hash_all=features.hash == "all",
+        hash_seed=features.hash_seed,
+        strict=configuration[InputOptions].strict_parse,
+        diagnostics=diagnostics,
+    )

@@ -1,0 +1,46 @@
+"""Validity: what no learner can make sense of, checked before a block is learnt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.block import UNLABELLED
+
+if TYPE_CHECKING:
+    from onlineauto.features.block import Block
+
+__all__ = ["first_invalid_event"]
+
+
+def first_invalid_event(block: Block) -> tuple[int, str]:
+    """Find the first event of several lines whose costs contradict each other.
+
+    Returns
+    -------
+    event : int
+        Its index, or the number of events if all are valid.
+    message : str
+        What is wrong with it, in VW's words; empty if all are valid.
+    """
+    counts = np.diff(block.cost_start)
+    known = np.zeros(block.n_lines, np.int64)
+    single = np.flatnonzero(counts == 1)
+    known[single] = block.cost[block.cost_start[single]] != UNLABELLED
+    several = np.concatenate([[0], np.cumsum(counts > 1)])
+    labelled = np.concatenate([[0], np.cumsum(known)])
+    first, last = block.event_start[:-1], block.event_start[1:]
+    invalid = (several[last] > several[first]) | (labelled[last] - labelled[first] > 1)
+    if not invalid.any():
+        return len(block), ""
+    event = int(np.argmax(invalid))
+    lines = np.arange(first[event], last[event])
+    where = f"the event of lines {block.line_number[lines[0]]} to {block.line_number[lines[-1]]}"
+    if (counts[lines] > 1).any():
+        bad = int(lines[np.argmax(counts[lines] > 1)])
+        found = int(counts[bad])
+        return event, (
+            f"cb_adf: badly formatted example, only one cost can be known but found {found}, in {where}"
+        )
+    return event, f"cb_adf: badly formatted example, only one line can have a cost, in {where}"

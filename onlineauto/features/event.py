@@ -1,0 +1,102 @@
+"""Event: one event of a Block, as Python values; for looking at, not for learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from onlineauto.features.block import UNLABELLED
+
+if TYPE_CHECKING:
+    from onlineauto.features.block import Block
+
+__all__ = ["Event", "Line", "events"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of an event.
+
+    Attributes
+    ----------
+    number : int
+        1-based line number in the input.
+    shared : bool
+        Whether it is the ``shared`` line.
+    tag : str
+        Tag, empty if none.
+    label : float or None
+        Simple label.
+    weight, initial : float
+        Importance weight, initial prediction.
+    costs : tuple of (action, cost, probability)
+        Bandit label as written; cost is None if none is given.
+    features : dict of str to list of (hash, value)
+        Features by namespace; the default namespace is ``" "``.
+    """
+
+    number: int
+    shared: bool
+    tag: str
+    label: float | None
+    weight: float
+    initial: float
+    costs: tuple[tuple[int, float | None, float], ...]
+    features: dict[str, list[tuple[int, float]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event: its lines, the shared one first if there is one."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def shared(self) -> Line | None:
+        """The shared line."""
+        return self.lines[0] if self.lines[0].shared else None
+
+    @property
+    def actions(self) -> tuple[Line, ...]:
+        """The lines that are actions."""
+        return self.lines[1:] if self.lines[0].shared else self.lines
+
+
+def events(block: Block) -> list[Event]:
+    """List the events of a block."""
+    starts = block.event_start.tolist()
+    return [
+        Event(lines=tuple(_line(block, line) for line in range(first, last)))
+        for first, last in pairwise(starts)
+    ]
+
+
+def _line(block: Block, line: int) -> Line:
+    label = block.label[line]
+    costs = range(block.cost_start[line], block.cost_start[line + 1])
+    return Line(
+        number=int(block.line_number[line]),
+        shared=bool(block.shared[line]),
+        tag=block.tag_of(line),
+        label=None if label == UNLABELLED else float(label),
+        weight=float(block.weight[line]),
+        initial=float(block.initial[line]),
+        costs=tuple(_cost(block, i) for i in costs),
+        features=_features(block, line),
+    )
+
+
+def _cost(block: Block, i: int) -> tuple[int, float | None, float]:
+    cost = block.cost[i]
+    return int(block.cost_action[i]), None if cost == UNLABELLED else float(cost), float(block.probability[i])
+
+
+def _features(block: Block, line: int) -> dict[str, list[tuple[int, float]]]:
+    features: dict[str, list[tuple[int, float]]] = {}
+    for span in range(block.line_start[line], block.line_start[line + 1]):
+        name = block.namespaces.names[block.span_namespace[span]].decode("utf-8", "replace")
+        of = slice(block.span_start[span], block.span_start[span + 1])
+        pairs = zip(block.hash[of].tolist(), block.value[of].tolist(), strict=True)
+        features.setdefault(name, []).extend(pairs)
+    return features
