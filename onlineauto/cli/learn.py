@@ -1,0 +1,237 @@
+"""The verb ``learn``: streams the input through a workspace and reports as Vowpal Wabbit does.
+
+On standard error, unless ``--quiet``: the header, the progress table and the footer in VW's layout, and what
+is wrong with the input, as ``FILE:LINE:COLUMN: what was wrong; what was done``. The latter is so with
+``--vw_exact`` as well: where VW writes ``[warning] ...`` to standard output, these located lines take its
+place, and standard output carries nothing but predictions that were sent there.
+
+Ctrl-C lets the block at hand finish, then prints the footer; a second one stops at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import stat
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from onlineauto.engine.header import header
+from onlineauto.engine.metrics import Metrics
+from onlineauto.engine.options import OutputOptions
+from onlineauto.engine.predictions import Predictions, open_sink
+from onlineauto.engine.progress import Progress
+from onlineauto.engine.summary import summary
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import InputError
+from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import CbOptions
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import Self
+
+    from _typeshed import WriteableBuffer
+
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.features.block import Block
+    from onlineauto.options import Configuration
+
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+
+
+def run(configuration: Configuration) -> int:
+    """Learn from the input and report.
+
+    Returns
+    -------
+    int
+        0, or 130 if the run was interrupted and ended in good order.
+
+    Raises
+    ------
+    OptionError
+        Options are at odds.
+    InputError
+        The input cannot be read or used; what came before it is learnt, predicted and summed up.
+    OSError
+        A file cannot be opened or written.
+    KeyboardInterrupt
+        On the second Ctrl-C.
+    """
+    workspace = Workspace(configuration=configuration)
+    with ExitStack() as files, _Interrupt() as interrupt:
+        report = _Report(workspace, files)
+        source = _source(configuration[InputOptions].data, interrupt, files)
+        try:
+            for block, outcomes in workspace.stream(source, diagnostics=report.diagnostics):
+                report.take(block, outcomes)
+                if interrupt.seen:
+                    break
+        except Exception:
+            report.finish()
+            raise
+        report.finish()
+    return _INTERRUPTED if interrupt.seen else 0
+
+
+class _Report:
+    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics."""
+
+    def __init__(self, workspace: Workspace, files: ExitStack) -> None:
+        self._workspace = workspace
+        self._configuration = configuration = workspace.configuration
+        self._options = options = configuration[OutputOptions]
+        self._progress = Progress(configuration, kind=workspace.kind)
+        self._metrics: Metrics | None = None
+        if options.extra_metrics is not None:
+            self._metrics = Metrics(configuration, kind=workspace.kind)
+        self._predictions = [
+            Predictions(
+                files.enter_context(open_sink(path)),
+                kind=workspace.kind,
+                rank_all=configuration[CbOptions].rank_all,
+                raw=raw,
+            )
+            for path, raw in ((options.predictions, False), (options.raw_predictions, True))
+            if path is not None
+        ]
+        self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
+        if self._progress.warning:
+            self._say(f"onlineauto: warning: {self._progress.warning}")
+        for line in header(configuration, kind=workspace.kind):
+            self._say(line)
+
+    def take(self, block: Block, outcomes: Outcomes) -> None:
+        """Report a block."""
+        self._end_passes()
+        self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
+        if self._metrics is not None:
+            self._metrics.update(block, outcomes)
+        for predictions in self._predictions:
+            predictions.write(block, outcomes)
+
+    def finish(self) -> None:
+        """Sum the run up."""
+        self._end_passes()
+        if self.diagnostics.counts:
+            self._say(_counted(self.diagnostics))
+        for line in summary(self._progress, self._configuration):
+            self._say(line)
+        if self._metrics is not None and self._options.extra_metrics is not None:
+            self._metrics.write(self._options.extra_metrics, diagnostics=_by_name(self.diagnostics))
+
+    def _end_passes(self) -> None:
+        while self._progress.current_pass < self._workspace.current_pass:
+            self._progress.end_pass()
+
+    def _say(self, line: object) -> None:
+        if not self._options.quiet:
+            print(line, file=sys.stderr)
+
+
+def _by_name(diagnostics: Diagnostics) -> dict[str, int]:
+    return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
+
+
+def _counted(diagnostics: Diagnostics) -> str:
+    """Count what was wrong with the input, by code, in one line."""
+    counts = ", ".join(f"{count} {name}" for name, count in _by_name(diagnostics).items())
+    hidden = diagnostics.total - len(diagnostics.kept)
+    rest = f" ({hidden} not shown)" if hidden else ""
+    return f"onlineauto: warning: wrong with the input: {counts}{rest}"
+
+
+class _Interrupt:
+    """Takes note of the first Ctrl-C and leaves the second to Python.
+
+    Attributes
+    ----------
+    active : bool
+        Whether this is the main thread of a process that has not set Ctrl-C aside.
+    seen : bool
+        Whether there was one.
+    pipe : int
+        Descriptor that can be read from then on, so that a wait for input can end; -1 if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.active = self.seen = False
+        self.pipe = self._end = -1
+
+    def __enter__(self) -> Self:
+        self._before = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        windows = os.name == "nt"  # whose select waits for sockets only
+        self.active = main and not windows and self._before is signal.default_int_handler
+        if self.active:
+            self.pipe, self._end = os.pipe()
+            os.set_blocking(self._end, False)
+            signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.active:
+            signal.signal(signal.SIGINT, self._before)
+            os.close(self.pipe)
+            os.close(self._end)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as `signal` calls it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.seen = True
+        os.write(self._end, b"!")
+
+
+class _Stream(io.RawIOBase):
+    """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt."""
+
+    def __init__(self, descriptor: int, *, name: str, interrupt: _Interrupt) -> None:
+        self._descriptor = descriptor
+        self._interrupt = interrupt
+        self.name = name
+
+    def readable(self) -> bool:
+        """Say that this is to read from."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Wait for bytes or for Ctrl-C."""
+        select.select([self._descriptor, self._interrupt.pipe], [], [])
+        return 0 if self._interrupt.seen else os.readv(self._descriptor, [buffer])
+
+
+def _source(path: str | None, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
+    """Return a file by its path, for the reader to open; what can keep us waiting, opened."""
+    if path not in (None, "-"):
+        assert path is not None
+        if not interrupt.active or not stat.S_ISFIFO(_mode(path)):
+            return path
+        descriptor = os.open(path, os.O_RDONLY)
+        files.callback(os.close, descriptor)
+        return cast("BinaryIO", _Stream(descriptor, name=path, interrupt=interrupt))
+    if sys.stdin is None:
+        raise InputError("there is no standard input; -d names a file to read")
+    try:
+        descriptor = sys.stdin.fileno()
+    except OSError:  # not a file: something within Python
+        return sys.stdin.buffer
+    if not interrupt.active:
+        return sys.stdin.buffer
+    return cast("BinaryIO", _Stream(descriptor, name="<stdin>", interrupt=interrupt))
+
+
+def _mode(path: str) -> int:
+    try:
+        return Path(path).stat().st_mode
+    except OSError:  # for the reader to complain of
+        return 0

@@ -1,0 +1,160 @@
+"""Header: what VW prints above its progress table, line by line.
+
+The layout is VW's, and so are the lines that say nothing about onlineauto, such as ``using no cache``.
+
+Source: VW ``parse_args.cc``, ``parser.cc``, ``vw.cc``, and the names of the reductions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.options import OutputOptions, RunOptions
+from onlineauto.engine.progress import COLUMN_TITLES
+from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
+from onlineauto.learners.rule import initial_t, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from onlineauto.options import Configuration
+
+__all__ = ["enabled_learners", "has_wildcards", "header"]
+
+_OUTPUTS = {
+    "simple": "SCALAR",
+    "cb": "MULTICLASS",
+    "cb_adf": "ACTION_SCORES",
+    "cb_explore": "ACTION_PROBS",
+    "cb_explore_adf": "ACTION_PROBS",
+}
+
+
+def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
+    """Yield the lines above the table, its two lines of titles included, without newlines.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        What the run was asked to do.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options import REGISTRY
+    >>> for line in header(REGISTRY.parse("-d a.txt -q :: --ignore xy -t"), kind="simple"):
+    ...     print(line)
+    creating quadratic features for pairs: ::
+    ignoring namespaces beginning with: x y
+    only testing
+    using no cache
+    Reading datafile = a.txt
+    num sources = 1
+    Num weight bits = 18
+    learning rate = 0.5
+    initial_t = 0
+    power_t = 0.5
+    Enabled learners: gd, generate_interactions, scorer-identity, count_label
+    Input label = SIMPLE
+    Output pred = SCALAR
+    average  since         example        example        current        current  current
+    loss     last          counter         weight          label        predict features
+    """
+    yield from _features(configuration[FeatureOptions])
+    yield from _example_and_output(configuration)
+    source = configuration[InputOptions].data
+    yield "using no cache"
+    yield f"Reading datafile = {'stdin' if source in (None, '-') else source}"
+    yield "num sources = 1"
+    yield from _rates(configuration)
+    if kind != "simple" or "cb_type" in configuration.supplied:
+        yield f"cb_type = {configuration[CbOptions].cb_type}"
+    yield f"Enabled learners: {', '.join(enabled_learners(configuration, kind=kind))}"
+    yield f"Input label = {'SIMPLE' if kind == 'simple' else 'CB'}"
+    yield f"Output pred = {_OUTPUTS[kind]}"
+    yield from COLUMN_TITLES
+
+
+def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
+    """Name the reductions that VW would stack for this configuration, from the bottom to the top."""
+    loss = configuration[LossOptions]
+    names = ["gd"]
+    if has_wildcards(configuration[FeatureOptions]):
+        names.append("generate_interactions")
+    names.append(f"scorer-{loss.link}")
+    if loss.binary:
+        names.append("binary")
+    if kind != "simple":
+        names += ["csoaa_ldf-rank", "cb_adf"]
+        names += ["cb_explore_adf_greedy"] if kind.startswith("cb_explore") else []
+        names.append("shared_feature_merger")
+        names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]
+    if configuration[OutputOptions].extra_metrics is not None:
+        names.append("extra_metrics")
+    if kind == "simple":
+        names.append("count_label")
+    return names
+
+
+def has_wildcards(options: FeatureOptions) -> bool:
+    """Whether an interaction names "any namespace"."""
+    letters = (*options.quadratic, *options.cubic, *options.interactions)
+    terms = [term for text in options.experimental_full_name_interactions for term in text.split("|")]
+    return any(b":" in decoded(text) for text in letters) or ":" in terms
+
+
+def _features(options: FeatureOptions) -> Iterator[str]:
+    for texts, what in (
+        (options.quadratic, "creating quadratic features for pairs:"),
+        (options.cubic, "creating cubic features for triples:"),
+        (options.interactions, "creating features for following interactions:"),
+    ):
+        if texts:
+            yield f"{what} {' '.join(texts)}"
+    for texts, what in (
+        (options.ignore, "ignoring namespaces beginning with:"),
+        (options.ignore_linear, "ignoring linear terms for namespaces beginning with:"),
+        (options.keep, "using namespaces beginning with:"),
+    ):
+        if texts:
+            yield f"{what} {_first_bytes(texts)}"
+
+
+def _first_bytes(texts: Iterable[str]) -> str:
+    """Each byte once, in order; one that is no ASCII character as its number."""
+    named = sorted({byte for text in texts for byte in decoded(text)})
+    return " ".join(bytes([byte]).decode("ascii", "backslashreplace") for byte in named)
+
+
+def _example_and_output(configuration: Configuration) -> Iterator[str]:
+    update, output = configuration[UpdateOptions], configuration[OutputOptions]
+    if configuration[RunOptions].testonly:
+        yield "only testing"
+    if update.l1 > 0:
+        yield f"using l1 regularization = {_general(update.l1)}"
+    if update.l2 > 0:
+        yield f"using l2 regularization = {_general(update.l2)}"
+    if output.predictions is not None:
+        yield f"predictions = {output.predictions}"
+    if output.raw_predictions is not None:
+        yield f"raw predictions = {output.raw_predictions}"
+
+
+def _rates(configuration: Configuration) -> Iterator[str]:
+    update = configuration[UpdateOptions]
+    yield f"Num weight bits = {configuration[FeatureOptions].bit_precision}"
+    yield f"learning rate = {_general(make_rule(configuration).learning_rate)}"
+    yield f"initial_t = {_general(initial_t(configuration))}"
+    yield f"power_t = {_general(update.power_t)}"
+    if configuration[RunOptions].passes > 1:
+        yield f"decay_learning_rate = {_general(update.decay_learning_rate)}"
+
+
+def _general(value: float | np.float32) -> str:
+    """Spell a float32 with six significant digits, as a C++ stream does."""
+    return f"{float(np.float32(value)):g}"
