@@ -1,64 +1,205 @@
-"""The one loop: predict, learn and account for the events of a block."""
+"""The one loop: predict, learn and account for the events of a block.
+
+An event is gone through in passes over its actions: score all; under ``dr`` estimate the cost of all; then
+learn the logged one or all. Each pass lists the features of an action, so that only one place does.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.bandit_kernels import bandit_event
-from onlineauto.engine.example_kernels import account, apply_link, learn, list_line, predict
-from onlineauto.engine.state import SIMPLE
-from onlineauto.jit import kernel
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip
+from onlineauto.engine.event_kernels import open_event
+from onlineauto.engine.example_kernels import apply_link, list_action, predict_or_learn
+from onlineauto.engine.state import CB_ADF, SIMPLE
+from onlineauto.explorers._kernels import greedy, rank
+from onlineauto.features._kernels import forget
+from onlineauto.jit import F32, kernel
+from onlineauto.learners._kernels import HOLDOUT_WEIGHT, MAX_LABEL, MIN_LABEL, UNLABELLED_WEIGHT, T
+from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Buffers, Rows, Run
+    from onlineauto.engine.state import Actions, Buffers, Label, Model, Results, Run
+
+SCORE, ESTIMATE, LEARN = 0, 1, 2
+"""Passes over the actions of an event."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 @kernel
-def _single_event(run: Run, rows: Rows, event: int, buffers: Buffers) -> Buffers:
-    """Predict, learn and account for one line of regression or classification."""
-    task, rule, model, columns = run.task, run.rule, run.model, run.columns
-    line = columns.event_start[event]
-    example, buffers = list_line(run, line, buffers)
-    label, weight, initial = columns.label[line], columns.weight[line], columns.initial[line]
-    labelled, holdout = label != _FLOAT_MAX, columns.holdout[event]
-    if labelled and task.training and not holdout:
-        raw, prediction = learn(run, 0, example, initial, label, weight)
-    else:
-        raw = predict(run, 0, example, initial)
-        prediction = clip(model.shared, raw)
-    loss = _ZERO
-    if labelled and weight > _ZERO:
-        low, high = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
-        loss = loss_value(rule.loss, rule.low, rule.high, prediction, label, low, high) * weight
-    prediction = apply_link(task.link, prediction)
-    if task.binary:
-        prediction = _ONE if prediction > _ZERO else -_ONE
-        if labelled and abs(label) == _ONE:
-            loss = _ZERO if label == prediction else weight
-    rows.loss[event] = loss
-    rows.labelled[event] = labelled
-    rows.n_features[event] = example.n_own + example.n_crossed
-    rows.shown_features[event] = example.n_own + example.n_crossed
-    rows.raw[event] = raw
-    rows.prediction[event] = prediction
-    account(model, weight, labelled, holdout)
+def _learns(run: Run, label: Label, holdout: bool) -> bool:
+    """Whether the model learns from an event: VW trains on held-out events of several lines too."""
+    if label.action < 0 or not run.task.training:
+        return False
+    return not holdout or (run.task.exact and run.task.shape == CB_ADF)
+
+
+@kernel
+def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) -> tuple[int, int]:
+    """First and last action that a pass visits."""
+    if phase == SCORE:
+        # a line that is learnt is predicted on the way
+        return 0, (0 if run.task.shape == SIMPLE and learns else actions.n)
+    if not learns or (phase == ESTIMATE and (run.task.cb_type != DR or run.task.shape == SIMPLE)):
+        return 0, 0
+    if phase == LEARN and run.task.cb_type == MTR and run.task.shape != SIMPLE:
+        return int(label.action), int(label.action) + 1
+    return 0, actions.n
+
+
+@kernel
+def _target(run: Run, label: Label, action: int, estimate: F32) -> F32:
+    """Cost (float32) to regress for an action."""
+    cb_type = run.task.cb_type
+    if action != label.action:
+        return estimate if cb_type == DR else _ZERO
+    if cb_type == IPS:
+        return ips_cost(label.cost, label.probability, run.task.clip_p)
+    if cb_type == DR:
+        if label.probability > _ZERO:
+            return dr_cost(label.cost, label.probability, run.task.clip_p, estimate)
+        return estimate
+    return label.cost
+
+
+@kernel
+def _weight(run: Run, actions: Actions, label: Label) -> F32:
+    """Importance weight (float32) of the examples of the learning pass."""
+    if run.task.shape == SIMPLE:
+        return label.weight
+    if run.task.cb_type != MTR:
+        return _ONE
+    sums = run.model.sums
+    sums[0] += actions.n
+    sums[1] += 1
+    weight = mtr_weight(label.probability, run.task.clip_p, sums[1], sums[0])
+    return weight if run.task.exact or math.isfinite(weight) else _ZERO
+
+
+@kernel
+def _visit_actions(
+    run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
+) -> Buffers:
+    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
+    row = results.rows[event]
+    simple = run.task.shape == SIMPLE
+    counted = 0
+    for phase in range(3):
+        first, last = _span(run, actions, label, learns, phase)
+        weight = _ONE
+        if phase == LEARN and last > first:
+            weight = _weight(run, actions, label)
+        for action in range(first, last):
+            example, buffers = list_action(run, actions, action, buffers)
+            target, updates = _ZERO, phase == LEARN
+            if phase == LEARN:
+                target = _target(run, label, action, buffers.target[action])
+            elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
+                target, weight, updates = label.cost, _ONE / label.probability, True
+            raw, prediction = predict_or_learn(
+                run, 1 if phase == ESTIMATE else 0, example, label.initial, target, weight, updates
+            )
+            if simple:
+                row.raw, row.prediction = raw, prediction
+            if phase == SCORE:
+                buffers.score[action] = raw
+            elif phase == ESTIMATE:
+                buffers.target[action] = apply_link(run.task.link, prediction)
+            if phase == SCORE or simple:
+                counted += example.n_own + example.n_crossed
+    row.shown_features = counted + actions.n * actions.repeated
+    row.n_features = row.shown_features if run.task.explore else counted + actions.once
     return buffers
 
 
 @kernel
-def run_events(run: Run, rows: Rows, start: int, stop: int, buffers: Buffers) -> Buffers:
+def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
+    """Loss and final prediction of a single line; return whether it is labelled."""
+    task, rule, shared = run.task, run.rule, run.model.shared
+    row = results.rows[event]
+    labelled = label.action >= 0
+    if labelled and label.weight > _ZERO:
+        low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+        loss = loss_value(rule.loss, rule.low, rule.high, row.prediction, label.cost, low, high)
+        row.loss = loss * label.weight
+    row.prediction = apply_link(task.link, row.prediction)
+    if task.binary:
+        row.prediction = _ONE if row.prediction > _ZERO else -_ONE
+        if labelled and abs(label.cost) == _ONE:
+            row.loss = _ZERO if label.cost == row.prediction else label.weight
+    return bool(labelled)
+
+
+@kernel
+def _cost_of(label: Label, action: int, estimate: F32) -> F32:
+    """Estimated cost (float32) of choosing `action`: IPS, or doubly robust if there is an estimate."""
+    if action == label.action:
+        return (label.cost - estimate) / label.probability + estimate
+    return estimate
+
+
+@kernel
+def _settle_bandit(
+    run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
+) -> bool:
+    """Rank the actions, turn scores into probabilities if exploring, and write the event's row.
+
+    Returns whether the event is labelled with a known probability.
+    """
+    n = actions.n
+    row = results.rows[event]
+    order = results.action[row.action_start : row.action_start + n]
+    score = results.score[row.action_start : row.action_start + n]
+    rank(buffers.score, n, order)
+    for i in range(n):
+        score[i] = buffers.score[order[i]]
+    if run.task.explore:
+        greedy(score, n, run.task.epsilon, run.task.first_only)
+    known = bool(label.action >= 0 and label.probability > _ZERO)
+    loss = _ZERO
+    if known and run.task.explore:
+        for i in range(n):
+            loss += _cost_of(label, order[i], _ZERO) * score[i]
+    elif known and n > 0:
+        estimated = learns and run.task.cb_type == DR
+        loss = _cost_of(label, order[0], buffers.target[order[0]] if estimated else _ZERO)
+    row.loss = loss
+    if known:
+        row.known_action = label.action
+        row.known_cost = label.cost
+        row.known_probability = label.probability
+    row.prediction = order[0] + 1 if n > 0 else 0
+    return known
+
+
+@kernel
+def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
+    """Count the event in the time that learning rates decay with."""
+    model.shared[T] += weight
+    if labelled and holdout:
+        model.shared[HOLDOUT_WEIGHT] += weight
+    elif not labelled:
+        model.shared[UNLABELLED_WEIGHT] += weight
+
+
+@kernel
+def run_events(run: Run, results: Results, start: int, stop: int, buffers: Buffers) -> Buffers:
     """Predict, learn and account for events [start, stop); return the buffers, grown if need was."""
     for event in range(start, stop):
+        actions, label = open_event(run, event)
+        holdout = run.stream.events[event].holdout
+        learns = _learns(run, label, holdout)
+        buffers = _visit_actions(run, results, event, actions, label, learns, buffers)
         if run.task.shape == SIMPLE:
-            buffers = _single_event(run, rows, event, buffers)
+            labelled = _settle_line(run, results, event, label)
         else:
-            buffers = bandit_event(run, rows, event, buffers)
+            labelled = _settle_bandit(run, results, event, actions, label, learns, buffers)
+        results.rows[event].labelled = labelled
+        forget(run.scratch, 0, actions.n_shared)
+        _account(run.model, label.weight, labelled, holdout)
     return buffers

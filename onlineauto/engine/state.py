@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from onlineauto.features.records import Records
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.features._kernels import Columns, Interactions, Layout, Scratch
+    from onlineauto.features.records import Interactions, Layout, Scratch, Stream
     from onlineauto.jit import F32
     from onlineauto.learners._kernels import Rule
 
-__all__ = ["CB", "CB_ADF", "SIMPLE", "Actions", "Buffers", "Example", "Label", "Model", "Rows", "Run", "Task"]
+__all__ = [
+    "CB",
+    "CB_ADF",
+    "ROW",
+    "SIMPLE",
+    "Actions",
+    "Buffers",
+    "Example",
+    "Label",
+    "Model",
+    "Results",
+    "Run",
+    "Task",
+]
 
 SIMPLE, CB_ADF, CB = 0, 1, 2
 """Shapes of events: one label a line; one action a line; all actions on one line."""
@@ -41,8 +57,7 @@ class Model(NamedTuple):
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
     shared: NDArray[np.float64]  # [8], see onlineauto.learners._kernels
-    lane_norm: NDArray[np.float64]  # [lanes]: Σ weight · Σ (x/n)²
-    lane_weight: NDArray[np.float64]  # [lanes]: Σ weight
+    lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
     sums: NDArray[np.int64]  # [2]: actions and events that mtr has averaged over
 
 
@@ -54,25 +69,34 @@ class Run(NamedTuple):
     layout: Layout
     interactions: Interactions
     scratch: Scratch
-    columns: Columns
+    stream: Stream
     model: Model
 
 
-class Rows(NamedTuple):
-    """Columns of Outcomes, to be filled."""
+ROW = np.dtype(
+    [
+        ("n_features", np.int64),
+        ("shown_features", np.int64),
+        ("known_action", np.int64),
+        ("action_start", np.int64),
+        ("loss", np.float32),
+        ("prediction", np.float32),
+        ("raw", np.float32),
+        ("known_cost", np.float32),
+        ("known_probability", np.float32),
+        ("labelled", np.bool_),
+    ],
+    align=True,
+)
+"""Columns of Outcomes that the loop fills, as a record for each event."""
 
-    loss: NDArray[np.float32]
-    labelled: NDArray[np.bool_]
-    n_features: NDArray[np.int64]
-    shown_features: NDArray[np.int64]
-    prediction: NDArray[np.float32]
-    raw: NDArray[np.float32]
-    known_action: NDArray[np.int64]
-    known_cost: NDArray[np.float32]
-    known_probability: NDArray[np.float32]
-    action_start: NDArray[np.int64]
-    action: NDArray[np.int32]
-    score: NDArray[np.float32]
+
+class Results(NamedTuple):
+    """What the loop fills."""
+
+    rows: Records  # [n_events]
+    action: NDArray[np.int32]  # [n_actions of all events]
+    score: NDArray[np.float32]  # the same
 
 
 class Buffers(NamedTuple):
@@ -101,12 +125,16 @@ class Actions(NamedTuple):
     first: int  # line of the first action; of all of them under ``--cb N``
     n: int
     n_shared: int
-    used: int  # features of the scratch columns in use
+    used: int  # features of the scratch in use
+    repeated: int  # shared features that VW counts for each action
+    once: int  # and that it counts once
 
 
 class Label(NamedTuple):
-    """The logged action of an event."""
+    """What is known of an event: the logged action and its cost, or the label of a single line."""
 
     action: np.int64  # 0-based, -1 if none
     cost: F32
     probability: F32
+    weight: F32  # importance weight
+    initial: F32  # initial prediction

@@ -13,14 +13,15 @@ from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.options import REGISTRY, RunOptions
 from onlineauto.engine.outcomes import Outcomes
 from onlineauto.engine.source import kind_of, open_text
-from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Buffers, Model, Rows, Run, Task
+from onlineauto.engine.state import CB, CB_ADF, ROW, SIMPLE, Buffers, Model, Results, Run, Task
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError
 from onlineauto.explorers.options import ExplorerOptions
-from onlineauto.features._kernels import CONSTANT_HASH, Columns
+from onlineauto.features._kernels import CONSTANT_HASH
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import pack
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
@@ -112,9 +113,9 @@ class Workspace:
                 divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
             )
             self.weights[cell, 0, lane] = features.constant
-        first_lane = np.zeros(lanes)
-        first_lane[0] = initial_t(self.configuration)
-        return Model(self.weights, shared, first_lane, first_lane.copy(), np.zeros(2, np.int64))
+        sums = np.zeros((lanes, 2))
+        sums[0] = initial_t(self.configuration)
+        return Model(weights=self.weights, shared=shared, lanes=sums, sums=np.zeros(2, np.int64))
 
     def _make_task(self, *, training: bool) -> Task:
         configuration = self.configuration
@@ -288,7 +289,7 @@ class Workspace:
     def _run(self, block: Block, task: Task, holdout: NDArray[np.bool_] | None) -> Outcomes:
         held = np.zeros(len(block), bool) if holdout is None else holdout
         n_actions = self._count_actions(block)
-        outcomes, rows = _make_outcomes(block, held, n_actions, simple=self.kind == "simple")
+        results = _make_results(block, n_actions)
         self._layout.update(block)
         most = int(n_actions.max(initial=0))
         if most > len(self._buffers.score):
@@ -299,11 +300,11 @@ class Workspace:
             layout=self._layout.kernel_layout,
             interactions=self._layout.interactions,
             scratch=self._layout.scratch(block),
-            columns=_columns(block, held),
+            stream=pack(block, held),
             model=self._model,
         )
-        self._buffers = run_events(run, rows, 0, len(block), self._buffers)
-        return outcomes
+        self._buffers = run_events(run, results, 0, len(block), self._buffers)
+        return _make_outcomes(block, held, results, simple=self.kind == "simple")
 
     def _count_actions(self, block: Block) -> NDArray[np.int64]:
         if self.kind == "simple":
@@ -322,52 +323,27 @@ def _make_buffers(*, features: int, actions: int) -> Buffers:
     )
 
 
-def _columns(block: Block, holdout: NDArray[np.bool_]) -> Columns:
-    return Columns(
-        block.event_start,
-        block.line_start,
-        block.shared,
-        block.label,
-        block.weight,
-        block.initial,
-        block.cost_start,
-        block.cost_action,
-        block.cost,
-        block.probability,
-        block.span_namespace,
-        block.span_start,
-        block.hash,
-        block.value,
-        holdout,
-    )
+def _make_results(block: Block, n_actions: NDArray[np.int64]) -> Results:
+    """Room for the results of a block."""
+    rows = np.zeros(len(block), ROW)
+    rows["known_action"] = -1
+    rows["known_cost"] = UNLABELLED
+    rows["action_start"][1:] = np.cumsum(n_actions)[:-1]
+    total = int(n_actions.sum())
+    return Results(rows=rows, action=np.zeros(total, np.int32), score=np.zeros(total, np.float32))
 
 
-def _make_outcomes(
-    block: Block, holdout: NDArray[np.bool_], n_actions: NDArray[np.int64], *, simple: bool
-) -> tuple[Outcomes, Rows]:
-    """Columns for the results of a block, and the same arrays as the kernel takes them."""
-    n = len(block)
-    action_start = np.concatenate([[0], np.cumsum(n_actions)])
-    rows = Rows(
-        loss=np.zeros(n, np.float32),
-        labelled=np.zeros(n, bool),
-        n_features=np.zeros(n, np.int64),
-        shown_features=np.zeros(n, np.int64),
-        prediction=np.zeros(n, np.float32),
-        raw=np.zeros(n, np.float32),
-        known_action=np.full(n, -1, np.int64),
-        known_cost=np.full(n, UNLABELLED),
-        known_probability=np.zeros(n, np.float32),
-        action_start=action_start,
-        action=np.zeros(action_start[-1], np.int32),
-        score=np.zeros(action_start[-1], np.float32),
-    )
+def _make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool) -> Outcomes:
     line = block.event_start[:-1]
-    outcomes = Outcomes(
+    n = len(block)
+    columns = {str(name): np.ascontiguousarray(results.rows[name]) for name in results.rows.dtype.names}
+    columns["action_start"] = np.append(columns["action_start"], len(results.action))
+    return Outcomes(
         line=line,
         weight=block.weight[line] if simple else np.ones(n, np.float32),
         holdout=holdout,
         label=block.label[line] if simple else np.full(n, UNLABELLED),
-        **rows._asdict(),
+        action=results.action,
+        score=results.score,
+        **columns,
     )
-    return outcomes, rows

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features._kernels import CONSTANT_HASH, Interactions, Scratch
-from onlineauto.features._kernels import Layout as KernelLayout
+from onlineauto.features._kernels import CONSTANT_AT, CONSTANT_HASH
 from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import WILDCARD, compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.features.records import EXTENT, FACTOR, FEATURE, GROUP, Interactions, Scratch
+from onlineauto.features.records import Layout as KernelLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,34 +92,20 @@ class Layout:
         self.interactions = self._make_interactions()
 
     def scratch(self, block: Block) -> Scratch:
-        """Working columns for the largest event of `block`."""
+        """Working records for the largest event of `block`."""
         lines = block.event_start
         spans = block.line_start[lines]
         features = int(np.diff(block.span_start[spans]).max(initial=0))
         groups = int(np.diff(spans).max(initial=0))
-        orders = np.diff(self.interactions.start), np.diff(self.interactions.extent_start)
-        longest = int(max(order.max(initial=1) for order in orders))
+        longest = int(np.diff(self.interactions.start).max(initial=1))
         made = Scratch(
-            hash=np.zeros(2 * features + 16, np.uint32),
-            value=np.ones(2 * features + 16, np.float32),
-            group_key=np.zeros(2 * groups + 8, np.int32),
-            group_start=np.zeros(2 * groups + 8, np.int64),
-            group_end=np.zeros(2 * groups + 8, np.int64),
-            group_squares=np.zeros(2 * groups + 8, np.float32),
+            features=np.zeros(2 * features + 16, FEATURE),
+            groups=np.zeros(2 * groups + 8, GROUP),
             where=np.full(self.n_keys, -1, np.int32),
-            range_start=np.zeros(longest, np.int64),
-            range_end=np.zeros(longest, np.int64),
-            repeats=np.zeros(longest, np.bool_),
-            position=np.zeros(longest, np.int64),
-            chain=np.zeros(longest, np.uint64),
-            product=np.zeros(longest, np.float32),
-            choice=np.zeros(longest, np.int64),
-            extent_count=np.zeros(1, np.int64),
-            extent_name=np.zeros(groups + 1, np.int32),
-            extent_start=np.zeros(groups + 1, np.int64),
-            extent_end=np.zeros(groups + 1, np.int64),
+            factors=np.zeros(longest, FACTOR),
+            extents=np.zeros(groups + 1, EXTENT),
         )
-        made.hash[0] = CONSTANT_HASH
+        made.features[CONSTANT_AT] = CONSTANT_HASH, 1
         return made
 
     def _key_name(self, name: bytes) -> bytes:
@@ -190,10 +177,10 @@ class Layout:
             keyed = [
                 [number[n] for n in product] for product in products if all(n in number for n in product)
             ]
+        products = [*keyed, *extents]
         return Interactions(
-            start=np.cumsum([0, *map(len, keyed)]).astype(np.int64),
-            key=np.array([key for product in keyed for key in product], np.int32),
-            extent_start=np.cumsum([0, *map(len, extents)]).astype(np.int64),
-            extent_name=np.array([number for product in extents for number in product], np.int32),
+            start=np.cumsum([0, *map(len, products)]).astype(np.int64),
+            factor=np.array([factor for product in products for factor in product], np.int32),
+            n_group=len(keyed),
             permutations=self._options.permutations,
         )

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
 
+NORM, WEIGHT = 0, 1
+"""Columns of a lane's float64 sums: Σ weight · Σ (x/n)², Σ weight."""
+
 T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, GRAVITY, CONTRACTION, MIN_LABEL, MAX_LABEL, FACTOR = range(8)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
 
@@ -183,8 +186,7 @@ def _average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
 def _sensitivity(
     rule: Rule,
     shared: NDArray[np.float64],
-    lane_norm: NDArray[np.float64],
-    lane_weight: NDArray[np.float64],
+    lanes: NDArray[np.float64],
     weights: NDArray[np.float32],
     lane: int,
     cell: NDArray[np.uint32],
@@ -201,9 +203,9 @@ def _sensitivity(
         return _ONE
     per_update, norm = _accumulate(rule, weights, lane, cell, value, n, slope_squared)
     if rule.normalized:
-        lane_norm[lane] += np.float64(weight) * norm
-        lane_weight[lane] += weight
-        factor = _average(rule, np.float32(lane_weight[lane]), np.float32(lane_norm[lane]))
+        lanes[lane, NORM] += np.float64(weight) * norm
+        lanes[lane, WEIGHT] += weight
+        factor = _average(rule, np.float32(lanes[lane, WEIGHT]), np.float32(lanes[lane, NORM]))
         shared[FACTOR] = factor
         per_update *= factor
     return per_update
@@ -247,8 +249,7 @@ def materialize(shared: NDArray[np.float64], weights: NDArray[np.float32]) -> No
 def update(
     rule: Rule,
     shared: NDArray[np.float64],
-    lane_norm: NDArray[np.float64],
-    lane_weight: NDArray[np.float64],
+    lanes: NDArray[np.float64],
     weights: NDArray[np.float32],
     lane: int,
     cell: NDArray[np.uint32],
@@ -267,8 +268,7 @@ def update(
     per_update = _sensitivity(
         rule,
         shared,
-        lane_norm,
-        lane_weight,
+        lanes,
         weights,
         lane,
         cell,

@@ -1,0 +1,69 @@
+"""What an event is: its actions, what they share, its label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.state import CB, SIMPLE, Actions, Label
+from onlineauto.features._kernels import gather, open_line
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from onlineauto.engine.state import Run
+    from onlineauto.features.records import Stream
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@kernel
+def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
+    """Logged action of a ``--cb N`` line: the first observed cost."""
+    for i in range(stream.lines[line].cost, stream.lines[line + 1].cost):
+        logged = stream.costs[i]
+        if logged.cost != _FLOAT_MAX and logged.probability > _ZERO:
+            action = np.int64(logged.action) - np.int64(1)
+            if 0 <= action < n_actions:
+                return Label(action, logged.cost, logged.probability, _ONE, _ZERO)
+            break
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+
+
+@kernel
+def _label_of_event(stream: Stream, first: int, n: int) -> Label:
+    """Logged action of an ADF event: the line with a cost, whatever its probability."""
+    for action in range(n):
+        i = stream.lines[first + action].cost
+        if i + 1 == stream.lines[first + action + 1].cost and stream.costs[i].cost != _FLOAT_MAX:
+            return Label(np.int64(action), stream.costs[i].cost, stream.costs[i].probability, _ONE, _ZERO)
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+
+
+@kernel
+def _simple_label(stream: Stream, line: int) -> Label:
+    """Label of a single line, as if it were the cost of its only action."""
+    read = stream.lines[line]
+    action = np.int64(0) if read.label != _FLOAT_MAX else np.int64(-1)
+    return Label(action, read.label, _ONE, read.weight, read.initial)
+
+
+@kernel
+def open_event(run: Run, event: int) -> tuple[Actions, Label]:
+    """Find the actions and the label of an event, and gather what its actions share."""
+    stream, layout = run.stream, run.layout
+    first = stream.events[event].start
+    if run.task.shape == SIMPLE:
+        return Actions(first, 1, 0, 1, 0, 0), _simple_label(stream, first)
+    if run.task.shape == CB:
+        groups, own = open_line(layout, run.scratch, stream, first, 0, 1)
+        actions = Actions(first, run.task.n_actions, groups, 1 + own, 0, 0)
+        return actions, _label_of_line(stream, first, run.task.n_actions)
+    n = stream.events[event + 1].start - first
+    if not stream.lines[first].shared:
+        return Actions(first, n, 0, 1, 0, 0), _label_of_event(stream, first, n)
+    groups, used = gather(layout, run.scratch, stream, first, 0, 1)
+    once = used - 1 + (1 if layout.constant_key >= 0 else 0)
+    return Actions(first + 1, n - 1, groups, used, used - 1, once), _label_of_event(stream, first + 1, n - 1)

@@ -1,0 +1,295 @@
+"""Products of groups and of extents: look up the factors, count, cross.
+
+Source: VW ``interactions_predict.h``. The hash of a product chains FNV-1 over its factors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.extent_kernels import choose_extent, count_named, lowest_choice
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Interactions, Layout, Scratch
+
+_FNV = np.uint64(16777619)
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@kernel
+def _look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
+    """Look up the features of every factor of a product of groups; False if one has none."""
+    first = interactions.start[product]
+    for k in range(interactions.start[product + 1] - first):
+        group = scratch.where[interactions.factor[first + k]]
+        if group < 0:
+            return False
+        scratch.factors[k].start = scratch.groups[group].start
+        scratch.factors[k].end = scratch.groups[group].end
+        scratch.factors[k].repeats = (
+            k > 0
+            and not interactions.permutations
+            and interactions.factor[first + k] == interactions.factor[first + k - 1]
+        )
+    return True
+
+
+@kernel
+def _count(scratch: Scratch, order: int) -> int:
+    """Number of features of the looked-up product: C(n + r - 1, r) for a run of r equal factors."""
+    total = 1
+    run = 1
+    for k in range(order):
+        size = scratch.factors[k].end - scratch.factors[k].start
+        if scratch.factors[k].repeats:
+            run += 1
+            total = total * (size + run - 1) // run
+        else:
+            run = 1
+            total *= size
+    return total
+
+
+@kernel
+def _cross_pair(
+    scratch: Scratch, mask: np.uint64, cell: NDArray[np.uint32], value: NDArray[np.float32], n: int
+) -> int:
+    features = scratch.features
+    first, second = scratch.factors[0].start, scratch.factors[1].start
+    repeats = scratch.factors[1].repeats
+    for i in range(first, scratch.factors[0].end):
+        half = _FNV * np.uint64(features[i].hash)
+        x = features[i].value
+        for j in range(second + (i - first) if repeats else second, scratch.factors[1].end):
+            cell[n] = (half ^ np.uint64(features[j].hash)) & mask
+            value[n] = x * features[j].value
+            n += 1
+    return n
+
+
+@kernel
+def _cross_any(
+    scratch: Scratch,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
+    """Depth first over a product of any order: the last factor runs fastest."""
+    factors, features = scratch.factors, scratch.features
+    last = order - 1
+    depth = 0
+    factors[0].position = factors[0].start
+    while True:
+        if factors[depth].position == factors[depth].end:
+            depth -= 1
+            if depth < 0:
+                return n
+            factors[depth].position += 1
+            continue
+        i = factors[depth].position
+        if depth == last:
+            half, x = factors[depth - 1].chain, factors[depth - 1].product
+            for j in range(i, factors[depth].end):
+                cell[n] = (half ^ np.uint64(features[j].hash)) & mask
+                value[n] = x * features[j].value
+                n += 1
+            depth -= 1
+            factors[depth].position += 1
+            continue
+        chained = np.uint64(features[i].hash)
+        x = features[i].value
+        if depth > 0:
+            chained ^= factors[depth - 1].chain
+            x = factors[depth - 1].product * x
+        factors[depth].chain = _FNV * chained
+        factors[depth].product = x
+        depth += 1
+        factors[depth].position = i if factors[depth].repeats else factors[depth].start
+
+
+@kernel
+def _cross(
+    scratch: Scratch,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
+    """Append the looked-up product to the listed features; only count it unless `write`."""
+    if not write:
+        return n + _count(scratch, order)
+    if order == 2:
+        return _cross_pair(scratch, mask, cell, value, n)
+    return _cross_any(scratch, order, mask, cell, value, n)
+
+
+@kernel
+def _next_choice(interactions: Interactions, scratch: Scratch, product: int, depth: int) -> int:
+    """Look up the next combination of extents of a product, in VW's order; False if there is none.
+
+    `depth` is the factor to move on; 0 starts over. VW takes the last extent first, save in the last factor.
+    Returns the depth to go on from, -1 if there is none left.
+    """
+    first = interactions.start[product]
+    last = interactions.start[product + 1] - first - 1
+    factors = scratch.factors
+    if depth == 0:
+        factors[0].choice = count_named(scratch, interactions.factor[first]) - 1
+    else:
+        depth = last
+        factors[last].choice += 1
+        if factors[last].choice >= count_named(scratch, interactions.factor[first + last]):
+            depth = last - 1
+            factors[depth].choice -= 1
+    while depth < last:
+        if factors[depth].choice < lowest_choice(interactions, scratch, first, depth):
+            depth -= 1
+            if depth < 0:
+                return -1
+            factors[depth].choice -= 1
+            continue
+        choose_extent(scratch, depth, interactions.factor[first + depth])
+        depth += 1
+        factors[depth].choice = count_named(scratch, interactions.factor[first + depth]) - 1
+        if depth == last:
+            factors[last].choice = lowest_choice(interactions, scratch, first, last)
+    choose_extent(scratch, last, interactions.factor[first + last])
+    for k in range(1, last + 1):
+        factors[k].repeats = not interactions.permutations and factors[k].start == factors[k - 1].start
+    return last
+
+
+@kernel
+def cross_all(
+    interactions: Interactions,
+    scratch: Scratch,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+    write: bool,
+) -> int:
+    """Append all products of what is present to the listed features; only count them unless `write`."""
+    for product in range(len(interactions.start) - 1):
+        order = interactions.start[product + 1] - interactions.start[product]
+        of_groups = product < interactions.n_group
+        if of_groups:
+            state = 0 if _look_up(interactions, scratch, product) else -1
+        else:
+            state = _first_choice(interactions, scratch, product)
+        while state >= 0:
+            n = _cross(scratch, order, mask, cell, value, n, write)
+            state = -1 if of_groups else _next_choice(interactions, scratch, product, state)
+    return n
+
+
+@kernel
+def _first_choice(interactions: Interactions, scratch: Scratch, product: int) -> int:
+    """Look up the first combination of extents; -1 if some factor has no extent."""
+    for k in range(interactions.start[product], interactions.start[product + 1]):
+        if count_named(scratch, interactions.factor[k]) == 0:
+            return -1
+    return _next_choice(interactions, scratch, product, 0)
+
+
+@kernel
+def count_linear(layout: Layout, scratch: Scratch, begin: int, groups: int) -> int:
+    """Number of features of groups [begin, groups) that are used as they are."""
+    total = 0
+    for group in range(begin, groups):
+        if not layout.ignore_linear[scratch.groups[group].key]:
+            total += scratch.groups[group].end - scratch.groups[group].start
+    return total
+
+
+@kernel
+def list_linear(
+    layout: Layout,
+    scratch: Scratch,
+    begin: int,
+    groups: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+) -> int:
+    """List the features of groups [begin, groups) that are used as they are: table cells and values."""
+    n = 0
+    for group in range(begin, groups):
+        if layout.ignore_linear[scratch.groups[group].key]:
+            continue
+        for i in range(scratch.groups[group].start, scratch.groups[group].end):
+            cell[n] = np.uint64(scratch.features[i].hash) & mask
+            value[n] = scratch.features[i].value
+            n += 1
+    return n
+
+
+@kernel
+def _add_squares(scratch: Scratch, first: int, last: int, order: int) -> None:
+    """Add features [first, last) to the sums of squared products of 1 to `order` factors."""
+    factors = scratch.factors
+    for i in range(first, last):
+        square = scratch.features[i].value * scratch.features[i].value
+        factors[0].product += square
+        for j in range(1, order):
+            factors[j].product += factors[j - 1].product * square
+
+
+@kernel
+def _squares_of_run(scratch: Scratch, factor: int, of_groups: bool, order: int) -> F32:
+    """Σ of squared products of `order` factors that are the same, each combination once."""
+    group = -1
+    if of_groups:
+        group = scratch.where[factor]
+        if group < 0:
+            return _ZERO
+        if order == 1:
+            return scratch.groups[group].squares
+    for j in range(order):
+        scratch.factors[j].product = _ZERO
+    if of_groups:
+        _add_squares(scratch, scratch.groups[group].start, scratch.groups[group].end, order)
+    else:
+        i = 0
+        while scratch.extents[i].name >= 0:
+            if scratch.extents[i].name == factor:
+                _add_squares(scratch, scratch.extents[i].start, scratch.extents[i].end, order)
+            i += 1
+    return scratch.factors[order - 1].product
+
+
+@kernel
+def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, groups: int) -> F32:
+    """Σ x² (float32) over all features of an example, products included, summed as VW sums it."""
+    linear = _ZERO
+    for group in range(begin, groups):
+        linear += scratch.groups[group].squares
+    crossed, extents = _ZERO, _ZERO
+    for product in range(len(interactions.start) - 1):
+        k, end = interactions.start[product], interactions.start[product + 1]
+        term = _ONE
+        while k < end and term != _ZERO:
+            run = 1
+            while (
+                not interactions.permutations
+                and k + run < end
+                and interactions.factor[k + run] == interactions.factor[k]
+            ):
+                run += 1
+            term *= _squares_of_run(scratch, interactions.factor[k], product < interactions.n_group, run)
+            k += run
+        if product < interactions.n_group:
+            crossed += term
+        else:
+            extents += term
+    return linear + (crossed + extents)
