@@ -77,16 +77,26 @@ def run(configuration: Configuration) -> int:
                 if interrupt.seen:
                     break
         except Exception:
-            report.finish()
+            if report.began:
+                report.finish()
             raise
         report.finish()
     return _INTERRUPTED if interrupt.seen else 0
 
 
 class _Report:
-    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics."""
+    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics.
+
+    Attributes
+    ----------
+    began : bool
+        Whether there was a block to report.
+    diagnostics : Diagnostics
+        For the reader to fill.
+    """
 
     def __init__(self, workspace: Workspace, files: ExitStack) -> None:
+        self.began = False
         self._workspace = workspace
         self._configuration = configuration = workspace.configuration
         self._options = options = configuration[OutputOptions]
@@ -112,6 +122,7 @@ class _Report:
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Report a block."""
+        self.began = True
         self._end_passes()
         self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
         if self._metrics is not None:
@@ -127,7 +138,7 @@ class _Report:
         for line in summary(self._progress, self._configuration):
             self._say(line)
         if self._metrics is not None and self._options.extra_metrics is not None:
-            self._metrics.write(self._options.extra_metrics, diagnostics=_by_name(self.diagnostics))
+            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
 
     def _end_passes(self) -> None:
         while self._progress.current_pass < self._workspace.current_pass:
@@ -138,16 +149,20 @@ class _Report:
             print(line, file=sys.stderr)
 
 
-def _by_name(diagnostics: Diagnostics) -> dict[str, int]:
+def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
     return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
 
 
 def _counted(diagnostics: Diagnostics) -> str:
-    """Count what was wrong with the input, by code, in one line."""
-    counts = ", ".join(f"{count} {name}" for name, count in _by_name(diagnostics).items())
+    """Say in one line what was wrong with the input, and how often."""
+    counts = ", ".join(
+        f"{count} {code.removeprefix('vw_').replace('_', ' ')}"
+        for code, count in _by_code(diagnostics).items()
+    )
     hidden = diagnostics.total - len(diagnostics.kept)
-    rest = f" ({hidden} not shown)" if hidden else ""
-    return f"onlineauto: warning: wrong with the input: {counts}{rest}"
+    shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
+    problems = "problem" if diagnostics.total == 1 else "problems"
+    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{shown}: {counts}"
 
 
 class _Interrupt:

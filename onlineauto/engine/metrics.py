@@ -15,7 +15,6 @@ Source: VW ``metrics.cc``, ``shared_feature_merger.cc``, ``cb_explore_adf_common
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +22,7 @@ import numpy as np
 
 from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
+from onlineauto.engine.predictions import open_sink
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.learners.options import CbOptions
@@ -93,14 +93,15 @@ class Metrics:
         return report
 
     def write(self, path: str, *, diagnostics: Mapping[str, int]) -> None:
-        """Write the metrics to a file.
+        """Write the metrics to a file, or to standard output as `open_sink` has it.
 
         Raises
         ------
         OSError
             The file cannot be written.
         """
-        Path(path).write_bytes(msgspec.json.encode(self.report(diagnostics)))
+        with open_sink(path) as sink:
+            sink.write(msgspec.json.encode(self.report(diagnostics)))
 
     def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
         """Say for which events the driver calls learn, and not predict."""

@@ -30,6 +30,7 @@ from onlineauto.engine.progress import fixed, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import BufferedWriter
 
     from numpy.typing import NDArray
 
@@ -115,12 +116,19 @@ def open_sink(path: str) -> Iterator[Sink]:
         The file cannot be opened.
     """
     if path not in _STDOUT:
-        with Path(path).open("wb") as file:
+        with _open(path) as file:
             yield file
     elif hasattr(sys.stdout, "buffer"):
         yield sys.stdout.buffer
     else:
         yield _TextSink()
+
+
+def _open(path: str) -> BufferedWriter:
+    try:
+        return Path(path).open("wb")
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
 
 
 class _TextSink:

@@ -51,6 +51,7 @@ class _Totals(NamedTuple):
     example_number: NDArray[np.int64]
     labelled: NDArray[np.float64]
     unlabelled: NDArray[np.float64]
+    weight: NDArray[np.float64]  # of both
     loss: NDArray[np.float64]
     held_weight: NDArray[np.float64]
     held_loss: NDArray[np.float64]
@@ -164,7 +165,7 @@ class Progress:
             terms, totals = self._add_up(outcomes)
             start = 0
             while emit is not None:
-                row = _first_reaching(totals.labelled + totals.unlabelled, start, self._mark)
+                row = _first_reaching(totals.weight, start, self._mark)
                 if row == len(outcomes):
                     break
                 self._add_recent(terms, start, row + 1)
@@ -196,10 +197,13 @@ class Progress:
         weight, loss = outcomes.weight.astype(np.float64), outcomes.loss.astype(np.float64)
         labelled, held = outcomes.labelled, outcomes.holdout & outcomes.labelled
         terms = _Terms(np.where(held, 0, loss), np.where(held, weight, 0), np.where(held, loss, 0))
+        of_labelled = _running(self.weighted_labelled, np.where(labelled & ~held, weight, 0))
+        of_others = _running(self.weighted_unlabelled, np.where(labelled, 0, weight))
         return terms, _Totals(
             example_number=self.example_number + np.cumsum(~held),
-            labelled=_running(self.weighted_labelled, np.where(labelled & ~held, weight, 0)),
-            unlabelled=_running(self.weighted_unlabelled, np.where(labelled, 0, weight)),
+            labelled=of_labelled,
+            unlabelled=of_others,
+            weight=of_labelled + of_others,
             loss=_running(self.sum_loss, terms.loss),
             held_weight=_running(self.holdout_weight, terms.held_weight),
             held_loss=_running(self.holdout_loss, terms.held_loss),
@@ -259,7 +263,7 @@ class Progress:
         """Make the row after event `row` of a block, and set the mark for the next."""
         shows_holdout = self.holdout and self.current_pass >= 1
         average, since = self._holdout_losses(totals, row) if shows_holdout else self._losses(totals, row)
-        weight = float(totals.labelled[row] + totals.unlabelled[row])
+        weight = float(totals.weight[row])
         label, prediction = _shown_simple(outcomes, row) if self._simple else _shown_bandit(outcomes, row)
         line = format_row(
             average,
