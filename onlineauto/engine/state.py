@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.features.records import Records
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Interactions, Layout, Scratch, Stream
+    from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
     from onlineauto.jit import F32
     from onlineauto.learners._kernels import Rule
 

@@ -177,10 +177,10 @@ class Layout:
             keyed = [
                 [number[n] for n in product] for product in products if all(n in number for n in product)
             ]
-        products = [*keyed, *extents]
+        factors = [*map(tuple, keyed), *extents]
         return Interactions(
-            start=np.cumsum([0, *map(len, products)]).astype(np.int64),
-            factor=np.array([factor for product in products for factor in product], np.int32),
+            start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
+            factor=np.array([factor for product in factors for factor in product], np.int32),
             n_group=len(keyed),
             permutations=self._options.permutations,
         )

@@ -1,0 +1,23 @@
+"""The true reward of several sets of interactions: the choice that AutoML is there to make."""
+
+from pathlib import Path
+
+import numpy as np
+
+from onlineauto import Workspace
+
+DATA = Path(__file__).parent.parent / "datasets"
+truth = np.load(DATA / "cb-penbased-u.npz")["R"]
+
+for name, interactions in {
+    "none": [],
+    "all pairs": ["::"],
+    "context x action": [letter + "Z" for letter in "abcdefgh"],
+}.items():
+    bandit = Workspace(cb_explore_adf=True, quadratic=interactions, epsilon=0.1, bit_precision=20)
+    best = [
+        outcomes.action[outcomes.action_start[:-1]]
+        for _, outcomes in bandit.stream(DATA / "cb-penbased-u.txt.gz")
+    ]
+    greedy = np.concatenate(best)
+    print(f"{name:17} reward {truth[np.arange(len(greedy)), greedy].mean():.4f}")

@@ -1,0 +1,29 @@
+"""Every example runs and prints what it promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[0-9]*.py"))
+PRINTED = {
+    "01_learn_a_file.py": "average loss -",
+    "02_read_events.py": "logged (action, cost, probability): ((0, -1.0, 0.5),)",
+    "03_act_and_learn.py": "in the last",
+    "04_which_interactions.py": "context x action  reward 0.8",
+    "05_bad_input.py": "2 events learnt",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example_prints(example: Path) -> None:
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    assert PRINTED[example.name] in done.stdout
+    assert done.stderr == ""
+
+
+def test_every_example_is_expected() -> None:
+    assert {path.name for path in EXAMPLES} == set(PRINTED)
