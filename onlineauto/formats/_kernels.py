@@ -1,4 +1,4 @@
-"""Read the lines of a chunk of VW text into columns."""
+"""Read the lines of a chunk of VW text into records."""
 
 from __future__ import annotations
 
@@ -7,56 +7,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.column_kernels import (
-    COSTS,
-    EVENT_COSTS,
-    EVENT_FEATURES,
-    EVENT_LABELLED,
-    EVENT_LINE,
-    EVENT_SKIPPED,
-    EVENT_SPANS,
-    EVENT_TAG_BYTES,
-    EVENTS,
-    FATAL,
-    FEATURES,
-    LINE_BEGIN,
-    LINE_NUMBER,
-    LINES,
-    N_NAMES,
-    SPANS,
-    TAG_BYTES,
-    is_blank,
-    report,
-)
-from onlineauto.formats.feature_kernels import read_features, read_vw_features
-from onlineauto.formats.label_kernels import read_head
+from onlineauto.formats.feature_kernels import read_features
+from onlineauto.formats.label_kernels import UNLABELLED, is_word, read_head
+from onlineauto.formats.reading_kernels import is_blank, report
+from onlineauto.formats.vw_feature_kernels import read_vw_features
 from onlineauto.formats.vw_label_kernels import read_vw_head
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.column_kernels import Reader, Rules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Reader, Rules
 
-__all__ = ["DONE", "GROW", "STOPPED", "count_marks", "find_cut", "read_lines", "start_chunk"]
+__all__ = ["DONE", "GROW", "STOPPED", "count_marks", "find_cut", "read_lines"]
 
 DONE, GROW, STOPPED = range(3)
-"""Why `read_lines` came back: all read; the table of names is too small for the next line; a fatal problem."""
+"""Why `read_lines` came back: all is read; the next line needs a larger table of names; a fatal problem."""
 
-_BAR, _NEWLINE, _RETURN = 124, 10, 13
+_BAR, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 10, 13, 9, 32, 127
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
 _SAVE = np.frombuffer(b"save", np.uint8)
-_UNLABELLED = np.float32(np.finfo(np.float32).max)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
-_IS_CONTROL = np.zeros(256, np.bool_)
-_IS_CONTROL[:32] = True
-_IS_CONTROL[9] = False
-_IS_CONTROL[127] = True
 
-
-# -- where chunks and lines end ----------------------------------------------------------------------------------
+# -- where lines and events end ---------------------------------------------------------------------------
 
 
 @kernel
@@ -65,7 +41,7 @@ def count_marks(data: NDArray[np.uint8], end: int) -> tuple[int, int, int]:
     blanks, bars, newlines = 0, 0, 0
     for i in range(end):
         byte = data[i]
-        blanks += byte == 32 or byte == 9
+        blanks += byte == _SPACE or byte == _TAB  # noqa: PLR1714 (Numba does not vectorize the tuple)
         bars += byte == _BAR
         newlines += byte == _NEWLINE
     return blanks, bars, newlines
@@ -96,15 +72,14 @@ def _is_empty(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> boo
     """Whether a trimmed line separates events: for VW only if nothing is left of it."""
     if exact:
         return start == end
-    for i in range(start, end):
-        if not (is_blank(data[i]) or data[i] == _RETURN):
-            return False
-    return True
+    while start < end and (is_blank(data[start]) or data[start] == _RETURN):
+        start += 1
+    return start == end
 
 
 @kernel
 def _is_separator(data: NDArray[np.uint8], newline: int, exact: bool) -> bool:
-    """Whether the line that ends at `newline` separates events; found from its end, so long lines cost nothing."""
+    """Whether the line that ends at `newline` separates events; found from its end, as lines may be long."""
     p = newline
     while p > 0 and (data[p - 1] == _RETURN or (not exact and is_blank(data[p - 1]))):
         p -= 1
@@ -124,72 +99,6 @@ def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, exa
     return 0
 
 
-# -- events ------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _open_event(reader: Reader) -> None:
-    at = reader.at
-    at[EVENT_LINE] = at[LINES]
-    at[EVENT_SPANS] = at[SPANS]
-    at[EVENT_FEATURES] = at[FEATURES]
-    at[EVENT_COSTS] = at[COSTS]
-    at[EVENT_TAG_BYTES] = at[TAG_BYTES]
-    at[EVENT_SKIPPED] = 0
-    at[EVENT_LABELLED] = 0
-
-
-@kernel
-def _drop_event(reader: Reader) -> None:
-    """Forget the lines of the event, and those still to come."""
-    at = reader.at
-    at[LINES] = at[EVENT_LINE]
-    at[SPANS] = at[EVENT_SPANS]
-    at[FEATURES] = at[EVENT_FEATURES]
-    at[COSTS] = at[EVENT_COSTS]
-    at[TAG_BYTES] = at[EVENT_TAG_BYTES]
-    at[EVENT_SKIPPED] = 1
-
-
-@kernel
-def _close_event(rules: Rules, reader: Reader) -> None:
-    at, columns = reader.at, reader.columns
-    first, n_lines = at[EVENT_LINE], at[LINES]
-    if rules.multiline and not rules.exact and n_lines == first + 1 and columns.shared[first]:
-        _report_no_actions(rules, reader)
-        _drop_event(reader)
-    elif n_lines > first:
-        columns.event_start[at[EVENTS]] = first
-        at[EVENTS] += 1
-    _open_event(reader)
-
-
-@kernel
-def _report_no_actions(rules: Rules, reader: Reader) -> None:
-    at = reader.at
-    line = at[LINE_NUMBER]
-    at[LINE_NUMBER] = reader.columns.line_number[at[EVENT_LINE]]
-    report(reader, Code.NO_ACTIONS, at[LINE_BEGIN], at[LINE_BEGIN], rules.strict)
-    at[LINE_NUMBER] = line
-
-
-# -- lines -------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _open_line(reader: Reader) -> None:
-    at, columns = reader.at, reader.columns
-    line = at[LINES]
-    columns.line_number[line] = at[LINE_NUMBER]
-    columns.line_start[line] = at[SPANS]
-    columns.cost_start[line] = at[COSTS]
-    columns.tag_start[line] = at[TAG_BYTES]
-    columns.shared[line] = False
-    columns.label[line] = _UNLABELLED
-    columns.weight[line] = _ONE
-    columns.initial[line] = _ZERO
-
-
 @kernel
 def _find(data: NDArray[np.uint8], start: int, end: int, byte: int) -> int:
     """First place of a byte, `end` if it is not there."""
@@ -198,110 +107,124 @@ def _find(data: NDArray[np.uint8], start: int, end: int, byte: int) -> int:
     return start
 
 
+# -- events ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _open_event(state: Records) -> None:
+    state.first_line = state.lines
+    state.first_span = state.spans
+    state.first_feature = state.features
+    state.first_cost = state.costs
+    state.first_tag_byte = state.tag_bytes
+    state.skipped = False
+    state.labelled = False
+
+
+@kernel
+def _drop_event(state: Records) -> None:
+    """Forget the lines of the event, and those still to come."""
+    state.lines = state.first_line
+    state.spans = state.first_span
+    state.features = state.first_feature
+    state.costs = state.first_cost
+    state.tag_bytes = state.first_tag_byte
+    state.skipped = True
+
+
+@kernel
+def _close_event(
+    rules: Rules, state: Records, lines: Records, events: NDArray[np.int64]
+) -> None:
+    n = state.lines - state.first_line
+    if n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
+        line = state.line_number
+        state.line_number = lines[state.first_line].number
+        report(state, Code.NO_ACTIONS, state.line_begin, state.line_begin, rules.strict)
+        state.line_number = line
+        _drop_event(state)
+    elif n > 0:
+        events[state.events] = state.first_line
+        state.events += 1
+    _open_event(state)
+
+
+# -- lines -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _open_line(state: Records, line: Records) -> None:
+    line.number = state.line_number
+    line.start = state.spans
+    line.cost = state.costs
+    line.tag = state.tag_bytes
+    line.label = UNLABELLED
+    line.weight = _ONE
+    line.initial = _ZERO
+    line.shared = False
+
+
+@kernel
+def _is_control(byte: int) -> bool:
+    return (byte < _SPACE and byte != _TAB) or byte == _DELETE
+
+
 @kernel
 def _has_control_byte(data: NDArray[np.uint8], start: int, end: int) -> bool:
     found = False
     for i in range(start, end):
-        byte = data[i]
-        found |= (byte < 32 and byte != 9) or byte == 127
+        found |= _is_control(data[i])
     return found
 
 
 @kernel
-def _text_problem(
-    data: NDArray[np.uint8], start: int, bar: int, end: int, rules: Rules, reader: Reader
-) -> bool:
-    """Whether a line is no text, or has no features; reports it."""
+def _is_text(data: NDArray[np.uint8], start: int, bar: int, end: int, strict: bool, state: Records) -> bool:
+    """Whether a line is text and has a ``|``; reports if not."""
+    good = True
     if _has_control_byte(data, start, end):
-        i = start
-        while not _IS_CONTROL[data[i]]:
-            i += 1
-        report(reader, Code.CONTROL_BYTE, i, i + 1, rules.strict)
-        return True
-    if bar == end:
-        report(reader, Code.NO_BAR, start, end, rules.strict)
-        return True
-    return False
+        while not _is_control(data[start]):
+            start += 1
+        report(state, Code.CONTROL_BYTE, start, start + 1, strict)
+        good = False
+    elif bar == end:
+        report(state, Code.NO_BAR, start, end, strict)
+        good = False
+    return good
 
 
 @kernel
-def _read_line(data: NDArray[np.uint8], start: int, end: int, rules: Rules, reader: Reader) -> None:
-    """Read a line that is not empty; a bad one takes its event with it."""
-    bar = _find(data, start, end, _BAR)
-    good = (
-        not _text_problem(data, start, bar, end, rules, reader)
-        and read_head(data, start, bar, rules, reader)
-        and read_features(data, bar, end, rules, reader)
-    )
-    if good:
-        reader.at[LINES] += 1
-    else:
-        _drop_event(reader)
-
-
-@kernel
-def _is_save(reader: Reader) -> bool:
+def _is_save(state: Records, line: Records, tag: NDArray[np.uint8]) -> bool:
     """Whether the line is VW's command to save the model: a tag ``save...`` and no features."""
-    at, columns = reader.at, reader.columns
-    line = at[LINES]
-    first = columns.tag_start[line]
-    if at[SPANS] > columns.line_start[line] or at[TAG_BYTES] < first + len(_SAVE):
+    if state.spans > line.start:
         return False
-    for i in range(len(_SAVE)):
-        if columns.tag[first + i] != _SAVE[i]:
-            return False
-    return True
+    return is_word(tag, line.tag, min(state.tag_bytes, line.tag + len(_SAVE)), _SAVE)
 
 
 @kernel
-def _drop_line(reader: Reader, features: int) -> None:
-    """Forget the line; `features` were there before it."""
-    at, columns = reader.at, reader.columns
-    line = at[LINES]
-    at[SPANS] = columns.line_start[line]
-    at[FEATURES] = features
-    at[COSTS] = columns.cost_start[line]
-    at[TAG_BYTES] = columns.tag_start[line]
-
-
-@kernel
-def _read_vw_line(data: NDArray[np.uint8], start: int, end: int, rules: Rules, reader: Reader) -> None:
-    """Read a line as VW does; of an event, what is fatal to VW takes this line only."""
-    at, features = reader.at, reader.at[FEATURES]
-    bar = _find(data, start, end, _BAR)
-    read_vw_head(data, start, bar, end, rules, reader)
-    if at[FATAL] == 0:
-        read_vw_features(data, bar, end, rules, reader)
-    save = _is_save(reader)
+def _settle_vw_line(
+    start: int, bar: int, strict: bool, state: Records, line: Records, tag: NDArray[np.uint8]
+) -> bool:
+    """Warn about the weight and the command to save; whether the line is an example."""
+    if line.weight < _ZERO:
+        report(state, Code.VW_WEIGHT, start, bar, strict)
+    save = _is_save(state, line, tag)
     if save:
-        report(reader, Code.VW_SAVE, start, bar, False)
-    if save or at[FATAL] != 0:
-        _drop_line(reader, features)
-    else:
-        at[LINES] += 1
+        report(state, Code.VW_SAVE, start, bar, False)
+    return not (save or state.fatal)
 
 
 @kernel
-def _take_line(data: NDArray[np.uint8], start: int, end: int, rules: Rules, reader: Reader) -> None:
-    """Read one line, or end the event if it is empty."""
-    at = reader.at
-    if _is_empty(data, start, end, rules.exact):
-        if rules.multiline:
-            _close_event(rules, reader)
-    elif at[EVENT_SKIPPED] == 0:
-        _open_line(reader)
-        if rules.exact:
-            _read_vw_line(data, start, end, rules, reader)
-        else:
-            _read_line(data, start, end, rules, reader)
-        if not rules.multiline:
-            _close_event(rules, reader)
+def _drop_line(state: Records, line: Records, features: int) -> None:
+    """Forget the line, before which there were so many features."""
+    state.spans = line.start
+    state.features = features
+    state.costs = line.cost
+    state.tag_bytes = line.tag
 
 
 @kernel
-def _has_room(data: NDArray[np.uint8], start: int, end: int, reader: Reader) -> bool:
-    """Whether the table stays half empty even if every namespace of the line is new."""
-    room = len(reader.names.key) // 2 - reader.at[N_NAMES] - 1
+def _has_room(data: NDArray[np.uint8], start: int, end: int, room: int) -> bool:
+    """Whether a line cannot bring more than `room` new names."""
     if end - start <= room:
         return True
     bars = 0
@@ -311,11 +234,14 @@ def _has_room(data: NDArray[np.uint8], start: int, end: int, reader: Reader) -> 
 
 
 @kernel
-def start_chunk(reader: Reader) -> None:
-    """Empty the columns; line numbers and names go on."""
-    at = reader.at
-    at[: TAG_BYTES + 1] = 0
-    _open_event(reader)
+def _close_records(state: Records, lines: Records, spans: Records, events: NDArray[np.int64]) -> None:
+    """End the last record of each kind."""
+    events[state.events] = state.lines
+    line = lines[state.lines]
+    line.start = state.spans
+    line.cost = state.costs
+    line.tag = state.tag_bytes
+    spans[state.spans].start = state.features
 
 
 @kernel
@@ -327,11 +253,11 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     data : uint8[:]
         The text.
     p, end : int
-        The bytes ``p <= i < end`` are read.
+        The bytes ``p <= i < end`` are read; 0 begins with empty records.
     rules : Rules
         How to read.
     reader : Reader
-        Where to write; `start_chunk` emptied it.
+        Where to write.
 
     Returns
     -------
@@ -340,23 +266,50 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     p : int
         Where to go on.
     """
-    at, columns = reader.at, reader.columns
-    while p < end and at[FATAL] == 0:
+    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
+    if p == 0:
+        state.events = state.lines = state.spans = state.features = state.costs = state.tag_bytes = 0
+        _open_event(state)
+    while p < end and not state.fatal:
         newline = _find(data, p, end, _NEWLINE)
-        if not _has_room(data, p, newline, reader):
+        if not _has_room(data, p, newline, len(names) // 2 - state.names - 1):
             return GROW, p
-        at[LINE_NUMBER] += 1
-        at[LINE_BEGIN] = p
+        state.line_number += 1
+        state.line_begin = p
         start, stop = _trim(data, p, newline, rules.exact)
-        _take_line(data, start, stop, rules, reader)
         p = min(newline + 1, end)
-    if at[FATAL] == 0 or rules.exact:
-        _close_event(rules, reader)
+        if _is_empty(data, start, stop, rules.exact):
+            if rules.multiline:
+                _close_event(rules, state, lines, events)
+            continue
+        if state.skipped:
+            continue
+        n_features, line = state.features, lines[state.lines]
+        _open_line(state, line)
+        bar = _find(data, start, stop, _BAR)
+        if rules.exact:
+            if bar > start:
+                read_vw_head(data, start, bar, stop, rules, state, line, costs, tag)
+            if not state.fatal:
+                read_vw_features(data, bar, stop, rules, state, spans, features, names)
+            if _settle_vw_line(start, bar, rules.strict, state, line, tag):
+                state.lines += 1
+            else:
+                _drop_line(state, line, n_features)
+        else:
+            good = _is_text(data, start, bar, stop, rules.strict, state)
+            if good and bar > start:
+                good = read_head(data, start, bar, rules, state, line, costs, tag)
+            if good and read_features(data, bar, stop, rules, state, spans, features, names):
+                state.lines += 1
+            else:
+                _drop_event(state)
+        if not rules.multiline:
+            _close_event(rules, state, lines, events)
+    if state.fatal and not rules.exact:
+        _drop_event(state)
     else:
-        _drop_event(reader)
-    columns.event_start[at[EVENTS]] = at[LINES]
-    columns.line_start[at[LINES]] = at[SPANS]
-    columns.cost_start[at[LINES]] = at[COSTS]
-    columns.tag_start[at[LINES]] = at[TAG_BYTES]
-    columns.span_start[at[SPANS]] = at[FEATURES]
-    return (DONE if at[FATAL] == 0 else STOPPED), p
+        _close_event(rules, state, lines, events)
+    _close_records(state, lines, spans, events)
+    return (STOPPED if state.fatal else DONE), p

@@ -1,300 +1,192 @@
-"""Features of a line: what follows its first ``|``."""
+"""Features of a line in native mode: what follows its first ``|``."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.column_kernels import FEATURES, SPANS, is_blank, report
-from onlineauto.formats.float_kernels import parse_vw_float
-from onlineauto.formats.name_kernels import number_of_default, number_of_name
+from onlineauto.formats.name_kernels import default_number, name_slot
 from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number
-from onlineauto.jit import kernel
+from onlineauto.formats.reading_kernels import is_blank, report
+from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.column_kernels import Reader, Rules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["read_features", "read_vw_features"]
+__all__ = ["ENDS_FEATURE", "Feature", "after_name", "hash_string", "read_features"]
 
-_BAR, _COLON, _TAB, _NEWLINE, _RETURN, _SPACE = 124, 58, 9, 10, 13, 32
+_BAR, _COLON, _TAB, _RETURN, _SPACE = 124, 58, 9, 13, 32
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
 
 _ENDS_NAME = np.zeros(256, np.bool_)
 _ENDS_NAME[[_SPACE, _TAB, _RETURN, _BAR, _COLON]] = True
 
-_ENDS_FEATURE = np.zeros(256, np.bool_)
-_ENDS_FEATURE[[_SPACE, _TAB, _RETURN, _BAR]] = True
+ENDS_FEATURE = np.zeros(256, np.bool_)
+"""Bytes that end a feature, with or without a value."""
+ENDS_FEATURE[[_SPACE, _TAB, _RETURN, _BAR]] = True
 
-_ENDS_STRING = np.zeros(256, np.bool_)
-_ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
+
+class Feature(NamedTuple):
+    """A feature that was read, or why it was not."""
+
+    after: int  # the byte after it
+    hash: np.uint32
+    value: F32
+    nameless: bool  # its number is still to be added to its hash
+    code: int  # what is wrong, and the bounds of that
+    start: int
+    end: int
 
 
 @kernel
-def _after_name(data: NDArray[np.uint8], p: int, end: int) -> int:
+def after_name(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """The byte after the name at `p`."""
     while p < end and not _ENDS_NAME[data[p]]:
         p += 1
     return p
 
 
 @kernel
-def _append(reader: Reader, n: int, hash_: np.uint32, value: np.float32) -> int:
-    """Write feature `n` unless its value is 0; return the number of features then."""
-    if value == _ZERO:
-        return n
-    reader.columns.hash[n] = hash_
-    reader.columns.value[n] = value
-    return n + 1
+def _after_value(data: NDArray[np.uint8], p: int, end: int) -> int:
+    while p < end and not ENDS_FEATURE[data[p]]:
+        p += 1
+    return p
 
 
 @kernel
-def _close_span(reader: Reader, number: int, n: int) -> None:
-    """Make a span of the features up to `n` that belong to none yet."""
-    at, columns = reader.at, reader.columns
-    if n > at[FEATURES]:
-        span = at[SPANS]
-        columns.span_namespace[span] = number
-        columns.span_start[span] = at[FEATURES]
-        at[SPANS] = span + 1
-        at[FEATURES] = n
-
-
-@kernel
-def _hash_string(
+def hash_string(
     data: NDArray[np.uint8],
     name: tuple[int, int],
     value: tuple[int, int],
     seed: np.uint32,
-    rules: Rules,
+    hash_all: bool,
 ) -> np.uint32:
-    """Hash of ``name:string``."""
-    chained = hash_name(data, name[0], name[1], seed, rules.hash_all)
-    return hash_name(data, value[0], value[1], chained, rules.hash_all)
-
-
-# -- exact -----------------------------------------------------------------------------------------------------
+    """Hash of ``name:string``: the string's, seeded with the name's."""
+    chained = hash_name(data, name[0], name[1], seed, hash_all)
+    return hash_name(data, value[0], value[1], chained, hash_all)
 
 
 @kernel
-def _vw_string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    """VW's string value at `p`: blanks are skipped first; empty if nothing else is left."""
-    start = p
-    while start < end and _ENDS_STRING[data[start]]:
-        start += 1
-    if start == end:
-        return p, p
-    stop = start
-    while stop < end and not _ENDS_STRING[data[stop]]:
-        stop += 1
-    return start, stop
-
-
-@kernel
-def _vw_feature(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    n: int,
-    anonymous: int,
-    seed: np.uint32,
-    weight: np.float32,
-    rules: Rules,
-    reader: Reader,
-) -> tuple[int, int, int]:
-    """Read the feature at `p`; return the byte after it, the number of features, and that of anonymous ones."""
-    name = p, _after_name(data, p, end)
-    p = name[1]
-    value = weight
-    string = p, p
-    if p < end and data[p] == _COLON:
-        p += 1
-        number, after = parse_vw_float(data, p, end)
-        if after == p:
-            string = _vw_string(data, p, end)
-            after = string[1]
-            value = _ONE
-        elif math.isnan(number):
-            report(reader, Code.VW_VALUE_NAN, p, end, rules.strict)
-            value = np.float32(weight * _ZERO)
-        else:
-            value = np.float32(weight * np.float32(number))
-        p = after
-    if string[0] < string[1]:
-        hash_ = _hash_string(data, name, string, seed, rules)
-    elif name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all)
-    else:
-        hash_ = np.uint32(seed + np.uint32(anonymous))
-        anonymous += 1
-    return p, _append(reader, n, hash_, value), anonymous
-
-
-@kernel
-def _vw_namespace_weight(
-    data: NDArray[np.uint8], p: int, bar: int, end: int, rules: Rules, reader: Reader
-) -> tuple[np.float32, int]:
-    """Read ``:weight`` at `p`, if that is what stands there."""
-    if p >= end or data[p] != _COLON:
-        return _ONE, p
-    p += 1
-    number, after = parse_vw_float(data, p, end)
-    if after >= end:
-        report(reader, Code.VW_NAMESPACE_FLOAT, bar, p, rules.strict)
-    if math.isnan(number):
-        report(reader, Code.VW_NAMESPACE_NAN, p, end, rules.strict)
-        return _ONE, after
-    return np.float32(number), after
-
-
-@kernel
-def _vw_namespace(data: NDArray[np.uint8], p: int, bar: int, end: int, rules: Rules, reader: Reader) -> int:
-    """Read a namespace whose ``|`` is before `p`; return the byte after it."""
-    weight = _ONE
-    if p >= end or _ENDS_FEATURE[data[p]]:
-        number = number_of_default(rules, reader)
-    else:
-        after = _after_name(data, p, end)
-        number = number_of_name(data, p, after, rules, reader)
-        weight, p = _vw_namespace_weight(data, after, bar, end, rules, reader)
-    seed = reader.names.hash[number]
-    n, anonymous = reader.at[FEATURES], 0
-    while p < end and is_blank(data[p]):
-        p += 1
-        if p < end and not _ENDS_FEATURE[data[p]]:
-            p, n, anonymous = _vw_feature(data, p, end, n, anonymous, seed, weight, rules, reader)
-    if p < end and data[p] != _BAR and data[p] != _RETURN:
-        report(reader, Code.VW_FEATURES, bar, p, rules.strict)
-    _close_span(reader, number, n)
-    return p
-
-
-@kernel
-def read_vw_features(data: NDArray[np.uint8], bar: int, end: int, rules: Rules, reader: Reader) -> None:
-    """Read the features of a line as VW does, its oddities included.
-
-    Source
-    ------
-    VW 9.11.9, ``tc_parser`` in ``parse_example_text.cc``.
-    """
-    p = bar
-    while p < end and data[p] == _BAR:
-        p += 1
-        if p < end and data[p] == _COLON:
-            report(reader, Code.VW_NAMESPACE, bar, p, rules.strict)
-        else:
-            p = _vw_namespace(data, p, bar, end, rules, reader)
-    if p < end and data[p] != _RETURN:
-        report(reader, Code.VW_END, bar, p, rules.strict)
-
-
-# -- native ----------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _after_value(data: NDArray[np.uint8], p: int, end: int) -> int:
-    while p < end and not _ENDS_FEATURE[data[p]]:
-        p += 1
-    return p
-
-
-@kernel
-def _fail(reader: Reader, code: Code, start: int, end: int, rules: Rules) -> bool:
-    report(reader, code, start, end, rules.strict)
-    return False
+def _value_problem(
+    data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
+) -> tuple[int, int]:
+    """What is wrong with the value ``data[start:stop]``, and where that ends."""
+    if start == stop:
+        return np.int64(Code.NO_VALUE), stop
+    if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
+        return np.int64(Code.VALUE_NOT_FINITE), stop
+    if kind != DECIMAL and stop < end and data[stop] == _BAR:
+        return np.int64(Code.BAR_IN_VALUE), stop + 1
+    if kind == PARTLY:
+        return np.int64(Code.VALUE_PARTLY_A_NUMBER), stop
+    return np.int64(Code.FINE), stop
 
 
 @kernel
 def _feature(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    n: int,
-    anonymous: int,
-    seed: np.uint32,
-    weight: np.float32,
-    rules: Rules,
-    reader: Reader,
-) -> tuple[int, int, int, bool]:
-    """Read the feature at `p`; return the byte after it, the counts, and whether it was good."""
-    name = p, _after_name(data, p, end)
+    data: NDArray[np.uint8], p: int, end: int, seed: np.uint32, weight: F32, hash_all: bool
+) -> Feature:
+    """Read the feature at `p`."""
+    name = p, after_name(data, p, end)
     if name[1] >= end or data[name[1]] != _COLON:
-        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all)
-        return name[1], _append(reader, n, hash_, weight), anonymous, True
+        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
+        return Feature(name[1], hash_, weight, False, 0, p, p)
     start = name[1] + 1
     stop = _after_value(data, start, end)
-    if start == stop:
-        return stop, n, anonymous, _fail(reader, Code.NO_VALUE, p, stop, rules)
     number, kind = read_number(data, start, stop)
     value = np.float32(weight * number)
-    if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
-        return stop, n, anonymous, _fail(reader, Code.VALUE_NOT_FINITE, start, stop, rules)
+    code, wrong_end = _value_problem(data, start, stop, end, kind, value)
+    wrong_start = p if code == Code.NO_VALUE else start
+    nameless = False
     if kind != DECIMAL:
-        if stop < end and data[stop] == _BAR:
-            return stop, n, anonymous, _fail(reader, Code.BAR_IN_VALUE, start, stop + 1, rules)
-        if kind == PARTLY:
-            report(reader, Code.VALUE_PARTLY_A_NUMBER, start, stop, False)
-        hash_ = _hash_string(data, name, (start, stop), seed, rules)
-        return stop, _append(reader, n, hash_, weight), anonymous, True
-    if name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all)
+        hash_ = hash_string(data, name, (start, stop), seed, hash_all)
+        value = weight
+    elif name[0] < name[1]:
+        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
     else:
-        hash_ = np.uint32(seed + np.uint32(anonymous))
-        anonymous += 1
-    return stop, _append(reader, n, hash_, value), anonymous, True
+        hash_ = seed
+        nameless = True
+    return Feature(stop, hash_, value, nameless, code, wrong_start, wrong_end)
 
 
 @kernel
-def _namespace_weight(
-    data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader
-) -> tuple[np.float32, int, bool]:
-    """Read ``:weight`` at `p`, if that is what stands there; the byte after it, and whether it was good."""
-    if p >= end or data[p] != _COLON:
-        return _ONE, p, True
-    start = p + 1
+def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
+    """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
     stop = _after_value(data, start, end)
-    if start == stop:
-        return _ONE, stop, _fail(reader, Code.NO_NAMESPACE_WEIGHT, p, stop, rules)
     weight, kind = read_number(data, start, stop)
-    if kind == NOT_FINITE:
-        return _ONE, stop, _fail(reader, Code.NAMESPACE_WEIGHT_NOT_FINITE, start, stop, rules)
-    if kind != DECIMAL:
-        return _ONE, stop, _fail(reader, Code.NAMESPACE_WEIGHT_NOT_A_NUMBER, start, stop, rules)
-    return weight, stop, True
+    code = np.int64(Code.FINE)
+    if start == stop:
+        code = np.int64(Code.NO_NAMESPACE_WEIGHT)
+    elif kind == NOT_FINITE:
+        code = np.int64(Code.NAMESPACE_WEIGHT_NOT_FINITE)
+    elif kind != DECIMAL:
+        code = np.int64(Code.NAMESPACE_WEIGHT_NOT_A_NUMBER)
+    return weight, stop, code
 
 
 @kernel
-def _namespace(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, bool]:
-    """Read a namespace whose ``|`` is before `p`; return the byte after it and whether it was good."""
-    weight, good = _ONE, True
-    if p >= end or _ENDS_FEATURE[data[p]]:
-        number = number_of_default(rules, reader)
-    elif data[p] == _COLON:
-        return p, _fail(reader, Code.NO_NAMESPACE_NAME, p, p + 1, rules)
-    else:
-        after = _after_name(data, p, end)
-        number = number_of_name(data, p, after, rules, reader)
-        weight, p, good = _namespace_weight(data, after, end, rules, reader)
-    seed = reader.names.hash[number]
-    n, anonymous = reader.at[FEATURES], 0
-    while good and p < end and data[p] != _BAR:
-        if is_blank(data[p]):
-            p += 1
-        else:
-            p, n, anonymous, good = _feature(data, p, end, n, anonymous, seed, weight, rules, reader)
-    _close_span(reader, number, n)
-    return p, good
-
-
-@kernel
-def read_features(data: NDArray[np.uint8], bar: int, end: int, rules: Rules, reader: Reader) -> bool:
+def read_features(
+    data: NDArray[np.uint8],
+    bar: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    spans: Records,
+    features: Records,
+    names: Records,
+) -> bool:
     """Read the features of a line; False, with the problem reported, if something is wrong with them."""
-    p, good = bar, True
-    while good and p < end:
-        p, good = _namespace(data, p + 1, end, rules, reader)
-    return good
+    p = bar
+    while p < end:  # the byte at `p` is a bar
+        p += 1
+        start = p
+        p = after_name(data, p, end)
+        weight, seed, code, wrong = _ONE, rules.default_hash, np.int64(Code.FINE), p
+        if p > start:
+            name = names[name_slot(data, start, p, rules, state, names)]
+            number, seed = np.int64(name.number), name.hash
+            if p < end and data[p] == _COLON:
+                wrong = p + 1
+                weight, p, code = _weight(data, wrong, end)
+        else:
+            number = default_number(state)
+            if p < end and data[p] == _COLON:
+                code = np.int64(Code.NO_NAMESPACE_NAME)
+                p += 1
+        if code != Code.FINE:
+            report(state, code, wrong, p, rules.strict)
+            return False
+        n, nameless = state.features, 0
+        while p < end and data[p] != _BAR:
+            if is_blank(data[p]):
+                p += 1
+                continue
+            feature = _feature(data, p, end, seed, weight, rules.hash_all)
+            p = feature.after
+            if feature.code != Code.FINE:
+                warning = feature.code == Code.VALUE_PARTLY_A_NUMBER
+                report(state, feature.code, feature.start, feature.end, rules.strict and not warning)
+                if not warning:
+                    return False
+            hash_ = feature.hash
+            if feature.nameless:
+                hash_ = np.uint32(hash_ + np.uint32(nameless))
+                nameless += 1
+            if feature.value != _ZERO:
+                features[n].hash = hash_
+                features[n].value = feature.value
+                n += 1
+        if n > state.features:
+            spans[state.spans].namespace = number
+            spans[state.spans].start = state.features
+            state.spans += 1
+            state.features = n
+    return True

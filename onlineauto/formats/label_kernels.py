@@ -1,85 +1,66 @@
-"""Labels and tags: what stands before the first ``|`` of a line."""
+"""Labels and tags in native mode: what stands before the first ``|`` of a line."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.column_kernels import (
-    COSTS,
-    EVENT_LABELLED,
-    EVENT_LINE,
-    LINES,
-    TAG_BYTES,
-    is_blank,
-    report,
-)
 from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, read_number
-from onlineauto.jit import kernel
+from onlineauto.formats.reading_kernels import is_blank, report
+from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.column_kernels import Reader, Rules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["add_cost", "is_shared", "read_head", "split_tag"]
+__all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "read_head"]
 
-_COLON, _SPACE, _QUOTE = 58, 32, 39
+_COLON, _QUOTE = 58, 39
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_UNLABELLED = np.float32(np.finfo(np.float32).max)
+
+UNLABELLED = np.float32(np.finfo(np.float32).max)
+"""Label or cost of a line that has none."""
+
 _SHARED = np.frombuffer(b"shared", np.uint8)
 
 
 @kernel
-def is_shared(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    """Whether a word is ``shared``."""
-    if end - start != len(_SHARED):
+def is_word(data: NDArray[np.uint8], start: int, end: int, word: NDArray[np.uint8]) -> bool:
+    """Whether ``data[start:end]`` is `word`."""
+    if end - start != len(word):
         return False
-    for i in range(len(_SHARED)):
-        if data[start + i] != _SHARED[i]:
+    for i in range(len(word)):  # noqa: SIM110 (Numba has no generator expressions)
+        if data[start + i] != word[i]:
             return False
     return True
 
 
 @kernel
-def split_tag(data: NDArray[np.uint8], start: int, bar: int, exact: bool, reader: Reader) -> tuple[int, int]:
-    """Take the tag off the head ``data[start:bar]``: the last word, if it touches the bar or begins with ``'``.
-
-    Returns the end of what is left, and the beginning of the tag if it touches the bar without ``'``, else -1.
-    """
-    stop = bar
-    while stop > start and (data[stop - 1] == _SPACE or (not exact and is_blank(data[stop - 1]))):
-        stop -= 1
-    first = stop
-    while first > start and data[first - 1] != _SPACE and (exact or not is_blank(data[first - 1])):
-        first -= 1
-    if first == stop or (stop < bar and data[first] != _QUOTE):
-        return bar, -1
-    quoted = data[first] == _QUOTE
-    n = reader.at[TAG_BYTES]
-    for i in range(first + 1 if quoted else first, stop):
-        reader.columns.tag[n] = data[i]
-        n += 1
-    reader.at[TAG_BYTES] = n
-    return first, -1 if quoted else first
+def add_cost(state: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> None:
+    """Append a cost to the line."""
+    record = costs[state.costs]
+    record.action = action
+    record.cost = cost
+    record.probability = probability
+    state.costs += 1
 
 
 @kernel
-def add_cost(reader: Reader, action: np.uint32, cost: np.float32, probability: np.float32) -> None:
-    """Append a cost to the line."""
-    n = reader.at[COSTS]
-    reader.columns.cost_action[n] = action
-    reader.columns.cost[n] = cost
-    reader.columns.probability[n] = probability
-    reader.at[COSTS] = n + 1
-
-
-# -- native ----------------------------------------------------------------------------------------------------
+def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: NDArray[np.uint8]) -> None:
+    """Make ``data[start:end]``, without a ``'`` before it, the line's tag."""
+    if data[start] == _QUOTE:
+        start += 1
+    n = state.tag_bytes
+    for i in range(start, end):
+        tag[n] = data[i]
+        n += 1
+    state.tag_bytes = n
 
 
 @kernel
@@ -94,46 +75,65 @@ def _next_word(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 
 @kernel
-def _number(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    codes: tuple[Code, Code],
-    rules: Rules,
-    reader: Reader,
-) -> tuple[np.float32, bool]:
-    """Number in a label: not a word, not infinite, and not the mark of unlabelled lines."""
-    value, kind = read_number(data, start, end)
-    if kind == DECIMAL and abs(value) < _UNLABELLED:
-        return value, True
-    report(reader, codes[1] if kind in (DECIMAL, NOT_FINITE) else codes[0], start, end, rules.strict)
-    return _ZERO, False
+def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
+    """Bounds of the last word between blanks and tabs; empty if there is none."""
+    while end > start and is_blank(data[end - 1]):
+        end -= 1
+    first = end
+    while first > start and not is_blank(data[first - 1]):
+        first -= 1
+    return first, end
 
 
 @kernel
-def _read_simple(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> bool:
+def _number(
+    data: NDArray[np.uint8], start: int, end: int, not_a_number: int, not_finite: int
+) -> tuple[F32, int]:
+    """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
+    value, kind = read_number(data, start, end)
+    if kind == DECIMAL and abs(value) < UNLABELLED:
+        return value, np.int64(Code.FINE)
+    if kind in (DECIMAL, NOT_FINITE):
+        return _ZERO, np.int64(not_finite)
+    return _ZERO, np.int64(not_a_number)
+
+
+@kernel
+def _simple_number(data: NDArray[np.uint8], start: int, end: int, position: int) -> tuple[F32, int]:
+    """Label, weight or initial prediction, by its position, and what is wrong with it."""
+    if position == 0:
+        return _number(data, start, end, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
+    if position == 1:
+        value, code = _number(data, start, end, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
+        if value < _ZERO:
+            code = np.int64(Code.WEIGHT_NEGATIVE)
+        return value, code
+    if position == 2:
+        return _number(data, start, end, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
+    return _ZERO, np.int64(Code.TOO_MANY_NUMBERS)
+
+
+@kernel
+def _read_simple(
+    data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records, line: Records
+) -> bool:
     """Read ``[label [weight [initial]]]``."""
-    columns, line, good = reader.columns, reader.at[LINES], True
-    start, p = _next_word(data, p, end)
-    if start < p:
-        codes = (Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
-        columns.label[line], good = _number(data, start, p, codes, rules, reader)
-    start, p = _next_word(data, p, end)
-    if start < p and good:
-        codes = (Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
-        columns.weight[line], good = _number(data, start, p, codes, rules, reader)
-        if good and columns.weight[line] < _ZERO:
-            report(reader, Code.WEIGHT_NEGATIVE, start, p, rules.strict)
-            good = False
-    start, p = _next_word(data, p, end)
-    if start < p and good:
-        codes = (Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
-        columns.initial[line], good = _number(data, start, p, codes, rules, reader)
-    start, p = _next_word(data, p, end)
-    if start < p and good:
-        report(reader, Code.TOO_MANY_NUMBERS, start, p, rules.strict)
-        good = False
-    return good
+    position = 0
+    while True:
+        start, p = _next_word(data, p, end)
+        if start == p:
+            return True
+        value, code = _simple_number(data, start, p, position)
+        if code != Code.FINE:
+            report(state, code, start, p, strict)
+            return False
+        if position == 0:
+            line.label = value
+        elif position == 1:
+            line.weight = value
+        else:
+            line.initial = value
+        position += 1
 
 
 @kernel
@@ -159,117 +159,136 @@ def _is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @kernel
-def _shape_problem(data: NDArray[np.uint8], start: int, end: int, multiline: bool) -> Code:
+def _shape_problem(data: NDArray[np.uint8], start: int, end: int, multiline: bool) -> int:
     """What is wrong with the parts of ``action:cost:probability``."""
     n, first, _ = _colons(data, start, end)
     if n > 2:
-        return Code.TOO_MANY_PARTS
+        return np.int64(Code.TOO_MANY_PARTS)  # type: ignore[return-value]
     if first == start:
-        return Code.NO_ACTION_NAME
-    if n > 0 and is_shared(data, start, first):
-        return Code.SHARED_WITH_MORE
+        return np.int64(Code.NO_ACTION_NAME)  # type: ignore[return-value]
+    if n > 0 and multiline and is_word(data, start, first, _SHARED):
+        return np.int64(Code.SHARED_WITH_MORE)  # type: ignore[return-value]
     if not multiline and not _is_whole_number(data, start, first):
-        return Code.ACTION_NOT_A_NUMBER
+        return np.int64(Code.ACTION_NOT_A_NUMBER)  # type: ignore[return-value]
     if n == 0 and multiline:
-        return Code.NO_COST
+        return np.int64(Code.NO_COST)  # type: ignore[return-value]
     if n == 1:
-        return Code.NO_PROBABILITY
-    return Code.FINE
+        return np.int64(Code.NO_PROBABILITY)  # type: ignore[return-value]
+    return np.int64(Code.FINE)  # type: ignore[return-value]
 
 
 @kernel
-def _probability_problem(probability: np.float32) -> Code:
-    if probability < _ZERO:
-        return Code.PROBABILITY_NEGATIVE
-    if probability == _ZERO:
-        return Code.PROBABILITY_ZERO
-    if probability > _ONE:
-        return Code.PROBABILITY_ABOVE_ONE
-    return Code.FINE
+def _probability(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int]:
+    """Logged probability, and what is wrong with it."""
+    value, code = _number(data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
+    if code == Code.FINE:
+        if value < _ZERO:
+            code = np.int64(Code.PROBABILITY_NEGATIVE)
+        elif value == _ZERO:
+            code = np.int64(Code.PROBABILITY_ZERO)
+        elif value > _ONE:
+            code = np.int64(Code.PROBABILITY_ABOVE_ONE)
+    return value, code
 
 
 @kernel
-def _read_cost(data: NDArray[np.uint8], start: int, end: int, rules: Rules, reader: Reader) -> bool:
+def _read_cost(
+    data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, costs: Records
+) -> bool:
     """Read ``action:cost:probability``, or the bare action of a ``--cb N`` line."""
     code = _shape_problem(data, start, end, rules.multiline)
-    if code != Code.FINE:
-        report(reader, code, start, end, rules.strict)
-        return False
     n, first, second = _colons(data, start, end)
-    action = hash_name(data, start, first, np.uint32(0), False)
-    if n == 0:
-        add_cost(reader, action, _UNLABELLED, _ZERO)
-        return True
-    codes = (Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
-    cost, good = _number(data, first + 1, second, codes, rules, reader)
-    if not good:
-        return False
-    codes = (Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
-    probability, good = _number(data, second + 1, end, codes, rules, reader)
-    if not good:
-        return False
-    code = _probability_problem(probability)
+    cost, probability = UNLABELLED, _ZERO
+    if code == Code.FINE and n > 0:
+        start_of_number, end_of_number = first + 1, second
+        cost, code = _number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
+        if code == Code.FINE:
+            start_of_number, end_of_number = second + 1, end
+            probability, code = _probability(data, second + 1, end)
+        if code != Code.FINE:
+            report(state, code, start_of_number, end_of_number, rules.strict)
+            return False
     if code != Code.FINE:
-        report(reader, code, second + 1, end, rules.strict)
+        report(state, code, start, end, rules.strict)
         return False
-    add_cost(reader, action, cost, probability)
+    add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 
 
 @kernel
-def _event_problem(rules: Rules, reader: Reader, shared: bool, n_words: int) -> Code:
+def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> int:
     """What is wrong with a word of a label in the line and event where it stands."""
-    at = reader.at
     if not rules.multiline:
-        return Code.FINE
-    if shared:
-        if n_words > 0:
-            return Code.SHARED_WITH_MORE
-        return Code.FINE if at[LINES] == at[EVENT_LINE] else Code.LATE_SHARED
+        return np.int64(Code.FINE)  # type: ignore[return-value]
     if n_words > 0:
-        return Code.SHARED_WITH_MORE if reader.columns.shared[at[LINES]] else Code.SECOND_COST
-    return Code.SECOND_LABEL if at[EVENT_LABELLED] != 0 else Code.FINE
+        if shared or line.shared:
+            return np.int64(Code.SHARED_WITH_MORE)  # type: ignore[return-value]
+        return np.int64(Code.SECOND_COST)  # type: ignore[return-value]
+    if shared and state.lines != state.first_line:
+        return np.int64(Code.LATE_SHARED)  # type: ignore[return-value]
+    if not shared and state.labelled:
+        return np.int64(Code.SECOND_LABEL)  # type: ignore[return-value]
+    return np.int64(Code.FINE)  # type: ignore[return-value]
 
 
 @kernel
-def _read_costs(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> bool:
+def _read_costs(
+    data: NDArray[np.uint8], p: int, end: int, rules: Rules, state: Records, line: Records, costs: Records
+) -> bool:
     """Read the words of a contextual-bandit label."""
-    at, n_words = reader.at, 0
+    n_words = 0
     while True:
         start, p = _next_word(data, p, end)
         if start == p:
             return True
-        shared = rules.multiline and is_shared(data, start, p)
-        code = _event_problem(rules, reader, shared, n_words)
+        shared = rules.multiline and is_word(data, start, p, _SHARED)
+        code = _event_problem(rules, state, line, shared, n_words)
         if code != Code.FINE:
-            report(reader, code, start, p, rules.strict)
+            report(state, code, start, p, rules.strict)
             return False
         if shared:
-            reader.columns.shared[at[LINES]] = True
-        elif not _read_cost(data, start, p, rules, reader):
+            line.shared = True
+        elif not _read_cost(data, start, p, rules, state, costs):
             return False
         else:
-            at[EVENT_LABELLED] = 1
+            state.labelled = True
         n_words += 1
 
 
 @kernel
-def _looks_like_label(data: NDArray[np.uint8], start: int, end: int, simple: bool) -> bool:
+def _looks_like_label(data: NDArray[np.uint8], start: int, end: int, rules: Rules) -> bool:
     """Whether a tag may have been meant as a label."""
-    if simple:
-        _, kind = read_number(data, start, end)
-        return kind == DECIMAL
+    if rules.simple:
+        return read_number(data, start, end)[1] == DECIMAL
     n, _, _ = _colons(data, start, end)
-    return n > 0 or is_shared(data, start, end)
+    return n > 0 or (rules.multiline and is_word(data, start, end, _SHARED))
 
 
 @kernel
-def read_head(data: NDArray[np.uint8], start: int, bar: int, rules: Rules, reader: Reader) -> bool:
-    """Read label and tag of a line; False, with the problem reported, if something is wrong with them."""
-    end, touching = split_tag(data, start, bar, False, reader)
-    if touching >= 0 and _next_word(data, start, end)[0] == end:
-        if _looks_like_label(data, touching, bar, rules.simple):
-            report(reader, Code.TAG_LIKE_LABEL, touching, bar, False)
+def read_head(
+    data: NDArray[np.uint8],
+    start: int,
+    bar: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
+    tag: NDArray[np.uint8],
+) -> bool:
+    """Read label and tag of a line; False, with the problem reported, if something is wrong with them.
+
+    The tag is the last word, if it touches the bar or begins with ``'``.
+    """
+    first, last = _last_word(data, start, bar)
+    if first == last:
+        return True
+    end = bar
+    if last == bar or data[first] == _QUOTE:
+        add_tag(data, first, last, state, tag)
+        end = first
+        alone = _next_word(data, start, end)[0] == end
+        if alone and data[first] != _QUOTE and _looks_like_label(data, first, last, rules):
+            report(state, Code.TAG_LIKE_LABEL, first, last, False)
     if rules.simple:
-        return _read_simple(data, start, end, rules, reader)
-    return _read_costs(data, start, end, rules, reader)
+        return _read_simple(data, start, end, rules.strict, state, line)
+    return _read_costs(data, start, end, rules, state, line, costs)

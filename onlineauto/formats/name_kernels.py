@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
-from onlineauto.formats.column_kernels import DEFAULT_NUMBER, N_FRESH, N_NAMES
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.column_kernels import Names, Reader, Rules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["insert", "number_of_default", "number_of_name"]
+__all__ = ["default_number", "insert", "name_slot"]
 
 _OFFSET = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
@@ -26,7 +26,7 @@ _ONE = np.uint64(1)
 
 @kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """64-bit hash of a name, never 0 (FNV-1a, then one round of mixing)."""
+    """64-bit hash of a name, never 0: FNV-1a and a round of mixing."""
     key = _OFFSET
     for i in range(start, end):
         key = (key ^ np.uint64(data[i])) * _PRIME
@@ -35,56 +35,45 @@ def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 
 @kernel
-def _slot(key_column: NDArray[np.uint64], key: np.uint64) -> int:
+def _slot(names: Records, key: np.uint64) -> int:
     """Where `key` is in the table, or the free place where it belongs."""
-    mask = np.uint64(len(key_column) - 1)
+    mask = np.uint64(len(names) - 1)
     slot = (key >> _SHIFT) & mask
-    while key_column[slot] != 0 and key_column[slot] != key:
+    while names[slot].key != 0 and names[slot].key != key:
         slot = (slot + _ONE) & mask
-    return np.int64(slot)
+    return np.int64(slot)  # type: ignore[return-value]
 
 
 @kernel
-def insert(old: Names, new: Names, n_names: int) -> None:
+def insert(old: Records, new: Records) -> None:
     """Copy a table into a larger, empty one."""
-    for i in range(len(old.key)):
-        if old.key[i] != 0:
-            slot = _slot(new.key, old.key[i])
-            new.key[slot] = old.key[i]
-            new.number[slot] = old.number[i]
-    for i in range(n_names):
-        new.hash[i] = old.hash[i]
+    for i in range(len(old)):
+        if old[i].key != 0:
+            new[_slot(new, old[i].key)] = old[i]
 
 
 @kernel
-def _add(reader: Reader, start: int, end: int, hash_: np.uint32) -> int:
-    names, at = reader.names, reader.at
-    number, fresh = at[N_NAMES], at[N_FRESH]
-    names.hash[number] = hash_
-    names.fresh_start[fresh] = start
-    names.fresh_end[fresh] = end
-    at[N_NAMES] = number + 1
-    at[N_FRESH] = fresh + 1
-    return number  # type: ignore[no-any-return]
-
-
-@kernel
-def number_of_name(data: NDArray[np.uint8], start: int, end: int, rules: Rules, reader: Reader) -> int:
-    """Number of the namespace called ``data[start:end]``; a new name gets the next one."""
-    names = reader.names
+def name_slot(
+    data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, names: Records
+) -> int:
+    """Slot of the namespace called ``data[start:end]``; a new name gets the next number."""
     key = _key(data, start, end)
-    slot = _slot(names.key, key)
-    if names.key[slot] == 0:
-        names.key[slot] = key
-        hash_ = hash_name(data, start, end, rules.hash_seed, rules.hash_all)
-        names.number[slot] = _add(reader, start, end, hash_)
-    return np.int64(names.number[slot])
+    slot = _slot(names, key)
+    name = names[slot]
+    if name.key == 0:
+        name.key = key
+        name.start = start
+        name.end = end
+        name.hash = hash_name(data, start, end, rules.hash_seed, rules.hash_all)
+        name.number = state.names
+        state.names += 1
+    return slot
 
 
 @kernel
-def number_of_default(rules: Rules, reader: Reader) -> int:
+def default_number(state: Records) -> int:
     """Number of the namespace that has no name."""
-    at = reader.at
-    if at[DEFAULT_NUMBER] < 0:
-        at[DEFAULT_NUMBER] = _add(reader, -1, -1, rules.default_hash)
-    return at[DEFAULT_NUMBER]  # type: ignore[no-any-return]
+    if state.default_name < 0:
+        state.default_name = state.names
+        state.names += 1
+    return np.int64(state.default_name)  # type: ignore[return-value]

@@ -10,75 +10,23 @@ from onlineauto.errors import InputError, ParseError
 from onlineauto.features.block import Block
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.namespaces import DEFAULT, Namespaces
-from onlineauto.formats._kernels import DONE, GROW, STOPPED, count_marks, find_cut, read_lines, start_chunk
+from onlineauto.features.records import COST, FEATURE, SPAN
+from onlineauto.formats._kernels import DONE, GROW, STOPPED, count_marks, find_cut, read_lines
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.column_kernels import (
-    COSTS,
-    DEFAULT_NUMBER,
-    EVENTS,
-    FEATURES,
-    LINE_NUMBER,
-    LINES,
-    N_COUNTERS,
-    N_FRESH,
-    N_NAMES,
-    N_PROBLEMS,
-    SPANS,
-    TAG_BYTES,
-    Columns,
-    Names,
-    Problems,
-    Reader,
-    Rules,
-)
 from onlineauto.formats.diagnostics import Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.name_kernels import insert
+from onlineauto.formats.reading_kernels import LINE, NAME, STATE, Reader, Rules
 from onlineauto.formats.source import ByteSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from onlineauto.features.records import Records
     from onlineauto.formats.source import Source
 
 __all__ = ["TextReader"]
 
-_KEPT_PROBLEMS = 128
 _FIRST_TABLE = 1024
-
-_SIZED_BY: dict[str, int] = {
-    "event_start": EVENTS,
-    "line_number": LINES,
-    "line_start": LINES,
-    "shared": LINES,
-    "label": LINES,
-    "weight": LINES,
-    "initial": LINES,
-    "cost_start": LINES,
-    "cost_action": COSTS,
-    "cost": COSTS,
-    "probability": COSTS,
-    "tag_start": LINES,
-    "tag": TAG_BYTES,
-    "span_namespace": SPANS,
-    "span_start": SPANS,
-    "hash": FEATURES,
-    "value": FEATURES,
-}
-_TYPES: dict[str, type[np.generic]] = {
-    "shared": np.bool_,
-    "label": np.float32,
-    "weight": np.float32,
-    "initial": np.float32,
-    "cost_action": np.uint32,
-    "cost": np.float32,
-    "probability": np.float32,
-    "tag": np.uint8,
-    "span_namespace": np.int32,
-    "hash": np.uint32,
-    "value": np.float32,
-}
 
 
 class TextReader:
@@ -170,9 +118,8 @@ class TextReader:
             default_hash=_default_hash(hash_seed),
         )
         self._buffer = np.empty(block_bytes, np.uint8)
-        at = np.zeros(N_COUNTERS, np.int64)
-        at[DEFAULT_NUMBER] = -1
-        self._reader = Reader(_make_columns(0, 0, 0, 0), _make_names(_FIRST_TABLE, 0), _make_problems(), at)
+        self._reader = _make_reader()
+        self._state = self._reader.state[0]
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of one or more complete events."""
@@ -206,90 +153,106 @@ class TextReader:
         yield from self._parse(filled)
 
     def _locate(self, error: InputError) -> InputError:
-        line = int(self._reader.at[LINE_NUMBER]) + 1
+        line = int(self._state["line_number"]) + 1
         return InputError(f"{self.name}:{line}: {error}; everything before this line was used")
 
     def _parse(self, end: int) -> Iterator[Block]:
         """Yield the events of the buffer's first `end` bytes."""
         self._make_room(end)
-        start_chunk(self._reader)
         reason, p = GROW, 0
         while reason == GROW:
             reason, p = read_lines(self._buffer, p, end, self._rules, self._reader)
             self._collect_names()
             if reason == GROW:
-                self._grow_names(end)
+                self._grow_names()
         last = self._collect_problems(stopped=reason == STOPPED)
-        if self._reader.at[EVENTS]:
+        if self._state["events"]:
             yield self._make_block()
         if reason != DONE:
             assert last is not None
             raise ParseError(str(last), line=last.line, column=last.column)
 
     def _make_room(self, end: int) -> None:
+        """Make the records as many as the text may need."""
         blanks, bars, newlines = count_marks(self._buffer, end)
-        lines, columns = newlines + 1, self._reader.columns
-        sizes = {LINES: lines, COSTS: blanks + lines, SPANS: bars, FEATURES: blanks, TAG_BYTES: end}
-        sizes[EVENTS] = lines
-        made = {}
-        for name, counter in _SIZED_BY.items():
-            need = sizes[counter] + 1
-            column = getattr(columns, name)
-            if len(column) < need:
-                made[name] = np.empty(need + need // 4, column.dtype)
-        names = self._reader.names
-        if len(names.fresh_start) < bars + 1:
-            fresh = np.empty(bars + bars // 4 + 1, np.int64)
-            names = names._replace(fresh_start=fresh, fresh_end=fresh.copy())
-        self._reader = self._reader._replace(columns=columns._replace(**made), names=names)
+        lines = newlines + 1
+        need = {"events": lines, "lines": lines, "spans": bars, "features": blanks, "costs": blanks + lines}
+        need["tag"] = end
+        larger = {}
+        for name, size in need.items():
+            records = getattr(self._reader, name)
+            if len(records) < size + 1:
+                larger[name] = np.empty(size + size // 4 + 1, records.dtype)
+        self._reader = self._reader._replace(**larger)
 
     def _collect_names(self) -> None:
         """Take up the names that the kernel met for the first time."""
-        at, names = self._reader.at, self._reader.names
-        first = int(at[N_NAMES] - at[N_FRESH])
-        for i in range(int(at[N_FRESH])):
-            start, end = int(names.fresh_start[i]), int(names.fresh_end[i])
-            name = DEFAULT if start < 0 else self._buffer[start:end].tobytes()
-            self.namespaces.add(name, int(names.hash[first + i]))
-        at[N_FRESH] = 0
+        names, known = self._reader.names, len(self.namespaces)
+        if known == self._state["names"]:
+            return
+        fresh = names[names["number"] >= known]
+        found = [
+            (number, self._buffer[start:end].tobytes(), hash_)
+            for _, start, end, number, hash_ in fresh.tolist()
+        ]
+        if self._state["default_name"] >= known:
+            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
+        for _, name, hash_ in sorted(found):
+            self.namespaces.add(name, hash_)
 
-    def _grow_names(self, end: int) -> None:
-        """Give the table of names room for all that the line to come may bring."""
-        old, at = self._reader.names, self._reader.at
-        new = _make_names(2 * len(old.key), len(old.fresh_start))
-        insert(old, new, int(at[N_NAMES]))
-        self._reader = self._reader._replace(names=new)
+    def _grow_names(self) -> None:
+        """Give the table of names twice the room."""
+        names = _make_names(2 * len(self._reader.names))
+        insert(self._reader.names, names)
+        self._reader = self._reader._replace(names=names)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
         """Pass on what the kernel found wrong; return the last of it."""
-        problems, at = self._reader.problems, self._reader.at
-        diagnostic = None
-        n = int(at[N_PROBLEMS])
-        for i in range(n):
-            start, end = int(problems.start[i]), int(problems.end[i])
+        state, diagnostic = self._state, None
+        n = int(state["problems"])
+        for i, (code, line, column, start, end) in enumerate(state["problem"][:n].tolist()):
             diagnostic = make_diagnostic(
-                Code(int(problems.code[i])),
+                Code(code),
                 file=self.name,
-                line=int(problems.line[i]),
-                column=int(problems.column[i]),
+                line=line,
+                column=column,
                 text=self._buffer[start:end].tobytes(),
                 unit=self._unit,
                 fatal=stopped and i == n - 1,
             )
             self.diagnostics.keep(diagnostic)
-        for code in np.flatnonzero(problems.count):
-            self.diagnostics.count(Code(int(code)), int(problems.count[code]))
-        problems.count[:] = 0
-        at[N_PROBLEMS] = 0
+        counts = state["problem_count"]
+        for code in np.flatnonzero(counts).tolist():
+            self.diagnostics.count(Code(code), int(counts[code]))
+        counts[:] = 0
+        state["problems"] = 0
         return diagnostic
 
     def _make_block(self) -> Block:
-        at, columns = self._reader.at, self._reader.columns
-        cut = {}
-        for name, counter in _SIZED_BY.items():
-            n = int(at[counter]) + name.endswith("_start")
-            cut[name] = getattr(columns, name)[:n].copy()
-        return Block(namespaces=self.namespaces, **cut)
+        """Copy the records into the columns of a Block."""
+        reader, state = self._reader, self._state
+        lines, ends = reader.lines[: state["lines"]], reader.lines[: state["lines"] + 1]
+        costs, features = reader.costs[: state["costs"]], reader.features[: state["features"]]
+        return Block(
+            event_start=reader.events[: state["events"] + 1].copy(),
+            line_number=lines["number"].copy(),
+            line_start=ends["start"].copy(),
+            shared=lines["shared"].copy(),
+            label=lines["label"].copy(),
+            weight=lines["weight"].copy(),
+            initial=lines["initial"].copy(),
+            cost_start=ends["cost"].copy(),
+            cost_action=costs["action"].copy(),
+            cost=costs["cost"].copy(),
+            probability=costs["probability"].copy(),
+            tag_start=ends["tag"].copy(),
+            tag=reader.tag[: state["tag_bytes"]].copy(),
+            span_namespace=reader.spans["namespace"][: state["spans"]].copy(),
+            span_start=reader.spans["start"][: state["spans"] + 1].copy(),
+            hash=features["hash"].copy(),
+            value=features["value"].copy(),
+            namespaces=self.namespaces,
+        )
 
 
 def _default_hash(hash_seed: int) -> np.uint32:
@@ -299,23 +262,23 @@ def _default_hash(hash_seed: int) -> np.uint32:
     return np.uint32(murmur3(np.empty(0, np.uint8), 0, 0, np.uint32(hash_seed)))
 
 
-def _make_columns(lines: int, costs: int, spans: int, features: int) -> Columns:
-    sizes = {EVENTS: lines, LINES: lines, COSTS: costs, SPANS: spans, FEATURES: features, TAG_BYTES: 0}
-    return Columns(
-        **{name: np.empty(sizes[counter], _TYPES.get(name, np.int64)) for name, counter in _SIZED_BY.items()}
+def _make_reader() -> Reader:
+    """Records for a text that has not begun."""
+    state = np.zeros(1, STATE)
+    state["default_name"] = -1
+    return Reader(
+        state=state,
+        events=np.empty(0, np.int64),
+        lines=np.empty(0, LINE),
+        spans=np.empty(0, SPAN),
+        features=np.empty(0, FEATURE),
+        costs=np.empty(0, COST),
+        tag=np.empty(0, np.uint8),
+        names=_make_names(_FIRST_TABLE),
     )
 
 
-def _make_names(size: int, fresh: int) -> Names:
-    return Names(
-        key=np.zeros(size, np.uint64),
-        number=np.zeros(size, np.int32),
-        hash=np.zeros(size // 2, np.uint32),
-        fresh_start=np.empty(fresh, np.int64),
-        fresh_end=np.empty(fresh, np.int64),
-    )
-
-
-def _make_problems() -> Problems:
-    places = [np.zeros(_KEPT_PROBLEMS, np.int64) for _ in range(5)]
-    return Problems(np.zeros(len(Code), np.int64), *places)
+def _make_names(size: int) -> Records:
+    names = np.zeros(size, NAME)
+    names["number"] = -1
+    return names

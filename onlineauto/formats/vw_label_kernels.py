@@ -9,23 +9,24 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.column_kernels import COSTS, LINES, report
 from onlineauto.formats.float_kernels import parse_vw_float
-from onlineauto.formats.label_kernels import add_cost, is_shared, split_tag
-from onlineauto.jit import kernel
+from onlineauto.formats.label_kernels import UNLABELLED, add_cost, add_tag, is_word
+from onlineauto.formats.reading_kernels import report
+from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.column_kernels import Reader, Rules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Rules
 
 __all__ = ["read_vw_head"]
 
-_COLON, _SPACE, _TAB = 58, 32, 9
+_COLON, _SPACE, _TAB, _QUOTE = 58, 32, 9, 39
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _SHARED_MARK = np.float32(-1)
-_UNLABELLED = np.float32(np.finfo(np.float32).max)
+_SHARED = np.frombuffer(b"shared", np.uint8)
 _GRAPH = np.frombuffer(b"graph", np.uint8)
 
 
@@ -51,9 +52,7 @@ def _count_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> i
 
 
 @kernel
-def _vw_number(
-    data: NDArray[np.uint8], start: int, end: int, line_end: int, rules: Rules, reader: Reader
-) -> np.float32:
+def _number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
     """VW's ``float_of_string``: 0, with a warning, for what is no number.
 
     After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows.
@@ -61,101 +60,109 @@ def _vw_number(
     limit = line_end if 11 <= data[start] <= 13 else end
     value, after = parse_vw_float(data, start, limit)
     if after == start or math.isnan(value):
-        report(reader, Code.VW_FLOAT, start, end, False)
+        report(state, Code.VW_FLOAT, start, end, False)
         return _ZERO
     return np.float32(value)
 
 
 @kernel
-def _read_vw_simple(
-    data: NDArray[np.uint8], p: int, end: int, line_end: int, rules: Rules, reader: Reader
+def _read_simple(
+    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records
 ) -> None:
+    """Read ``[label [weight [initial]]]``; more words than these are no label."""
     n = _count_parts(data, p, end, _SPACE)
     if n > 3:
-        report(reader, Code.VW_TOO_MANY_TOKENS, p, end, False)
+        report(state, Code.VW_TOO_MANY_TOKENS, p, end, False)
         return
-    columns, line = reader.columns, reader.at[LINES]
     for i in range(n):
         start, p = _next_part(data, p, end, _SPACE)
-        value = _vw_number(data, start, p, line_end, rules, reader)
+        value = _number(data, start, p, line_end, state)
         if i == 0:
-            columns.label[line] = value
+            line.label = value
         elif i == 1:
-            columns.weight[line] = value
-            if value < _ZERO:
-                report(reader, Code.VW_WEIGHT, start, p, rules.strict)
+            line.weight = value
         else:
-            columns.initial[line] = value
+            line.initial = value
 
 
 @kernel
-def _vw_probability(value: np.float32, start: int, end: int, reader: Reader) -> np.float32:
+def _probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+    """Probability, brought between 0 and 1."""
+    value = _number(data, start, end, line_end, state)
     if value > _ONE:
-        report(reader, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
+        report(state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
         return _ONE
     if value < _ZERO:
-        report(reader, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
+        report(state, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
         return _ZERO
     return value
 
 
 @kernel
-def _read_vw_cost(
-    data: NDArray[np.uint8], start: int, end: int, line_end: int, rules: Rules, reader: Reader
+def _read_cost(
+    data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
 ) -> None:
     """Read ``action[:cost[:probability]]``; empty parts do not count."""
     n = _count_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
-        report(reader, Code.VW_MALFORMED_COST, start, end, True)
+        report(state, Code.VW_MALFORMED_COST, start, end, True)
         return
-    action_start, p = _next_part(data, start, end, _COLON)
+    action, p = _next_part(data, start, end, _COLON)
     action_end = p
-    cost, probability = _UNLABELLED, _ZERO
+    cost, probability = UNLABELLED, _ZERO
     if n > 1:
         part, p = _next_part(data, p, end, _COLON)
-        cost = _vw_number(data, part, p, line_end, rules, reader)
+        cost = _number(data, part, p, line_end, state)
     if n > 2:
         part, p = _next_part(data, p, end, _COLON)
-        probability = _vw_probability(_vw_number(data, part, p, line_end, rules, reader), part, p, reader)
-    if is_shared(data, action_start, action_end):
+        probability = _probability(data, part, p, line_end, state)
+    if is_word(data, action, action_end, _SHARED):
         if n == 1:
             probability = _SHARED_MARK
         else:
-            report(reader, Code.VW_SHARED_WITH_COST, start, end, False)
-    if _is_graph(data, action_start, action_end):
-        report(reader, Code.VW_GRAPH, start, end, True)
+            report(state, Code.VW_SHARED_WITH_COST, start, end, False)
+    if is_word(data, action, action_end, _GRAPH):
+        report(state, Code.VW_GRAPH, start, end, True)
         return
-    add_cost(reader, hash_name(data, action_start, action_end, np.uint32(0), False), cost, probability)
+    add_cost(state, costs, hash_name(data, action, action_end, np.uint32(0), False), cost, probability)
 
 
 @kernel
-def _is_graph(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    if end - start != len(_GRAPH):
-        return False
-    for i in range(len(_GRAPH)):
-        if data[start + i] != _GRAPH[i]:
-            return False
-    return True
-
-
-@kernel
-def _read_vw_costs(
-    data: NDArray[np.uint8], p: int, end: int, line_end: int, rules: Rules, reader: Reader
+def _read_costs(
+    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
 ) -> None:
-    at, columns, first = reader.at, reader.columns, reader.at[COSTS]
-    while True:
+    """Read the words of a contextual-bandit label; ``shared`` alone is a mark and no cost."""
+    first = state.costs
+    while not state.fatal:
         start, p = _next_part(data, p, end, _SPACE)
         if start == p:
             break
-        _read_vw_cost(data, start, p, line_end, rules, reader)
-    if at[COSTS] == first + 1 and columns.probability[first] == _SHARED_MARK:
-        columns.shared[at[LINES]] = True
-        at[COSTS] = first
+        _read_cost(data, start, p, line_end, state, costs)
+    if state.costs == first + 1 and costs[first].probability == _SHARED_MARK:
+        line.shared = True
+        state.costs = first
+
+
+@kernel
+def _after_tab(data: NDArray[np.uint8], start: int, end: int) -> int:
+    """The byte after the first tab, `start` if there is none."""
+    for i in range(start, end):
+        if data[i] == _TAB:
+            return i + 1
+    return start
 
 
 @kernel
 def read_vw_head(
-    data: NDArray[np.uint8], start: int, bar: int, line_end: int, rules: Rules, reader: Reader
+    data: NDArray[np.uint8],
+    start: int,
+    bar: int,
+    line_end: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
+    tag: NDArray[np.uint8],
 ) -> None:
     """Read label and tag of a line as VW does: a tab discards everything before it.
 
@@ -163,12 +170,20 @@ def read_vw_head(
     ------
     VW 9.11.9, ``substring_to_example`` in ``parse_example_text.cc`` and the label parsers.
     """
-    for i in range(start, bar):
-        if data[i] == _TAB:
-            start = i + 1
-            break
-    end, _ = split_tag(data, start, bar, True, reader)
+    start = _after_tab(data, start, bar)
+    last = bar
+    while last > start and data[last - 1] == _SPACE:
+        last -= 1
+    first = last
+    while first > start and data[first - 1] != _SPACE:
+        first -= 1
+    if first == last:
+        return
+    end = bar
+    if last == bar or data[first] == _QUOTE:
+        add_tag(data, first, last, state, tag)
+        end = first
     if rules.simple:
-        _read_vw_simple(data, start, end, line_end, rules, reader)
+        _read_simple(data, start, end, line_end, state, line)
     else:
-        _read_vw_costs(data, start, end, line_end, rules, reader)
+        _read_costs(data, start, end, line_end, state, line, costs)

@@ -1,0 +1,154 @@
+"""Features of a line as VW reads them, for exact mode."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name
+from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.feature_kernels import ENDS_FEATURE, Feature, after_name, hash_string
+from onlineauto.formats.float_kernels import parse_vw_float
+from onlineauto.formats.name_kernels import default_number, name_slot
+from onlineauto.formats.reading_kernels import is_blank, report
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.reading_kernels import Rules
+
+__all__ = ["read_vw_features"]
+
+_BAR, _COLON, _TAB, _NEWLINE, _RETURN, _SPACE = 124, 58, 9, 10, 13, 32
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+
+_ENDS_STRING = np.zeros(256, np.bool_)
+_ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
+
+
+@kernel
+def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    """VW's string value at `p`: blanks are skipped first; empty if nothing else is left."""
+    start = p
+    while start < end and _ENDS_STRING[data[start]]:
+        start += 1
+    if start == end:
+        return p, p
+    stop = start
+    while stop < end and not _ENDS_STRING[data[stop]]:
+        stop += 1
+    return start, stop
+
+
+@kernel
+def _feature(
+    data: NDArray[np.uint8], p: int, end: int, seed: np.uint32, weight: F32, hash_all: bool
+) -> Feature:
+    """Read the feature at `p`; a string's value is 1, whatever the namespace's weight."""
+    name = p, after_name(data, p, end)
+    p = name[1]
+    value = weight
+    string = p, p
+    code, wrong = np.int64(Code.FINE), p
+    if p < end and data[p] == _COLON:
+        p += 1
+        wrong = p
+        number, after = parse_vw_float(data, p, end)
+        if after == p:
+            string = _string(data, p, end)
+            after = string[1]
+            value = _ONE
+        elif math.isnan(number):
+            code = np.int64(Code.VW_VALUE_NAN)
+            value = np.float32(weight * _ZERO)
+        else:
+            value = np.float32(weight * np.float32(number))
+        p = after
+    nameless = False
+    if string[0] < string[1]:
+        hash_ = hash_string(data, name, string, seed, hash_all)
+    elif name[0] < name[1]:
+        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
+    else:
+        hash_ = seed
+        nameless = True
+    return Feature(p, hash_, value, nameless, code, wrong, end)
+
+
+@kernel
+def _weight(data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records) -> tuple[F32, int]:
+    """Read a namespace's weight at `p`, after the colon, and the byte after it."""
+    number, after = parse_vw_float(data, p, end)
+    weight = np.float32(number)
+    if after >= end:
+        report(state, Code.VW_NAMESPACE_FLOAT, bar, p, strict)
+    if math.isnan(weight):
+        report(state, Code.VW_NAMESPACE_NAN, p, end, strict)
+        weight = _ONE
+    return weight, after
+
+
+@kernel
+def read_vw_features(
+    data: NDArray[np.uint8],
+    bar: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    spans: Records,
+    features: Records,
+    names: Records,
+) -> None:
+    """Read the features of a line as VW does, its oddities included.
+
+    Source
+    ------
+    VW 9.11.9, ``tc_parser`` in ``parse_example_text.cc``.
+    """
+    p = bar
+    while p < end and data[p] == _BAR:
+        p += 1
+        start = p
+        p = after_name(data, p, end)
+        weight, seed = _ONE, rules.default_hash
+        if p > start:
+            name = names[name_slot(data, start, p, rules, state, names)]
+            number, seed = np.int64(name.number), name.hash
+            if p < end and data[p] == _COLON:
+                weight, p = _weight(data, p + 1, bar, end, rules.strict, state)
+        elif p < end and data[p] == _COLON:
+            report(state, Code.VW_NAMESPACE, bar, p, rules.strict)
+            break
+        else:
+            number = default_number(state)
+        n, nameless = state.features, 0
+        while p < end and is_blank(data[p]):
+            p += 1
+            if p >= end or ENDS_FEATURE[data[p]]:
+                continue
+            feature = _feature(data, p, end, seed, weight, rules.hash_all)
+            p = feature.after
+            if feature.code != Code.FINE:
+                report(state, feature.code, feature.start, feature.end, rules.strict)
+            hash_ = feature.hash
+            if feature.nameless:
+                hash_ = np.uint32(hash_ + np.uint32(nameless))
+                nameless += 1
+            if feature.value != _ZERO:
+                features[n].hash = hash_
+                features[n].value = feature.value
+                n += 1
+        if p < end and data[p] != _BAR and data[p] != _RETURN:
+            report(state, Code.VW_FEATURES, bar, p, rules.strict)
+        if n > state.features:
+            spans[state.spans].namespace = number
+            spans[state.spans].start = state.features
+            state.spans += 1
+            state.features = n
+    if p < end and data[p] != _RETURN:
+        report(state, Code.VW_END, bar, p, rules.strict)
