@@ -1,0 +1,370 @@
+"""The verb ``learn``: what it prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.engine.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SIMPLE = b"""1 |a x:0.5 y
+-1 2 'tagged |a x z
+0.5 1 0.25 t2|b y:3
+|a x
+2 |a q
+-0.25 |a q
+1 |b x
+"""
+
+EVENTS = b"""shared tag1|s a b
+0:-1:0.1 |x one
+|x two
+|x three
+
+shared |s c
+|x one
+1:0.5:0.25 |x two
+
+|x one
+|x two
+
+shared |s a
+0:1:1 'at|x one
+
+"""
+
+TITLES = """\
+average  since         example        example        current        current  current
+loss     last          counter         weight          label        predict features
+"""
+
+
+def learn(words: str) -> int:
+    """Run a command line; the exit code."""
+    return main(words.split())
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.txt").write_bytes(SIMPLE)
+    (tmp_path / "adf.txt").write_bytes(EVENTS)
+
+
+def test_single_line_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert learn("-d s.txt --vw_exact -p p -r r") == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        """\
+predictions = p
+raw predictions = r
+using no cache
+Reading datafile = s.txt
+num sources = 1
+Num weight bits = 18
+learning rate = 0.5
+initial_t = 0
+power_t = 0.5
+Enabled learners: gd, scorer-identity, count_label
+Input label = SIMPLE
+Output pred = SCALAR
+"""
+        + TITLES
+        + """\
+1.000000 1.000000            1            1.0         1.0000         0.0000        3
+1.996294 2.494441            2            3.0        -1.0000         0.5794        3
+2.054908 2.142829            5            6.0         2.0000        -0.0454        2
+
+finished run
+number of examples = 7
+weighted example sum = 8.000000
+weighted label sum = 2.250000
+average loss = 1.651548
+best constant = 0.321429
+total feature number = 16
+"""
+    )
+    expected = "0\n0.579380 tagged\n0.180607 t2\n-0.132952\n-0.045396\n0.404400\n0.073686\n"
+    assert (tmp_path / "p").read_text() == expected
+    assert (tmp_path / "r").read_text() == expected
+
+
+def test_bandit_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--vw_exact adf.txt --cb_explore_adf --cb_type ips -p p --extra_metrics m.json"
+    assert learn(f"learn {flags}") == 0
+    assert capsys.readouterr().err == (
+        """\
+predictions = p
+using no cache
+Reading datafile = adf.txt
+num sources = 1
+Num weight bits = 18
+learning rate = 0.5
+initial_t = 0
+power_t = 0.5
+cb_type = ips
+Enabled learners: gd, scorer-identity, csoaa_ldf-rank, cb_adf, cb_explore_adf_greedy, \
+shared_feature_merger, extra_metrics
+Input label = CB
+Output pred = ACTION_PROBS
+"""
+        + TITLES
+        + """\
+-3.33333 -3.33333            1            1.0       0:-1:0.1         0:0.33       12
+-1.64166 0.050000            2            2.0     1:0.5:0.25         0:0.97        6
+-0.76111 1.000000            4            4.0          0:1:1            0:1        3
+
+finished run
+number of examples = 4
+weighted example sum = 4.000000
+weighted label sum = 0.000000
+average loss = -0.761111
+total feature number = 25
+"""
+    )
+    assert (tmp_path / "p").read_text() == (
+        "0:0.333333,1:0.333333,2:0.333333 tag1\n\n0:0.975,1:0.025\n\n0:0.975,1:0.025\n\n0:1\n\n"
+    )
+    metrics = json.loads((tmp_path / "m.json").read_bytes())
+    assert metrics["extra_metrics"] == {"total_learn_calls": 4, "total_predict_calls": 0}
+    assert "onlineauto" not in metrics
+
+
+def test_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "-d s.txt --vw_exact --passes 2 --holdout_period 2"
+    assert learn(flags) == 0
+    table = capsys.readouterr().err.split(TITLES)[1]
+    assert (
+        table
+        == """\
+1.000000 1.000000            1            1.0         1.0000         0.0000        3
+0.501617 0.003235            2            2.0         0.5000         0.4431        2
+1.419008 3.253788            4            4.0         2.0000         0.1962        2
+2.703357 2.703357            8            8.0        unknown         0.9205        2 h
+
+finished run
+number of examples per pass = 5
+passes used = 2
+weighted example sum = 10.000000
+weighted label sum = 9.000000
+average loss = 1.974161 h
+best constant = 1.125000
+total feature number = 22
+"""
+    )
+
+
+def test_quiet_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"x |a b\n1 |a b\n")
+    assert learn("-d bad.txt --quiet -P 10.5 -p p --extra_metrics m") == 0
+    assert capfd.readouterr() == ("", "")
+    assert (tmp_path / "p").read_bytes() == b"0\n"
+    diagnostics = json.loads((tmp_path / "m").read_bytes())["onlineauto"]["diagnostics"]
+    assert diagnostics == {"label_not_a_number": 1}
+
+
+def test_predictions_on_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert learn("-d s.txt --quiet -p stdout") == 0
+    assert capfd.readouterr().out.splitlines()[:2] == ["0", "0.579380 tagged"]
+
+
+def test_diagnostics_are_located_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"1 |a b\nx |a c\n1 2 3 4 |a b\nfoo\n-1 |a b\n")
+    assert learn("-d bad.txt") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if line.startswith("bad.txt:")] == [
+        "bad.txt:2:1: label 'x' is not a number; line skipped",
+        "bad.txt:3:7: '4' after label, weight and initial prediction; line skipped",
+        "bad.txt:4:1: no '|' in 'foo'; line skipped",
+    ]
+    said = "onlineauto: warning: 3 problems in the input: 1 no bar, 1 label not a number, 1 too many numbers"
+    assert lines[lines.index("finished run") - 2] == said
+    assert "number of examples = 2" in lines
+
+
+def test_exact_mode_locates_what_vw_warns_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"1 |a b\nx |a c\n")
+    assert learn("-d bad.txt --vw_exact") == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "bad.txt:2:1: 'x' is not a good float; 0 used instead" in captured.err.splitlines()
+    assert "onlineauto: warning: 1 problem in the input: 1 float" in captured.err.splitlines()
+
+
+def test_many_problems_are_counted_beyond_those_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"x |a b\n" * 250)
+    assert learn("-d bad.txt") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("bad.txt:") for line in lines) == 100
+    assert (
+        "onlineauto: warning: 250 problems in the input, the first 100 shown: 250 label not a number" in lines
+    )
+
+
+def test_strict_stops_and_sums_up_what_came_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"1 |a b\n2 |a b\nx |a c\n3 |a b\n")
+    assert learn("-d bad.txt --strict_parse -p p") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert "number of examples = 2" in lines
+    assert lines[-1].startswith("onlineauto: error: bad.txt:3:1: label 'x' is not a number")
+    assert (tmp_path / "p").read_text().count("\n") == 2
+
+
+def test_a_missing_file_has_no_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert learn("-d missing.txt") == 1
+    error = capsys.readouterr().err
+    assert error.endswith("onlineauto: error: missing.txt: no such file\n")
+    assert "finished run" not in error
+
+
+def test_a_prediction_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert learn("-d s.txt -p missing/p") == 1
+    assert capsys.readouterr().err.startswith("onlineauto: error: cannot write missing/p: No such file")
+
+
+def test_a_large_factor_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert learn("-d s.txt -P 100.0") == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("onlineauto: warning: --progress 100.0 is a factor")
+
+
+def test_standard_input_from_a_pipe() -> None:
+    script = "import sys; from onlineauto.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "--vw_exact", "-p", "stdout"]
+    done = subprocess.run(command, input=SIMPLE, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1] == b"0.579380 tagged"
+    assert b"Reading datafile = stdin" in done.stderr
+    assert done.stderr.endswith(b"total feature number = 16\n")
+
+
+def test_no_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main([]) == 1
+    assert capsys.readouterr().err.endswith("there is no standard input; -d names a file to read\n")
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_bytes(SIMPLE * 20_000)
+    script = "import sys; from onlineauto.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "-d", "long.txt", "-p", "stdout"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(timeout=300) == 141
+    assert b"Traceback" not in error
+    assert b"Exception ignored" not in error
+
+
+def _interrupted_stream(monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[int]:
+    """Let the workspace stream one block for ever, with so many Ctrl-C while the second is at hand."""
+    taken: list[int] = []
+    real = Workspace.stream
+
+    def stream(workspace: Workspace, *arguments: object, **options: object) -> Iterator[object]:
+        (pair,) = real(workspace, *arguments, **options)  # type: ignore[arg-type]
+        while True:
+            taken.append(len(taken))
+            if len(taken) == 2:
+                for _ in range(times):
+                    signal.raise_signal(signal.SIGINT)
+            yield pair
+
+    monkeypatch.setattr(Workspace, "stream", stream)
+    return taken
+
+
+def test_the_first_interrupt_finishes_the_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = _interrupted_stream(monkeypatch, times=1)
+    assert learn("-d s.txt -p p --extra_metrics m") == 130
+    assert taken == [0, 1]
+    error = capsys.readouterr().err
+    assert "finished run\nnumber of examples = 14\n" in error
+    assert (tmp_path / "p").read_text().count("\n") == 14
+    assert json.loads((tmp_path / "m").read_bytes())["extra_metrics"]["total_learn_calls"] == 12
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_second_interrupt_stops_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupted_stream(monkeypatch, times=2)
+    assert learn("-d s.txt -p p") == 130
+    assert "finished run" not in capsys.readouterr().err
+    assert (tmp_path / "p").read_text().count("\n") == 7
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(os.name == "nt", reason="named pipes and their select are POSIX")
+def test_an_interrupt_while_waiting_learns_what_has_come_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = threading.Event()
+
+    def feed() -> None:
+        with (tmp_path / "pipe").open("wb") as pipe:
+            pipe.write(EVENTS + b"0:1:0.5 |a b\n|a c\n")  # the last event is not complete yet
+            pipe.flush()
+            while not (tmp_path / "p").exists() or not (tmp_path / "p").stat().st_size:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            done.wait(60)
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    try:
+        assert learn("-d pipe --cb_explore_adf -p p") == 130
+    finally:
+        done.set()
+        feeder.join(10)
+    assert "number of examples = 5\n" in capsys.readouterr().err
+    assert (tmp_path / "p").read_text().splitlines()[-2] == "0:0.5,1:0.5"
+
+
+def test_interrupts_that_were_set_aside_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = _interrupted_stream(monkeypatch, times=1)
+
+    def stop(*_: object, **__: object) -> None:
+        if len(taken) == 5:
+            raise OSError("enough")
+
+    monkeypatch.setattr("onlineauto.engine.progress.Progress.update", stop)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert learn("-d s.txt --quiet") == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(taken) == 5
+
+
+def test_outside_the_main_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(learn("-d s.txt --vw_exact")))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+    assert "number of examples = 7" in capsys.readouterr().err

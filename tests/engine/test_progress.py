@@ -1,0 +1,349 @@
+"""Progress against tables that VW 9.11.9 printed, and against its counters written out event by event."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.progress import FLOAT_MAX, Progress, fixed, format_row, trimmed
+from tests.engine import bandit, part, simple
+
+if TYPE_CHECKING:
+    from onlineauto.engine.outcomes import Outcomes
+
+# The predictions and losses of VW 9.11.9 for:
+# 1 |a x:0.5 y / -1 2 'tagged |a x z / 0.5 1 0.25 t2|b y:3 / |a x / 2 |a q / -0.25 |a q / 1 |b x
+SEVEN = simple(
+    loss=[1.0, 4.988882542, 0.1020118, 0.0, 4.183646202, 0.42823872, 0.85805738],
+    label=[1, -1, 0.5, None, 2, -0.25, 1],
+    weight=[1, 2, 1, 1, 1, 1, 1],
+    prediction=[0, 0.579379976, 0.180607155, -0.132952049, -0.045396328, 0.404399514, 0.07368613],
+    features=[3, 3, 2, 2, 2, 2, 2],
+)
+
+# The same file with --passes 2 --holdout_period 2.
+PASSES = [
+    simple(
+        loss=[1.0, 4.988882542, 0.003234575, 0.0, 3.253788471, 0.933599114, 0.314993382],
+        prediction=[0.0, 0.579379976, 0.443126678, 0.582427263, 0.196173936, 0.71622932, 0.438757271],
+        label=[1, -1, 0.5, None, 2, -0.25, 1],
+        weight=[1, 2, 1, 1, 1, 1, 1],
+        holdout=[1, 3, 5],
+        features=[3, 3, 2, 2, 2, 2, 2],
+    ),
+    simple(
+        loss=[0.012866748, 7.594304562, 0.099723771, 0.0, 1.533977032, 1.735678434, 0.019176532],
+        prediction=[
+            0.886568308,
+            0.948628306,
+            0.815790713,
+            0.920493841,
+            0.761461794,
+            1.067451477,
+            0.861520648,
+        ],
+        label=[1, -1, 0.5, None, 2, -0.25, 1],
+        weight=[1, 2, 1, 1, 1, 1, 1],
+        holdout=[1, 3, 5],
+        features=[3, 3, 2, 2, 2, 2, 2],
+    ),
+]
+
+
+def rows_of(flags: str, *blocks: Outcomes, kind: str = "simple") -> list[str]:
+    progress = Progress(REGISTRY.parse(flags), kind=kind)
+    rows: list[str] = []
+    for block in blocks:
+        progress.update(block, emit=rows.append)
+    return rows
+
+
+def test_rows_at_doubling_weights() -> None:
+    assert rows_of("", SEVEN) == [
+        "1.000000 1.000000            1            1.0         1.0000         0.0000        3",
+        "1.996294 2.494441            2            3.0        -1.0000         0.5794        3",
+        "2.054908 2.142829            5            6.0         2.0000        -0.0454        2",
+    ]
+
+
+def test_rows_every_so_much_weight() -> None:
+    assert rows_of("-P 2", SEVEN) == [
+        "1.996294 1.996294            2            3.0        -1.0000         0.5794        3",
+        "1.522724 0.102012            4            5.0        unknown        -0.1330        2",
+        "1.783797 2.305942            6            7.0        -0.2500         0.4044        2",
+    ]
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_blocks_do_not_show(cut: int) -> None:
+    for flags in ("", "-P 1", "-P 1.3"):
+        assert rows_of(flags, part(SEVEN, 0, cut), part(SEVEN, cut, 7)) == rows_of(flags, SEVEN)
+
+
+def test_a_row_may_be_due_after_every_event_of_many_blocks() -> None:
+    events = simple(loss=[0.25] * 300, label=[1] * 300)
+    rows = rows_of("-P 1", events, events)
+    assert [int(row[18:30]) for row in rows] == list(range(1, 601))
+
+
+def test_marks_far_apart_are_found() -> None:
+    rows = rows_of("-P 5000", simple(loss=[0.25] * 12_345, label=[1] * 12_345))
+    assert [int(row[18:30]) for row in rows] == [5000, 10000]
+
+
+def test_holdout() -> None:
+    progress = Progress(REGISTRY.parse("--passes 2 --holdout_period 2 -P 1"), kind="simple")
+    rows: list[str] = []
+    progress.update(PASSES[0], emit=rows.append)
+    first = progress.end_pass()
+    progress.update(PASSES[1], emit=rows.append)
+    second = progress.end_pass()
+    assert rows == [
+        "1.000000 1.000000            1            1.0         1.0000         0.0000        3",
+        "0.501617 0.003235            2            2.0         0.5000         0.4431        2",
+        "0.501617 n.a.                3            3.0        unknown         0.5824        2",
+        "1.419008 3.253788            4            4.0         2.0000         0.1962        2",
+        "1.143004 0.314993            5            5.0         1.0000         0.4388        2",
+        "1.974161 1.974161            6            6.0         1.0000         0.8866        3 h",
+        "2.703357 3.797152            7            7.0         0.5000         0.8158        2 h",
+        "2.703357 unknown             8            8.0        unknown         0.9205        2 h",
+        "2.703357 unknown             9            9.0         2.0000         0.7615        2 h",
+        "2.542077 1.735678           10           10.0         1.0000         0.8615        2 h",
+    ]
+    assert (first, second) == pytest.approx((1.974161, 3.109994), abs=1e-6)
+    assert (progress.best_loss, progress.best_pass, progress.current_pass) == (first, 1, 2)
+    assert (progress.example_number, progress.total_features) == (10, 22)
+    assert progress.weighted_labels == 9
+
+
+def test_the_loss_of_a_pass_is_a_float32() -> None:
+    progress = Progress(REGISTRY.parse("--passes 2"), kind="simple")
+    progress.update(simple(loss=[0.1, 0.2, 0.4], label=[1, 1, 1], holdout=[0, 1, 2]))
+    loss = progress.end_pass()
+    assert loss == float(np.float32(loss))
+
+
+def test_a_pass_without_holdout_is_the_best_until_one_has_some() -> None:
+    progress = Progress(REGISTRY.parse("--passes 3"), kind="simple")
+    progress.update(simple(loss=[1], label=[1]))
+    assert progress.end_pass() == FLOAT_MAX / 2 == progress.best_loss
+    progress.update(simple(loss=[3], label=[1], holdout=[0]))
+    assert progress.end_pass() == 3 == progress.best_loss
+    assert progress.best_pass == 2
+
+
+@pytest.mark.parametrize("flags", ["", "--passes 3 --holdout_off", "--holdout_after 5 --holdout_off"])
+def test_nothing_held_out_shows_no_h(flags: str) -> None:
+    progress = Progress(REGISTRY.parse(f"{flags} -P 1"), kind="simple")
+    progress.end_pass()
+    rows: list[str] = []
+    progress.update(SEVEN, emit=rows.append)
+    assert not progress.holdout
+    assert not [row for row in rows if row.endswith("h")]
+    assert progress.best_pass == 0
+
+
+def test_bandit_rows() -> None:
+    events = bandit(
+        loss=[-10 / 3, 0.05, 0, 1, 1000, 33.44173],
+        known=[(0, -1, 0.1), (1, 0.5, 0.25), None, (0, 1, 1), (0, 100, 0.05), (1, 12.34, 0.123)],
+        scores=[
+            [(0, 1 / 3), (1, 1 / 3), (2, 1 / 3)],
+            [(0, 0.97499996), (1, 0.025)],
+            [],
+            [(3, 1.0)],
+            [(1234, 1234567.125)],
+            [(2, -0.001)],
+        ],
+        shown_features=[12, 6, 0, 3, 4, 123456789],
+    )
+    assert rows_of("-P 1", events, kind="cb_explore_adf") == [
+        "-3.33333 -3.33333            1            1.0       0:-1:0.1         0:0.33       12",
+        "-1.64166 0.050000            2            2.0     1:0.5:0.25         0:0.97        6",
+        "-1.64166 n.a.                3            3.0        unknown      no action        0",
+        "-0.76111 1.000000            4            4.0          0:1:1            3:1        3",
+        "249.4291 1000.000            5            5.0   0:1e+02:0.05 1234:123456...        4",
+        "206.2316 33.44173            6            6.0      1:12:0.12           2:-0 12345678",
+    ]
+
+
+def test_unlabelled_events_have_no_loss_to_average() -> None:
+    rows = rows_of("", simple(loss=[0, 0], label=[None, None]))
+    assert rows == [
+        "n.a.     n.a.                1            1.0        unknown         0.0000        1",
+        "n.a.     n.a.                2            2.0        unknown         0.0000        1",
+    ]
+
+
+def test_without_rows_the_counters_are_the_same() -> None:
+    silent, shown = (Progress(REGISTRY.parse(""), kind="simple") for _ in range(2))
+    silent.update(SEVEN)
+    shown.update(SEVEN, emit=lambda _: None)
+    for name in ("example_number", "total_features", "weighted_examples", "weighted_labels", "sum_loss"):
+        assert getattr(silent, name) == getattr(shown, name), name
+
+
+def test_sums_are_taken_in_order() -> None:
+    random = np.random.default_rng(3)
+    losses = (random.random(5000) * 10.0 ** random.integers(-6, 7, 5000)).astype(np.float32)
+    expected = 0.0
+    for loss in losses.tolist():
+        expected += loss
+    assert expected != math.fsum(losses.tolist())
+    progress = Progress(REGISTRY.parse(""), kind="simple")
+    progress.update(simple(loss=losses.tolist(), label=[1] * 5000))
+    assert progress.sum_loss == expected
+
+
+def test_labels_seen() -> None:
+    progress = Progress(REGISTRY.parse(""), kind="simple")
+    progress.update(simple(loss=[0, 0], label=[None, 3]))
+    assert (progress.first_label, progress.second_label, progress.more_labels) == (3, FLOAT_MAX, False)
+    progress.update(simple(loss=[0] * 4, label=[3, -1, 3, -1], holdout=[1]))
+    assert (progress.first_label, progress.second_label, progress.more_labels) == (3, -1, False)
+    progress.update(simple(loss=[0, 0], label=[3, 0]))
+    assert progress.more_labels
+    assert (progress.min_label, progress.max_label) == (-1, 3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "bounds"),
+    [
+        ("", (-1, 2)),
+        ("-t", (0, 0)),
+        ("--min_prediction 0.5", (0.5, 0)),
+        ("--max_prediction 1", (0, 1)),
+        ("--loss_function logistic", (-50, 50)),
+        ("--loss_function poisson", (-50, 50)),
+        ("--loss_function logistic -t", (0, 0)),
+    ],
+)
+def test_range_of_predictions(flags: str, bounds: tuple[float, float]) -> None:
+    progress = Progress(REGISTRY.parse(flags), kind="simple")
+    progress.update(SEVEN)
+    assert (progress.min_label, progress.max_label) == bounds
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"), [("10", False), ("2.0", False), ("9.0", False), ("9.5", True), ("100.", True)]
+)
+def test_a_large_factor_is_suspect(text: str, warned: bool) -> None:
+    warning = Progress(REGISTRY.parse(f"-P {text}"), kind="simple").warning
+    assert bool(warning) == warned
+    assert not warned or f"--progress {text} is a factor" in warning
+
+
+def test_nan_keeps_its_sign() -> None:
+    assert fixed(math.nan, digits=6) == "nan"
+    assert fixed(-math.nan, digits=6) == "-nan"
+    assert trimmed(-math.inf, digits=6) == "-inf"
+    assert trimmed(-0.0, digits=6) == "-0"
+
+
+def test_cells_too_long_are_cut() -> None:
+    row = format_row(
+        "12345678.9", "123456789", "1234567890123", "123456789012345", "x" * 15, "y" * 14, "9" * 9
+    )
+    assert row == "12345678 12345678 123456789012 12345678901234 xxxxxxxxxxx... yyyyyyyyyyyyyy 99999999"
+
+
+class EventByEvent:
+    """VW's counters, one event at a time."""
+
+    def __init__(self, flags: str, *, holdout: bool) -> None:
+        text = REGISTRY.parse(flags).get("progress")
+        self.adds = text is not None and "." not in str(text)
+        self.step = np.float32(2 if text is None else float(str(text)))
+        self.mark = self.step if self.adds else np.float32(1)
+        self.holdout = holdout
+        self.number = self.current_pass = 0
+        self.labelled = self.old_labelled = self.unlabelled = self.loss = self.recent = 0.0
+        self.held_weight = self.held_loss = self.recent_weight = self.recent_loss = 0.0
+        self.rows: list[tuple[int, str, str, str]] = []
+
+    def take(self, events: Outcomes) -> None:
+        for i in range(len(events)):
+            weight, loss = float(events.weight[i]), float(events.loss[i])
+            if events.holdout[i] and events.labelled[i]:
+                self.held_weight += weight
+                self.recent_weight += weight
+                self.held_loss += loss
+                self.recent_loss += loss
+            else:
+                if events.labelled[i]:
+                    self.labelled += weight
+                else:
+                    self.unlabelled += weight
+                self.loss += loss
+                self.recent += loss
+                self.number += 1
+            if self.labelled + self.unlabelled >= float(self.mark):
+                self.print_row()
+
+    def print_row(self) -> None:
+        if self.holdout and self.current_pass >= 1:
+            average = self.ratio(self.held_loss, self.held_weight)
+            since = self.ratio(self.recent_loss, self.recent_weight)
+            self.recent_weight = self.recent_loss = 0.0
+        else:
+            average = f"{self.loss / self.labelled:.6f}" if self.labelled > 0 else "n.a."
+            since = "n.a."
+            if self.labelled != self.old_labelled:
+                since = f"{self.recent / (self.labelled - self.old_labelled):.6f}"
+        weight = self.labelled + self.unlabelled
+        self.rows.append((self.number, average[:8], since[:8], f"{weight:.1f}"))
+        self.recent, self.old_labelled = 0.0, self.labelled
+        self.mark = np.float32(weight) + self.step if self.adds else np.float32(weight) * self.step
+
+    @staticmethod
+    def ratio(loss: float, weight: float) -> str:
+        if loss == 0 and weight == 0:
+            return "unknown"
+        with np.errstate(all="ignore"):
+            return f"{np.float64(loss) / np.float64(weight):.6f}"
+
+
+events = st.tuples(
+    st.floats(0, 100, width=32),
+    st.sampled_from([1.0, 1.0, 0.5, 2.0, 3.25, -0.5, 1e8]),
+    st.sampled_from([None, 1.0, -1.0]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    passes=st.lists(st.lists(events, max_size=40), min_size=1, max_size=3),
+    flags=st.sampled_from(["", "-P 1", "-P 3", "-P 1.1", "-P 7.5"]),
+    holdout=st.booleans(),
+    cut=st.integers(0, 40),
+)
+def test_as_event_by_event(
+    passes: list[list[tuple[float, float, float | None, bool]]], flags: str, holdout: bool, cut: int
+) -> None:
+    arguments = f"{flags} {'--holdout_after 1' if holdout else ''}"
+    progress = Progress(REGISTRY.parse(arguments), kind="simple")
+    plain = EventByEvent(flags, holdout=holdout)
+    rows: list[str] = []
+    for one_pass in passes:
+        block = simple(
+            loss=[loss for loss, *_ in one_pass],
+            weight=[weight for _, weight, *_ in one_pass],
+            label=[label for _, _, label, _ in one_pass],
+            holdout=[i for i, event in enumerate(one_pass) if event[3] and holdout],
+        )
+        plain.take(block)
+        plain.current_pass += 1
+        progress.update(part(block, 0, cut), emit=rows.append)
+        progress.update(part(block, min(cut, len(block)), len(block)), emit=rows.append)
+        progress.end_pass()
+    seen = [(int(row[18:30]), row[:8].strip(), row[9:17].strip(), row[31:45].strip()) for row in rows]
+    assert seen == plain.rows
+    assert (progress.sum_loss, progress.holdout_loss) == (plain.loss, plain.held_loss)
+    assert progress.weighted_examples == plain.labelled + plain.unlabelled
