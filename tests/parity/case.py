@@ -62,10 +62,11 @@ def content(stream: str, *, events: int = EVENTS) -> bytes:
 
 
 def _first_events(path: Path, events: int) -> bytes:
-    """Bytes of the first events of a multi-line file, the empty line after each included."""
+    """Bytes of the first events of a file: its first lines, or what ends with its first empty lines."""
     with gzip.open(path) as file:
-        parts = file.read().split(b"\n\n", events)
-    return b"\n\n".join(parts[:events]) + b"\n\n"
+        text = file.read()
+    end = b"\n\n" if text.startswith(b"shared") else b"\n"
+    return end.join(text.split(end, events)[:events]) + end
 
 
 def cases(stream: str, *flag_sets: str) -> list[Case]:

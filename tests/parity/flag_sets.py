@@ -16,6 +16,7 @@ _DATA_FLAGS = (
     "--cb_explore_adf -q :: --cb_type dr",
     "--cb_adf --cb_type ips",
 )
+_LINE_FLAGS = ("-b 20", "-q :: --loss_function quantile", "--sgd -l 0.01 --l1 1e-5", "--adaptive -l 0.1")
 _GENERATED_FLAGS = {
     "regression": ("", "-q ab --loss_function quantile", "--sgd -l 0.01 --l2 1e-4"),
     "classification": ("--loss_function logistic", "--loss_function hinge -q :: -b 16", "--binary"),
@@ -27,7 +28,11 @@ GENERATED = [
     for case in cases(f"generated/{name}", *_GENERATED_FLAGS.get(name, _DATA_FLAGS))
 ]
 
-DATASETS = [case for name in dataset_names() for case in cases(f"dataset/{name}", *_DATA_FLAGS)]
+DATASETS = [
+    case
+    for name in dataset_names()
+    for case in cases(f"dataset/{name}", *(_DATA_FLAGS if name.startswith("cb-") else _LINE_FLAGS))
+]
 
 _ODD_SIMPLE_FLAGS = ("", "-q :: --hash all", "--noconstant --ignore b --sgd -l 0.01")
 _ODD_BANDIT_FLAGS = (

@@ -118,7 +118,6 @@ ODD_SIMPLE: dict[str, bytes] = {
         b"1 |a " + b" ".join(b"w%d:%d" % (i * 7919 % 1000, i % 7) for i in range(3000)) + b"\n0 |a w1 w2\n"
     ),
     "pipes_in_words": b"1 |a x|y z\n0 |a x||b y\n1 a|b|c\n0 'a|b|c d\n1 ' |a x\n0 '' |a x\n1 1'|a x\n" * 2,
-    "save_tag_free": b"1 'save|a x\n0 'saved_1|a y\n1 |a x\n",
     "binary": b"%b%b\n1 |a x\n%b\n0 |a y\n" % (_BYTES[1:10], _BYTES[11:], _BYTES[:10:-1]),
     "empty": b"",
     "only_newlines": b"\n\n\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from onlineauto.engine.workspace import Workspace
 
+    from onlineauto.engine.workspace import Workspace
     from onlineauto.options import Configuration
 
-__all__ = ["command_line", "run", "saved_weights", "trained"]
+_DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
+"""Begins a message of ours on the input, which the wheel logs to standard output in other words."""
+
+__all__ = ["command_line", "run", "saved_weights", "trained", "without_diagnostics"]
 
 
 def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
@@ -36,11 +40,15 @@ def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str
     return code, out.getvalue(), err.getvalue()
 
 
+def without_diagnostics(stderr: str) -> str:
+    """Standard error without the diagnostics of the input: what Vowpal Wabbit's has too."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not _DIAGNOSTIC.match(line))
+
+
 def trained(argv: Sequence[str]) -> Workspace:
     """Workspace that has read all the data that `argv` names, in every pass it asks for."""
-    from onlineauto.engine.workspace import Workspace
-
     from onlineauto.engine.options import REGISTRY
+    from onlineauto.engine.workspace import Workspace
 
     configuration = REGISTRY.parse(argv)
     workspace = Workspace(configuration=configuration)
@@ -81,15 +89,32 @@ def run(flags: Sequence[str], *, file: Path) -> Result:
         predictions=tuple(text.split("\n")[:-1]),
         weights=weights,
         state=state,
-        stderr=printed_lines(err),
+        stderr=printed_lines(without_diagnostics(err)),
         stdout=out,
         code=code,
     )
 
 
 def _learnt(argv: Sequence[str], *, directory: Path) -> tuple[Weights, dict[str, str]]:
-    from onlineauto.engine.options import REGISTRY
-
     with contextlib.chdir(directory):
         workspace = trained(argv)
-    return saved_weights(workspace.weights, REGISTRY.parse(argv)), {}
+    return saved_weights(workspace.weights, workspace.configuration), _state(workspace)
+
+
+def _state(workspace: Workspace) -> dict[str, str]:
+    """Scalars of the model as a readable model prints them."""
+    from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, NORM, WEIGHT, T
+
+    model = workspace._model
+    state = {
+        "t": model.shared[T],
+        "min_label": model.shared[MIN_LABEL],
+        "max_label": model.shared[MAX_LABEL],
+        "l1_state": model.shared[GRAVITY],
+        "l2_state": model.shared[CONTRACTION],
+        "norm normalizer": model.lanes[0, NORM],
+        "total_weight": model.lanes[0, WEIGHT],
+    }
+    if workspace.kind != "simple":
+        state |= {"action_sum": model.sums[0], "event_sum": model.sums[1]}
+    return {name: f"{value:.6g}" for name, value in state.items()}

@@ -141,7 +141,7 @@ PASSES = [
         "--passes 3",
         "--passes 8",
         "--passes 3 --holdout_period 4",
-        "--passes 4 --holdout_after 300",
+        "--passes 4 --holdout_after 250",
         "--passes 10 --early_terminate 1 --holdout_period 3",
         "--passes 3 --holdout_off --decay_learning_rate 0.7 --sgd",
         "--passes 2 --holdout_off --l1 1e-3 --l2 1e-3",

@@ -72,9 +72,9 @@ def weighted(n: int, seed: int) -> bytes:
         features = _features(draw)
         label = f"{_signal(features):.3f}"
         head = draw.choice(("", label, f"{label} 0", f"{label} 1.5", f"{label} 2 0.25", f"{label} 40 -1"))
-        tag = draw.choice(("", f" 'tag{event}", f" tag{event}"))
-        end = "" if tag and draw.random() < 0.5 else " "
-        lines.append(f"{head}{tag if head else tag.replace(' t', '')}{end}{features}".lstrip())
+        tag = draw.choice(("", f" 'tag{event}", f" tag{event}" if head else ""))
+        joint = " " if not tag or ("'" in tag and draw.random() < 0.5) else ""
+        lines.append(f"{head}{tag}".lstrip() + joint + features)
     return _file(lines)
 
 

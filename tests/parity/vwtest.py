@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tests.parity.ours import command_line
+from tests.parity.ours import command_line, without_diagnostics
 from tests.parity.vwtest_compare import EPSILON, difference
 from tests.parity.vwtest_plan import NotCovered, Plan, plan
 from tests.parity.wheel import Wheel
@@ -104,7 +104,8 @@ def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[
 
 
 def _ours(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
-    return command_line(["learn", *argv, "--vw_exact"], directory=directory)
+    code, out, err = command_line(["learn", *argv, "--vw_exact"], directory=directory)
+    return code, out, without_diagnostics(err)
 
 
 def run_test(test: Mapping[str, Any], *, root: Path, wheel: Wheel, epsilon: float = EPSILON) -> Outcome:
