@@ -16,7 +16,7 @@ from onlineauto.engine.example_kernels import apply_link, list_action, predict_o
 from onlineauto.engine.state import CB_ADF, SIMPLE
 from onlineauto.explorers._kernels import greedy, rank
 from onlineauto.features._kernels import forget
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, borrow, kernel
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, MAX_LABEL, MIN_LABEL, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 from onlineauto.learners.loss_kernels import loss_value
@@ -190,6 +190,7 @@ def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 @kernel
 def run_events(run: Run, results: Results, start: int, stop: int, buffers: Buffers) -> Buffers:
     """Predict, learn and account for events [start, stop); return the buffers, grown if need was."""
+    run, results, buffers = borrow(run), borrow(results), borrow(buffers)
     for event in range(start, stop):
         actions, label = open_event(run, event)
         holdout = run.stream.events[event].holdout

@@ -2,9 +2,10 @@
 
 from typing import Any, TypeAlias
 
+from onlineauto.jit.borrow import borrow
 from onlineauto.jit.kernel import kernel
 
-__all__ = ["F32", "kernel"]
+__all__ = ["F32", "borrow", "kernel"]
 
 F32: TypeAlias = Any
 """A float32 scalar of a kernel. Type checkers would mix it up with Python's float, which Numba must not."""
