@@ -160,8 +160,7 @@ class _Spelled(dict[int, str]):
 
 
 def _spell_number(value: float) -> str:
-    whole = value.is_integer() or value in (float("inf"), float("-inf"))
-    return fixed(value, digits=0 if whole else 6)
+    return fixed(value, digits=0 if value.is_integer() else 6)
 
 
 def _spell_score(value: float) -> str:

@@ -324,6 +324,7 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     done = threading.Event()
+    ended: list[bool] = []
 
     def feed() -> None:
         with (tmp_path / "pipe").open("wb") as pipe:
@@ -332,7 +333,7 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
             while not (tmp_path / "p").exists() or not (tmp_path / "p").stat().st_size:
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
-            done.wait(60)
+            ended.append(done.wait(30))
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
@@ -341,6 +342,7 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
     finally:
         done.set()
         feeder.join(10)
+    assert ended == [True]  # before the pipe was closed
     assert "number of examples = 5\n" in capsys.readouterr().err
     assert (tmp_path / "p").read_text().splitlines()[-2] == "0:0.5,1:0.5"
 
