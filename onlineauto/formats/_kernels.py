@@ -12,7 +12,7 @@ from onlineauto.formats.label_kernels import UNLABELLED, is_word, read_head
 from onlineauto.formats.reading_kernels import is_blank, report
 from onlineauto.formats.vw_feature_kernels import read_vw_features
 from onlineauto.formats.vw_label_kernels import read_vw_head
-from onlineauto.jit import kernel
+from onlineauto.jit import borrow, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ def count_marks(data: NDArray[np.uint8], end: int) -> tuple[int, int, int]:
     blanks, bars, newlines = 0, 0, 0
     for i in range(end):
         byte = data[i]
-        blanks += byte == _SPACE or byte == _TAB  # noqa: PLR1714 (Numba does not vectorize the tuple)
+        blanks += (byte == _SPACE) + (byte == _TAB)
         bars += byte == _BAR
         newlines += byte == _NEWLINE
     return blanks, bars, newlines
@@ -52,7 +52,10 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
     """Whether a line begins with UTF-8's byte order mark."""
     if end - start < len(_MARK):
         return False
-    return data[start] == _MARK[0] and data[start + 1] == _MARK[1] and data[start + 2] == _MARK[2]
+    for i in range(len(_MARK)):  # noqa: SIM110 (Numba has no generator expressions)
+        if data[start + i] != _MARK[i]:
+            return False
+    return True
 
 
 @kernel
@@ -133,9 +136,7 @@ def _drop_event(state: Records) -> None:
 
 
 @kernel
-def _close_event(
-    rules: Rules, state: Records, lines: Records, events: NDArray[np.int64]
-) -> None:
+def _close_event(rules: Rules, state: Records, lines: Records, events: NDArray[np.int64]) -> None:
     n = state.lines - state.first_line
     if n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
         line = state.line_number
@@ -266,6 +267,7 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     p : int
         Where to go on.
     """
+    data, reader = borrow(data), borrow(reader)
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     if p == 0:

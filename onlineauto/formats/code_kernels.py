@@ -1,6 +1,7 @@
 """Numbers by which the reading kernels report what is wrong.
 
-They lie in a kernel file because kernels have them compiled in: the kernels' cache is stamped with these files.
+They lie in a kernel file because kernels have them compiled in, and the cache of kernels is stamped with
+such files.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from onlineauto.formats.code_kernels import Code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
+__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -86,6 +86,9 @@ _WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL})
 _SHOWN = 60
 _KEEP = 100
 
+MOST_TEXT = _SHOWN + 1
+"""Bytes of an offending text that are looked at."""
+
 
 def is_warning(code: Code) -> bool:
     """Whether input with this problem is used nevertheless (native mode)."""
@@ -124,7 +127,7 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Diagnostics:
-    """Problems of a stream: all counted, the first hundred kept.
+    r"""Problems of a stream: all counted, the first hundred kept.
 
     Attributes
     ----------
@@ -138,7 +141,7 @@ class Diagnostics:
     Examples
     --------
     >>> from onlineauto.formats.text import TextReader
-    >>> reader = TextReader(b"1 |a x\\nx |a y\\n", multiline=False)
+    >>> reader = TextReader(b"1 |a x\nx |a y\n", multiline=False)
     >>> [len(block) for block in reader]
     [1]
     >>> print(*reader.diagnostics.kept)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["ENDS_FEATURE", "Feature", "after_name", "hash_string", "read_features"]
+__all__ = ["ENDS_FEATURE", "Feature", "after_name", "close_span", "hash_string", "read_features"]
 
 _BAR, _COLON, _TAB, _RETURN, _SPACE = 124, 58, 9, 13, 32
 _ONE = np.float32(1)
@@ -41,7 +41,7 @@ class Feature(NamedTuple):
     hash: np.uint32
     value: F32
     nameless: bool  # its number is still to be added to its hash
-    code: int  # what is wrong, and the bounds of that
+    code: Code  # what is wrong, and the bounds of that
     start: int
     end: int
 
@@ -77,17 +77,17 @@ def hash_string(
 @kernel
 def _value_problem(
     data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
-) -> tuple[int, int]:
+) -> tuple[Code, int]:
     """What is wrong with the value ``data[start:stop]``, and where that ends."""
     if start == stop:
-        return np.int64(Code.NO_VALUE), stop
+        return Code.NO_VALUE, stop
     if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
-        return np.int64(Code.VALUE_NOT_FINITE), stop
+        return Code.VALUE_NOT_FINITE, stop
     if kind != DECIMAL and stop < end and data[stop] == _BAR:
-        return np.int64(Code.BAR_IN_VALUE), stop + 1
+        return Code.BAR_IN_VALUE, stop + 1
     if kind == PARTLY:
-        return np.int64(Code.VALUE_PARTLY_A_NUMBER), stop
-    return np.int64(Code.FINE), stop
+        return Code.VALUE_PARTLY_A_NUMBER, stop
+    return Code.FINE, stop
 
 
 @kernel
@@ -98,7 +98,7 @@ def _feature(
     name = p, after_name(data, p, end)
     if name[1] >= end or data[name[1]] != _COLON:
         hash_ = hash_name(data, name[0], name[1], seed, hash_all)
-        return Feature(name[1], hash_, weight, False, 0, p, p)
+        return Feature(name[1], hash_, weight, False, Code.FINE, p, p)
     start = name[1] + 1
     stop = _after_value(data, start, end)
     number, kind = read_number(data, start, stop)
@@ -118,17 +118,61 @@ def _feature(
 
 
 @kernel
-def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
+def _read_span(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+    features: Records,
+) -> tuple[int, int, bool]:
+    """Read features up to a bar: the byte after them, how many there are now, and whether all were good."""
+    n, nameless, good = state.features, 0, True
+    while good and p < end and data[p] != _BAR:
+        if is_blank(data[p]):
+            p += 1
+            continue
+        feature = _feature(data, p, end, seed, weight, rules.hash_all)
+        p = feature.after
+        if feature.code != Code.FINE:
+            good = feature.code == Code.VALUE_PARTLY_A_NUMBER
+            report(state, feature.code, feature.start, feature.end, rules.strict and not good)
+        hash_ = feature.hash
+        if feature.nameless:
+            hash_ = np.uint32(hash_ + np.uint32(nameless))
+            nameless += 1
+        if feature.value != _ZERO:
+            features[n].hash = hash_
+            features[n].value = feature.value
+            n += 1
+    return p, n, good
+
+
+@kernel
+def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
+    """Make a span of the features up to `n_features` that belong to none yet."""
+    if n_features > state.features:
+        span = spans[state.spans]
+        span.namespace = namespace
+        span.start = state.features
+        state.spans += 1
+        state.features = n_features
+
+
+@kernel
+def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
     """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
     stop = _after_value(data, start, end)
     weight, kind = read_number(data, start, stop)
-    code = np.int64(Code.FINE)
+    code = Code.FINE
     if start == stop:
-        code = np.int64(Code.NO_NAMESPACE_WEIGHT)
+        code = Code.NO_NAMESPACE_WEIGHT
     elif kind == NOT_FINITE:
-        code = np.int64(Code.NAMESPACE_WEIGHT_NOT_FINITE)
+        code = Code.NAMESPACE_WEIGHT_NOT_FINITE
     elif kind != DECIMAL:
-        code = np.int64(Code.NAMESPACE_WEIGHT_NOT_A_NUMBER)
+        code = Code.NAMESPACE_WEIGHT_NOT_A_NUMBER
     return weight, stop, code
 
 
@@ -144,49 +188,26 @@ def read_features(
     names: Records,
 ) -> bool:
     """Read the features of a line; False, with the problem reported, if something is wrong with them."""
-    p = bar
-    while p < end:  # the byte at `p` is a bar
-        p += 1
-        start = p
-        p = after_name(data, p, end)
-        weight, seed, code, wrong = _ONE, rules.default_hash, np.int64(Code.FINE), p
+    p, good = bar, True
+    while good and p < end:  # the byte at `p` is a bar
+        start = p + 1
+        p = after_name(data, start, end)
+        weight, seed, code, wrong = _ONE, rules.default_hash, Code.FINE, p
+        has_weight = p < end and data[p] == _COLON
         if p > start:
             name = names[name_slot(data, start, p, rules, state, names)]
-            number, seed = np.int64(name.number), name.hash
-            if p < end and data[p] == _COLON:
+            number, seed = name.number, name.hash
+            if has_weight:
                 wrong = p + 1
                 weight, p, code = _weight(data, wrong, end)
         else:
             number = default_number(state)
-            if p < end and data[p] == _COLON:
-                code = np.int64(Code.NO_NAMESPACE_NAME)
+            if has_weight:
+                code = Code.NO_NAMESPACE_NAME
                 p += 1
         if code != Code.FINE:
             report(state, code, wrong, p, rules.strict)
             return False
-        n, nameless = state.features, 0
-        while p < end and data[p] != _BAR:
-            if is_blank(data[p]):
-                p += 1
-                continue
-            feature = _feature(data, p, end, seed, weight, rules.hash_all)
-            p = feature.after
-            if feature.code != Code.FINE:
-                warning = feature.code == Code.VALUE_PARTLY_A_NUMBER
-                report(state, feature.code, feature.start, feature.end, rules.strict and not warning)
-                if not warning:
-                    return False
-            hash_ = feature.hash
-            if feature.nameless:
-                hash_ = np.uint32(hash_ + np.uint32(nameless))
-                nameless += 1
-            if feature.value != _ZERO:
-                features[n].hash = hash_
-                features[n].value = feature.value
-                n += 1
-        if n > state.features:
-            spans[state.spans].namespace = number
-            spans[state.spans].start = state.features
-            state.spans += 1
-            state.features = n
-    return True
+        p, n, good = _read_span(data, p, end, seed, weight, rules, state, features)
+        close_span(state, spans, number, n)
+    return good

@@ -87,30 +87,30 @@ def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]
 
 @kernel
 def _number(
-    data: NDArray[np.uint8], start: int, end: int, not_a_number: int, not_finite: int
-) -> tuple[F32, int]:
+    data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
+) -> tuple[F32, Code]:
     """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
     value, kind = read_number(data, start, end)
     if kind == DECIMAL and abs(value) < UNLABELLED:
-        return value, np.int64(Code.FINE)
+        return value, Code.FINE
     if kind in (DECIMAL, NOT_FINITE):
-        return _ZERO, np.int64(not_finite)
-    return _ZERO, np.int64(not_a_number)
+        return _ZERO, not_finite
+    return _ZERO, not_a_number
 
 
 @kernel
-def _simple_number(data: NDArray[np.uint8], start: int, end: int, position: int) -> tuple[F32, int]:
+def _simple_number(data: NDArray[np.uint8], start: int, end: int, position: int) -> tuple[F32, Code]:
     """Label, weight or initial prediction, by its position, and what is wrong with it."""
     if position == 0:
         return _number(data, start, end, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
     if position == 1:
         value, code = _number(data, start, end, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
         if value < _ZERO:
-            code = np.int64(Code.WEIGHT_NEGATIVE)
+            code = Code.WEIGHT_NEGATIVE
         return value, code
     if position == 2:
         return _number(data, start, end, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
-    return _ZERO, np.int64(Code.TOO_MANY_NUMBERS)
+    return _ZERO, Code.TOO_MANY_NUMBERS
 
 
 @kernel
@@ -159,35 +159,35 @@ def _is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @kernel
-def _shape_problem(data: NDArray[np.uint8], start: int, end: int, multiline: bool) -> int:
+def _shape_problem(data: NDArray[np.uint8], start: int, end: int, multiline: bool) -> Code:
     """What is wrong with the parts of ``action:cost:probability``."""
     n, first, _ = _colons(data, start, end)
     if n > 2:
-        return np.int64(Code.TOO_MANY_PARTS)  # type: ignore[return-value]
+        return Code.TOO_MANY_PARTS
     if first == start:
-        return np.int64(Code.NO_ACTION_NAME)  # type: ignore[return-value]
+        return Code.NO_ACTION_NAME
     if n > 0 and multiline and is_word(data, start, first, _SHARED):
-        return np.int64(Code.SHARED_WITH_MORE)  # type: ignore[return-value]
+        return Code.SHARED_WITH_MORE
     if not multiline and not _is_whole_number(data, start, first):
-        return np.int64(Code.ACTION_NOT_A_NUMBER)  # type: ignore[return-value]
+        return Code.ACTION_NOT_A_NUMBER
     if n == 0 and multiline:
-        return np.int64(Code.NO_COST)  # type: ignore[return-value]
+        return Code.NO_COST
     if n == 1:
-        return np.int64(Code.NO_PROBABILITY)  # type: ignore[return-value]
-    return np.int64(Code.FINE)  # type: ignore[return-value]
+        return Code.NO_PROBABILITY
+    return Code.FINE
 
 
 @kernel
-def _probability(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int]:
+def _probability(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, Code]:
     """Logged probability, and what is wrong with it."""
     value, code = _number(data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
     if code == Code.FINE:
         if value < _ZERO:
-            code = np.int64(Code.PROBABILITY_NEGATIVE)
+            code = Code.PROBABILITY_NEGATIVE
         elif value == _ZERO:
-            code = np.int64(Code.PROBABILITY_ZERO)
+            code = Code.PROBABILITY_ZERO
         elif value > _ONE:
-            code = np.int64(Code.PROBABILITY_ABOVE_ONE)
+            code = Code.PROBABILITY_ABOVE_ONE
     return value, code
 
 
@@ -216,19 +216,19 @@ def _read_cost(
 
 
 @kernel
-def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> int:
+def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> Code:
     """What is wrong with a word of a label in the line and event where it stands."""
     if not rules.multiline:
-        return np.int64(Code.FINE)  # type: ignore[return-value]
+        return Code.FINE
     if n_words > 0:
         if shared or line.shared:
-            return np.int64(Code.SHARED_WITH_MORE)  # type: ignore[return-value]
-        return np.int64(Code.SECOND_COST)  # type: ignore[return-value]
+            return Code.SHARED_WITH_MORE
+        return Code.SECOND_COST
     if shared and state.lines != state.first_line:
-        return np.int64(Code.LATE_SHARED)  # type: ignore[return-value]
+        return Code.LATE_SHARED
     if not shared and state.labelled:
-        return np.int64(Code.SECOND_LABEL)  # type: ignore[return-value]
-    return np.int64(Code.FINE)  # type: ignore[return-value]
+        return Code.SECOND_LABEL
+    return Code.FINE
 
 
 @kernel

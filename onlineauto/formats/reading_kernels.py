@@ -107,11 +107,11 @@ class Reader(NamedTuple):
 @kernel
 def is_blank(byte: int) -> bool:
     """Whether a byte is a blank or a tab."""
-    return _BLANK[byte]  # type: ignore[return-value]
+    return _BLANK[byte]
 
 
 @kernel
-def report(state: Records, code: int, start: int, end: int, fatal: bool) -> None:
+def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> None:
     """Record a problem with ``start <= i < end`` of the buffer; nothing more after a fatal one."""
     if state.fatal:
         return

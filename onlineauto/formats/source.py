@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ByteSource", "Source"]
 
 Source = str | os.PathLike[str] | bytes | IO[bytes] | None
-"""Where events come from: a path, ``"-"`` or None for standard input, the text itself as bytes, or a binary file."""
+"""A path, ``"-"`` or None for standard input, the text itself as bytes, or an open binary file."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's name for the gzip container
@@ -61,7 +61,7 @@ class ByteSource:
         if not isinstance(source, str | os.PathLike):
             return source
         try:
-            self._owned = Path(source).open("rb", buffering=0)
+            self._owned = Path(source).open("rb", buffering=0)  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise InputError(f"{os.fspath(source)}: {_reason(error)}") from error
         return self._owned
@@ -107,7 +107,9 @@ class ByteSource:
             self._gunzip.give(packed)
 
     def close(self) -> None:
-        """Close the file, if it was opened here."""
+        """Close the file, if it was opened here; nothing more is read."""
+        self._ahead, self._gunzip = b"", None
+        self._read_some = lambda _: b""
         if self._owned is not None:
             self._owned.close()
 

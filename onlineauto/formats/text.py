@@ -13,7 +13,7 @@ from onlineauto.features.namespaces import DEFAULT, Namespaces
 from onlineauto.features.records import COST, FEATURE, SPAN
 from onlineauto.formats._kernels import DONE, GROW, STOPPED, count_marks, find_cut, read_lines
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.diagnostics import Diagnostic, Diagnostics, make_diagnostic
+from onlineauto.formats.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.name_kernels import insert
 from onlineauto.formats.reading_kernels import LINE, NAME, STATE, Reader, Rules
 from onlineauto.formats.source import ByteSource
@@ -30,7 +30,7 @@ _FIRST_TABLE = 1024
 
 
 class TextReader:
-    """Blocks of the events of a VW text; iterate once.
+    r"""Blocks of the events of a VW text; iterate once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than
     `block_bytes`. From a pipe, events come as soon as they are complete.
@@ -83,7 +83,7 @@ class TextReader:
 
     Examples
     --------
-    >>> text = b"shared |user tom\\n0:-1:0.5 |item politics:2\\n|item sports\\n\\n"
+    >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, label="cb", multiline=True):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)
     1 3 [b'user', b'item'] [1. 2. 1.] [-1.]
@@ -216,7 +216,7 @@ class TextReader:
                 file=self.name,
                 line=line,
                 column=column,
-                text=self._buffer[start:end].tobytes(),
+                text=self._buffer[start : min(end, start + MOST_TEXT)].tobytes(),
                 unit=self._unit,
                 fatal=stopped and i == n - 1,
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.feature_kernels import ENDS_FEATURE, Feature, after_name, hash_string
+from onlineauto.formats.feature_kernels import ENDS_FEATURE, Feature, after_name, close_span, hash_string
 from onlineauto.formats.float_kernels import parse_vw_float
 from onlineauto.formats.name_kernels import default_number, name_slot
 from onlineauto.formats.reading_kernels import is_blank, report
@@ -54,7 +54,7 @@ def _feature(
     p = name[1]
     value = weight
     string = p, p
-    code, wrong = np.int64(Code.FINE), p
+    code, wrong = Code.FINE, p
     if p < end and data[p] == _COLON:
         p += 1
         wrong = p
@@ -64,7 +64,7 @@ def _feature(
             after = string[1]
             value = _ONE
         elif math.isnan(number):
-            code = np.int64(Code.VW_VALUE_NAN)
+            code = Code.VW_VALUE_NAN
             value = np.float32(weight * _ZERO)
         else:
             value = np.float32(weight * np.float32(number))
@@ -81,7 +81,9 @@ def _feature(
 
 
 @kernel
-def _weight(data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records) -> tuple[F32, int]:
+def _weight(
+    data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records
+) -> tuple[F32, int]:
     """Read a namespace's weight at `p`, after the colon, and the byte after it."""
     number, after = parse_vw_float(data, p, end)
     weight = np.float32(number)
@@ -91,6 +93,41 @@ def _weight(data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, s
         report(state, Code.VW_NAMESPACE_NAN, p, end, strict)
         weight = _ONE
     return weight, after
+
+
+@kernel
+def _read_span(
+    data: NDArray[np.uint8],
+    p: int,
+    bar: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+    features: Records,
+) -> tuple[int, int]:
+    """Read VW's list of features: the byte after it, and the number of features now."""
+    n, nameless = state.features, 0
+    while p < end and is_blank(data[p]):
+        p += 1
+        if p >= end or ENDS_FEATURE[data[p]]:
+            continue
+        feature = _feature(data, p, end, seed, weight, rules.hash_all)
+        p = feature.after
+        if feature.code != Code.FINE:
+            report(state, feature.code, feature.start, feature.end, rules.strict)
+        hash_ = feature.hash
+        if feature.nameless:
+            hash_ = np.uint32(hash_ + np.uint32(nameless))
+            nameless += 1
+        if feature.value != _ZERO:
+            features[n].hash = hash_
+            features[n].value = feature.value
+            n += 1
+    if p < end and data[p] != _BAR and data[p] != _RETURN:
+        report(state, Code.VW_FEATURES, bar, p, rules.strict)
+    return p, n
 
 
 @kernel
@@ -112,43 +149,21 @@ def read_vw_features(
     """
     p = bar
     while p < end and data[p] == _BAR:
-        p += 1
-        start = p
-        p = after_name(data, p, end)
+        start = p + 1
+        p = after_name(data, start, end)
         weight, seed = _ONE, rules.default_hash
+        has_weight = p < end and data[p] == _COLON
         if p > start:
             name = names[name_slot(data, start, p, rules, state, names)]
-            number, seed = np.int64(name.number), name.hash
-            if p < end and data[p] == _COLON:
+            number, seed = name.number, name.hash
+            if has_weight:
                 weight, p = _weight(data, p + 1, bar, end, rules.strict, state)
-        elif p < end and data[p] == _COLON:
+        elif has_weight:
             report(state, Code.VW_NAMESPACE, bar, p, rules.strict)
             break
         else:
             number = default_number(state)
-        n, nameless = state.features, 0
-        while p < end and is_blank(data[p]):
-            p += 1
-            if p >= end or ENDS_FEATURE[data[p]]:
-                continue
-            feature = _feature(data, p, end, seed, weight, rules.hash_all)
-            p = feature.after
-            if feature.code != Code.FINE:
-                report(state, feature.code, feature.start, feature.end, rules.strict)
-            hash_ = feature.hash
-            if feature.nameless:
-                hash_ = np.uint32(hash_ + np.uint32(nameless))
-                nameless += 1
-            if feature.value != _ZERO:
-                features[n].hash = hash_
-                features[n].value = feature.value
-                n += 1
-        if p < end and data[p] != _BAR and data[p] != _RETURN:
-            report(state, Code.VW_FEATURES, bar, p, rules.strict)
-        if n > state.features:
-            spans[state.spans].namespace = number
-            spans[state.spans].start = state.features
-            state.spans += 1
-            state.features = n
+        p, n = _read_span(data, p, bar, end, seed, weight, rules, state, features)
+        close_span(state, spans, number, n)
     if p < end and data[p] != _RETURN:
         report(state, Code.VW_END, bar, p, rules.strict)
