@@ -51,10 +51,10 @@ def dataset_names() -> list[str]:
 
 
 def content(stream: str, *, events: int = EVENTS) -> bytes:
-    """Bytes of the stream of a case; `events` is how many, where there are more."""
+    """Bytes of the stream of a case; `events` is how many, where there are more (a fifth of it if wide)."""
     table, _, name = stream.rpartition("/")
     if table == "generated":
-        return text(name, events=events, seed=5)
+        return text(name, events=events // 5 if name == "wide" else events, seed=5)
     if table == "dataset":
         return _first_events(_DATASETS / name, events)
     odd = {"odd": ODD_SIMPLE, "odd_bandit": ODD_BANDIT, "odd_classic": ODD_CLASSIC}

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tests.parity.result import Result, Weights
 from tests.parity.wheel import printed_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
 """Begins a message of ours on the input, which the wheel logs to standard output in other words."""
 
-__all__ = ["command_line", "run", "saved_weights", "trained", "without_diagnostics"]
+__all__ = ["command_line", "run", "saved_weights", "without_diagnostics"]
 
 
 def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
@@ -43,17 +44,6 @@ def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str
 def without_diagnostics(stderr: str) -> str:
     """Standard error without the diagnostics of the input: what Vowpal Wabbit's has too."""
     return "".join(line for line in stderr.splitlines(keepends=True) if not _DIAGNOSTIC.match(line))
-
-
-def trained(argv: Sequence[str]) -> Workspace:
-    """Workspace that has read all the data that `argv` names, in every pass it asks for."""
-    from onlineauto.engine.options import REGISTRY
-    from onlineauto.engine.workspace import Workspace
-
-    configuration = REGISTRY.parse(argv)
-    workspace = Workspace(configuration=configuration)
-    workspace.fit(str(configuration.get("data")))
-    return workspace
 
 
 def saved_weights(weights: NDArray[np.float32], configuration: Configuration) -> Weights:
@@ -82,23 +72,33 @@ def run(flags: Sequence[str], *, file: Path) -> Result:
     predictions = directory / "predictions.txt"
     predictions.unlink(missing_ok=True)
     argv = [*flags, "--vw_exact", "-d", file.name, "-p", predictions.name]
-    code, out, err = command_line(argv, directory=directory)
+    with _recorded() as made:
+        code, out, err = command_line(argv, directory=directory)
+    (workspace,) = made
     text = predictions.read_text("utf-8", "backslashreplace") if predictions.exists() else ""
-    weights, state = _learnt(argv, directory=directory)
     return Result(
         predictions=tuple(text.split("\n")[:-1]),
-        weights=weights,
-        state=state,
+        weights=saved_weights(workspace.weights, workspace.configuration),
+        state=_state(workspace),
         stderr=printed_lines(without_diagnostics(err)),
         stdout=out,
         code=code,
     )
 
 
-def _learnt(argv: Sequence[str], *, directory: Path) -> tuple[Weights, dict[str, str]]:
-    with contextlib.chdir(directory):
-        workspace = trained(argv)
-    return saved_weights(workspace.weights, workspace.configuration), _state(workspace)
+@contextlib.contextmanager
+def _recorded() -> Iterator[list[Workspace]]:
+    """Collect the workspaces that the command line makes."""
+    from onlineauto.engine.workspace import Workspace
+
+    made: list[Workspace] = []
+
+    def make(*, configuration: Configuration) -> Workspace:
+        made.append(Workspace(configuration=configuration))
+        return made[-1]
+
+    with mock.patch("onlineauto.cli.learn.Workspace", make):
+        yield made
 
 
 def _state(workspace: Workspace) -> dict[str, str]:

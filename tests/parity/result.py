@@ -62,6 +62,15 @@ class Result:
     stdout: str
     code: int
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the held-out loss ended the run; the model that the wheel saved is then its best pass's."""
+        return self.state.get("current_pass") not in (None, self._passes())
+
+    def _passes(self) -> str:
+        used = [line.rpartition(" ")[2] for line in self.stderr if line.startswith("passes used = ")]
+        return used[0] if used else "1"
+
 
 def _line_differences(kind: str, wheel: tuple[str, ...], ours: tuple[str, ...]) -> list[str]:
     found = [

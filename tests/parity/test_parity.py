@@ -11,6 +11,7 @@ import pytest
 from tests.parity import ours
 from tests.parity.case import Case, content
 from tests.parity.flag_sets import CASES, DATASETS, GENERATED
+from tests.parity.random_cases import draw_case
 from tests.parity.result import differences
 
 if TYPE_CHECKING:
@@ -27,14 +28,26 @@ def _compare(case: Case, *, events: dict[str, int], wheel: Wheel, directory: Pat
     file = directory / "stream.txt"
     file.write_bytes(content(case.stream, **events))
     theirs, mine = wheel.run(case.argv, file=file), ours.run(case.argv, file=file)
-    stopped_early = "--early_terminate" in case.argv  # then the wheel saves the model of its best pass
-    found = differences(theirs, mine, models=not stopped_early)
+    found = differences(theirs, mine, models=not theirs.stopped_early)
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_same_as_the_wheel(case: Case, wheel: Wheel, tmp_path: Path) -> None:
     _compare(case, events={}, wheel=wheel, directory=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400))
+def test_random_flags_are_as_the_wheel_has_them(seed: int, wheel: Wheel, tmp_path: Path) -> None:
+    case = draw_case(seed)
+    file = tmp_path / "stream.txt"
+    file.write_bytes(content(case.stream, events=120))
+    theirs = wheel.run(case.argv, file=file)
+    if theirs.code < 0:
+        pytest.skip("the wheel dies of a signal")
+    found = differences(theirs, ours.run(case.argv, file=file), models=not theirs.stopped_early)
+    assert not found, "\n".join([case.id, *found])
 
 
 @pytest.mark.slow
