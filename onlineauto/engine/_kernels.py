@@ -22,7 +22,7 @@ from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mt
 from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Buffers, Label, Model, Results, Run
+    from onlineauto.engine.state import Actions, Buffers, Example, Label, Model, Results, Run
 
 SCORE, ESTIMATE, LEARN = 0, 1, 2
 """Passes over the actions of an event."""
@@ -82,13 +82,25 @@ def _weight(run: Run, actions: Actions, label: Label) -> F32:
 
 
 @kernel
+def _shown(run: Run, actions: Actions, action: int, example: Example) -> int:
+    """Features of an action as VW shows them; a ``shared`` line that is not the first has odd ones."""
+    lines = run.stream.lines
+    if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
+        return example.n_own + example.n_crossed
+    header = 1 if lines[actions.first - 1].shared and actions.once > 0 else 0
+    first = actions.first - header
+    spans = run.stream.spans
+    return (actions.n + header - 1) * (spans[lines[first + 1].start].start - spans[lines[first].start].start)
+
+
+@kernel
 def _visit_actions(
     run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
 ) -> Buffers:
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
-    counted = 0
+    counted = shown = 0
     for phase in range(3):
         first, last = _span(run, actions, label, learns, phase)
         weight = _ONE
@@ -112,7 +124,8 @@ def _visit_actions(
                 buffers.target[action] = apply_link(run.task.link, prediction)
             if phase == SCORE or simple:
                 counted += example.n_own + example.n_crossed
-    row.shown_features = counted + actions.n * actions.repeated
+                shown += _shown(run, actions, action, example)
+    row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.explore else counted + actions.once
     return buffers
 

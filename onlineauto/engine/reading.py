@@ -11,10 +11,10 @@ from onlineauto.features.event import events
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.source import Source
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.formats.source import Source
 
 __all__ = ["Reading", "read"]
 

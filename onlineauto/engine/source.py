@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.options import RunOptions
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.first_lines import FirstLines
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.text import TextReader
 
 if TYPE_CHECKING:
-    from os import PathLike
-    from typing import BinaryIO
-
     from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.formats.source import Source
     from onlineauto.options import Configuration
-
-    Source: TypeAlias = str | PathLike[str] | bytes | BinaryIO | None
 
 __all__ = ["KINDS", "kind_of", "open_text"]
 
@@ -40,14 +37,17 @@ def open_text(
         The source cannot be opened.
     """
     kind = kind_of(configuration)
-    features = configuration[FeatureOptions]
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    exact = configuration[RunOptions].vw_exact
+    if exact and inputs.examples >= 0:
+        source = cast("BinaryIO", FirstLines(source, inputs.examples))
     return TextReader(
         source,
         label="simple" if kind == "simple" else "cb",
         multiline=kind.endswith("adf"),
-        exact=configuration[RunOptions].vw_exact,
+        exact=exact,
         hash_all=features.hash == "all",
         hash_seed=features.hash_seed,
-        strict=configuration[InputOptions].strict_parse,
+        strict=inputs.strict_parse,
         diagnostics=diagnostics,
     )

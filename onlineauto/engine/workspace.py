@@ -26,14 +26,14 @@ from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
-from onlineauto.learners.rule import initial_state, initial_t, initial_weights, make_rule
+from onlineauto.learners.rule import initial_state, initial_weights, make_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.source import Source
+    from onlineauto.formats.source import Source
     from onlineauto.formats.text import TextReader
     from onlineauto.options import Configuration
 
@@ -94,7 +94,7 @@ class Workspace:
         self.exact = configuration[RunOptions].vw_exact
         self.current_pass = 0
         self._learned = 0
-        training = not configuration[RunOptions].testonly and configuration.get("learning_rate") != 0
+        training = not configuration[RunOptions].testonly
         lanes = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
         cells = max(1, 2 ** configuration[FeatureOptions].bit_precision // lanes)
         self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
@@ -114,7 +114,7 @@ class Workspace:
             )
             self.weights[cell, 0, lane] = features.constant
         sums = np.zeros((lanes, 2))
-        sums[0] = initial_t(self.configuration)
+        sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
         return Model(weights=self.weights, shared=shared, lanes=sums, sums=np.zeros(2, np.int64))
 
     def _make_task(self, *, training: bool) -> Task:
@@ -180,7 +180,7 @@ class Workspace:
         holdout = Holdout(run)
         by_line = self.exact and self._task.shape != CB_ADF
         for _ in range(run.passes):
-            left = self.configuration[InputOptions].examples
+            left = -1 if self.exact else self.configuration[InputOptions].examples
             for block in self.read(source, diagnostics=diagnostics if self.current_pass == 0 else None):
                 part = block if left < 0 else block.head(min(left, len(block)))
                 yield from self._learn_part(part, holdout, by_line=by_line)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
@@ -19,26 +19,28 @@ __all__ = ["borrow"]
 
 
 def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Clear the owner of every array in a value; an array that goes back to Python is still the one it was."""
+    """Clear the owner of every array in a value; what goes back to Python is still what it was."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.meminfo = array.meminfo.type(None)
         return array._getvalue()  # noqa: SLF001 - the way Numba's own implementations read a struct
     if isinstance(kind, types.BaseTuple):
-        for i, item in enumerate(kind.types):
+        parts: Any = kind
+        for i, item in enumerate(parts.types):
             part = _uncounted(context, builder, item, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     return value
 
 
-@intrinsic
-def borrow(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
-    """Return an array, or a tuple of arrays and tuples, whose references are not counted.
-
-    For the arguments of a kernel that is called from Python, and only for as long as that call lasts.
-    """
-
+def _borrow(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _uncounted(context, builder, signature.args[0], arguments[0])
 
     return value(value), codegen
+
+
+borrow: Any = intrinsic(_borrow)
+"""Return an array, or a tuple of arrays and tuples, whose references are not counted.
+
+For the arguments of a kernel that is called from Python, and only for as long as that call lasts.
+"""
