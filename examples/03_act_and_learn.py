@@ -19,4 +19,5 @@ for _ in range(2000):
     lines[chosen] = f"{chosen}:{cost}:{probabilities[chosen]:.6f} {lines[chosen]}"
     bandit.learn("\n".join([shared, *lines]))
     clicks.append(-cost)
-print(f"click rate: {np.mean(clicks[:200]):.2f} in the first 200 events, {np.mean(clicks[-200:]):.2f} in the last")
+first, last = np.mean(clicks[:200]), np.mean(clicks[-200:])
+print(f"click rate: {first:.2f} in the first 200 events, {last:.2f} in the last")

@@ -31,6 +31,7 @@ from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
+from onlineauto.jit import is_compiled
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def run(configuration: Configuration) -> int:
         On the second Ctrl-C.
     """
     workspace = Workspace(configuration=configuration)
+    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_compiled():
+        print("onlineauto: compiling the kernels, once; this takes about a minute", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)
         source = _source(configuration[InputOptions].data, interrupt, files)

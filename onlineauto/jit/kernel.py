@@ -19,7 +19,7 @@ from numba.core import config
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cache_directory", "kernel"]
+__all__ = ["cache_directory", "is_compiled", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -49,6 +49,11 @@ def cache_directory() -> Path:
 
 
 _DIRECTORY = str(cache_directory())
+
+
+def is_compiled() -> bool:
+    """Whether kernels of this version lie on disk: otherwise the first run compiles them."""
+    return any(Path(_DIRECTORY).rglob("*.nbc"))
 
 
 def kernel(function: F) -> F:
