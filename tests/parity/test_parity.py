@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WHOLE = 10_000_000
 """More events than any dataset has."""
 
-LONG = 20_000
+LONG = 5_000
 """Events of a generated stream in the slow tests."""
 
 
