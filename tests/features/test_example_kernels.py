@@ -1,0 +1,210 @@
+"""From lines to listed features: the kernels against dictionaries and lists, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from onlineauto.engine.event_kernels import open_event
+from onlineauto.engine.example_kernels import list_action
+from onlineauto.engine.state import Buffers, Run
+from onlineauto.engine.workspace import Workspace
+from onlineauto.features._kernels import forget
+from onlineauto.features.records import pack
+from tests.naive.bandit import make_twin
+from tests.naive.blocks import Event, Line, make_block
+from tests.property.strategies import bandit_events
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from tests.naive.features import Example, Featurizer
+    from tests.naive.interactions import Feature
+
+F = np.float32
+BITS = 12
+
+FLAGS: list[dict[str, Any]] = [
+    {},
+    {"noconstant": True},
+    {"quadratic": ["ab"]},
+    {"quadratic": ["ba", "aa", "cc"]},
+    {"quadratic": ["::"]},
+    {"cubic": ["aaa", "aab", "abc"]},
+    {"cubic": [":::"], "permutations": True},
+    {"cubic": ["aaa", "aba"], "leave_duplicate_interactions": True},
+    {"interactions": ["aaaa", "aabb", "abca", "aabbc"]},
+    {"interactions": ["ab:", "a:"], "ignore": ["b"]},
+    {"quadratic": ["::"], "keep": ["a", "b"]},
+    {"quadratic": ["ab", "::"], "ignore_linear": ["a", "c"]},
+    {"quadratic": [r"a\x20", r"\x200"], "ignore": [r"\x20"]},
+    {"quadratic": ["::"], "permutations": True, "leave_duplicate_interactions": True},
+    {"experimental_full_name_interactions": ["a|ab"]},
+    {"experimental_full_name_interactions": ["ab|ab", "ab|az|a", "a|a|b"]},
+    {"experimental_full_name_interactions": ["ab|ab|ab", "az|c"], "permutations": True},
+    {"experimental_full_name_interactions": [":|:"], "quadratic": ["ab"]},
+    {"experimental_full_name_interactions": ["a|b", "ab|c"], "quadratic": ["bc"], "ignore": ["c"]},
+]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What the kernels list for one action."""
+
+    cell: NDArray[np.uint32]
+    value: NDArray[np.float32]
+    n_own: int
+    n_crossed: int
+    squares: float
+
+    def features(self) -> list[tuple[int, int]]:
+        return [(int(c), int(x.view(np.uint32))) for c, x in zip(self.cell, self.value, strict=True)]
+
+
+def as_bits(features: list[Feature]) -> list[tuple[int, int]]:
+    return [(cell, int(F(x).view(np.uint32))) for cell, x in features]
+
+
+def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kind: Any) -> list[Listed]:
+    """Features of every action of the first event, listed as the engine lists them."""
+    workspace = Workspace(**flags, **kind, vw_exact=exact, bit_precision=BITS, sgd=True)
+    layout = workspace._layout
+    layout.update(block)
+    run = Run(
+        task=workspace._task,
+        rule=workspace._rule,
+        layout=layout.kernel_layout,
+        interactions=layout.interactions,
+        scratch=layout.scratch(block),
+        stream=pack(block, np.zeros(len(block), bool)),
+        model=workspace._model,
+    )
+    nothing = np.zeros(0, np.float32)
+    buffers = Buffers(np.zeros(0, np.uint32), nothing, nothing, nothing)
+    actions, _ = open_event(run, 0)
+    listed = []
+    for action in range(actions.n):
+        example, buffers = list_action(run, actions, action, buffers)
+        cell, value = example.cell[: example.n].copy(), example.value[: example.n].copy()
+        listed.append(Listed(cell, value, example.n_own, example.n_crossed, example.squares))
+    forget(run.scratch, 0, actions.n_shared)
+    assert (run.scratch.where == -1).all()
+    return listed
+
+
+def twin_of(flags: dict[str, Any], event: Event, *, exact: bool) -> Featurizer:
+    featurizer = make_twin({**flags, "vw_exact": exact, "bit_precision": BITS}).featurizer
+    featurizer.see(event)
+    return featurizer
+
+
+def check(listed: list[Listed], expected: list[Example]) -> None:
+    assert len(listed) == len(expected)
+    for got, wanted in zip(listed, expected, strict=True):
+        assert got.features() == as_bits(wanted.features)
+        assert got.n_crossed == wanted.n_crossed
+        assert got.n_own == wanted.n_own
+        assert F(got.squares).view(np.uint32) == wanted.squares.view(np.uint32)
+
+
+def named(flags: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in flags.items()) or "default"
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("flags", FLAGS, ids=named)
+@settings(max_examples=25)
+@given(events=bandit_events(max_size=1))
+def test_actions_of_an_event(flags: dict[str, Any], exact: bool, events: list[Event]) -> None:
+    (event,) = events
+    twin = twin_of(flags, event, exact=exact)
+    shared = event[0] if event[0].shared else None
+    expected = [twin.action(line, shared) for line in event if not line.shared]
+    check(listed_by_kernels(flags, make_block(events), exact=exact, cb_adf=True), expected)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("flags", FLAGS, ids=named)
+@settings(max_examples=10)
+@given(events=bandit_events(max_size=1))
+def test_numbered_actions(flags: dict[str, Any], exact: bool, events: list[Event]) -> None:
+    event = (Line(spans=events[0][0].spans),)
+    twin = twin_of(flags, event, exact=exact)
+    for n_actions in (1, 3, 4):
+        expected = [twin.numbered(event[0], number, n_actions) for number in range(n_actions)]
+        check(listed_by_kernels(flags, make_block([event]), exact=exact, cb=n_actions), expected)
+
+
+@settings(max_examples=50)
+@given(events=bandit_events(max_size=1))
+def test_sum_of_squares_is_that_of_the_listed_values(events: list[Event]) -> None:
+    flags = {"quadratic": ["aa", "ab"], "cubic": ["aaa", "abb"], "interactions": ["aabb"]}
+    for listed in listed_by_kernels(flags, make_block(events), exact=False, cb_adf=True):
+        expected = float(np.sum(listed.value.astype(float) ** 2))
+        assert listed.squares == pytest.approx(expected, rel=1e-4)
+
+
+def lone(flags: dict[str, Any], *lines: Line, exact: bool = True) -> list[tuple[int, float]]:
+    """Cells and values of the first action."""
+    listed = listed_by_kernels(flags, make_block([lines]), exact=exact, cb_adf=True)[0]
+    return list(zip(listed.cell.tolist(), listed.value.tolist(), strict=True))
+
+
+CONSTANT = (11650396 & 2**BITS - 1, 1.0)
+
+
+def test_own_features_then_the_constant_then_shared_ones() -> None:
+    shared = Line(spans=((b"s", ((1, 2.0),)), (b"a", ((2, 3.0),))), shared=True)
+    own = Line(spans=((b"b", ((3, 5.0),)), (b"a", ((4, 7.0),))))
+    assert lone({}, shared, own) == [(3, 5.0), (4, 7.0), (2, 3.0), CONSTANT, (1, 2.0)]
+
+
+def test_names_with_one_first_byte_are_one_group_only_in_exact_mode() -> None:
+    line = Line(spans=((b"ab", ((1, 2.0),)), (b"c", ((2, 1.0),)), (b"az", ((3, 5.0),))))
+    flags = {"noconstant": True}
+    assert lone(flags, line) == [(1, 2.0), (3, 5.0), (2, 1.0)]
+    assert lone(flags, line, exact=False) == [(1, 2.0), (2, 1.0), (3, 5.0)]
+
+
+def test_pair_with_itself_takes_each_two_once_and_squares_too() -> None:
+    line = Line(spans=((b"a", ((1, 2.0), (2, 3.0))),))
+    flags = {"noconstant": True, "ignore_linear": ["a"], "quadratic": ["aa"]}
+    assert [x for _, x in lone(flags, line)] == [4.0, 6.0, 9.0]
+    assert [x for _, x in lone({**flags, "permutations": True}, line)] == [4.0, 6.0, 6.0, 9.0]
+
+
+def test_cells_of_products() -> None:
+    line = Line(spans=((b"a", ((5, 1.0),)), (b"b", ((6, 1.0),)), (b"c", ((7, 1.0),))))
+    flags = {"noconstant": True, "ignore_linear": ["abc"], "quadratic": ["ab"], "cubic": ["abc"]}
+    pair, triple = 16777619 * 5 ^ 6, 16777619 * (16777619 * 5 ^ 6) ^ 7
+    assert [cell for cell, _ in lone(flags, line)] == [pair & 4095, triple & 4095]
+
+
+def test_ignored_namespaces_have_no_products_and_ignored_linear_ones_have() -> None:
+    line = Line(spans=((b"a", ((1, 2.0),)), (b"b", ((2, 3.0),))))
+    flags = {"noconstant": True, "quadratic": ["ab"]}
+    assert lone({**flags, "ignore": ["a"]}, line) == [(2, 3.0)]
+    assert lone({**flags, "keep": ["b"]}, line) == [(2, 3.0)]
+    assert [x for _, x in lone({**flags, "ignore_linear": ["a"]}, line)] == [3.0, 6.0]
+
+
+def test_namespaces_that_are_not_ascii_stay_out_of_wildcards_in_exact_mode_only() -> None:
+    line = Line(spans=(("é".encode(), ((1, 2.0),)), (b"b", ((2, 3.0),))))
+    flags = {"noconstant": True, "quadratic": ["::"]}
+    assert len(lone(flags, line)) == 3
+    assert len(lone(flags, line, exact=False)) == 5
+
+
+def test_shared_run_that_continues_the_last_own_one_is_joined_to_it() -> None:
+    """And the last shared run is then lost, as in VW."""
+    own = Line(spans=((b"ab", ((1, 2.0),)),))
+    shared = Line(spans=((b"ab", ((2, 3.0),)), (b"az", ((3, 5.0),))), shared=True)
+    flags = {"noconstant": True, "ignore_linear": ["a"], "experimental_full_name_interactions": ["ab|az"]}
+    assert lone(flags, shared, own) == []
+    flags = {**flags, "experimental_full_name_interactions": ["ab|ab"]}
+    assert [x for _, x in lone(flags, shared, own)] == [4.0, 6.0, 9.0]

@@ -1,0 +1,309 @@
+"""Gradient descent: the kernels against a dictionary of cells, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.engine.options import REGISTRY
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    GRAVITY,
+    MAX_LABEL,
+    MIN_LABEL,
+    T,
+    clip,
+    dot,
+    materialize,
+    update,
+)
+from onlineauto.learners._kernels import see_label as see
+from onlineauto.learners.options import UpdateOptions
+from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from tests.naive.bandit import make_twin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.naive.learner import Learner
+
+F = np.float32
+CELLS, LANES = 8, 2
+SMALLEST = 1e-20
+X = st.one_of(
+    st.sampled_from([1.0, -1.0, 0.5, SMALLEST, -SMALLEST, 1e20]),
+    st.floats(-100, 100, width=32).filter(lambda x: x != 0),
+).map(F)
+FEATURES = st.lists(st.tuples(st.integers(0, CELLS - 1), X), max_size=6)
+WEIGHT = st.one_of(st.sampled_from([1.0, 1.0, 2.0]), st.floats(0, 100, width=32)).map(F)
+LABELS = {
+    "hinge": st.sampled_from([-1.0, 1.0]).map(F),
+    "logistic": st.sampled_from([-1.0, 1.0]).map(F),
+    "poisson": st.sampled_from([0.0, 1.0, 4.0]).map(F),
+}
+ANY_LABEL = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-10, 10, width=32)).map(F)
+
+SUBSETS = [
+    {
+        name: True
+        for name, chosen in zip(("adaptive", "normalized", "invariant"), choice, strict=True)
+        if chosen
+    }
+    or {"sgd": True}
+    for choice in product((True, False), repeat=3)
+]
+LOSSES: list[dict[str, object]] = [
+    {"loss_function": "squared"},
+    {"loss_function": "classic"},
+    {"loss_function": "hinge"},
+    {"loss_function": "logistic"},
+    {"loss_function": "quantile", "quantile_tau": 0.25},
+    {"loss_function": "expectile", "expectile_q": 0.125},
+    {"loss_function": "poisson"},
+]
+OTHERS: list[dict[str, object]] = [
+    {"power_t": 0.25},
+    {"power_t": 0.0},
+    {"power_t": 1.0},
+    {"initial_t": 3.0},
+    {"initial_weight": 0.125},
+    {"learning_rate": 0.01},
+    {"l1": 0.01},
+    {"l2": 0.01},
+    {"l1": 0.001, "l2": 0.001},
+    {"l1": 1e4},
+    {"min_prediction": -0.5},
+    {"max_prediction": 0.5, "min_prediction": 0.0},
+]
+
+
+@dataclass
+class Example:
+    """One labelled list of features of one lane."""
+
+    features: list[tuple[int, np.float32]]
+    label: np.float32
+    weight: np.float32
+    lane: int
+
+
+class Compiled:
+    """The kernels at work as the engine puts them to work."""
+
+    def __init__(self, options: dict[str, object]) -> None:
+        configuration = REGISTRY.from_keywords(**options)
+        self.rule = make_rule(configuration)
+        self.shared = initial_state(configuration, training=True)
+        self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
+        self.lanes = np.zeros((LANES, 2))
+        self.lanes[0] = configuration[UpdateOptions].initial_t or 0.0
+        if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
+            assert self.shared[T] == 1
+
+    def learn(self, example: Example) -> tuple[np.float32, np.float32]:
+        cell = np.array([c for c, _ in example.features], np.uint32)
+        value = np.array([x for _, x in example.features], np.float32)
+        squares = squares_of(example)
+        see(self.rule, self.shared, example.label)
+        raw = F(dot(self.rule, self.shared, self.weights, example.lane, cell, value, len(cell), F(0.25)))
+        p = F(clip(self.shared, raw))
+        if example.weight > 0:
+            update(
+                self.rule,
+                self.shared,
+                self.lanes,
+                self.weights,
+                example.lane,
+                cell,
+                value,
+                len(cell),
+                p,
+                example.label,
+                example.weight,
+                squares,
+            )
+        self.shared[T] += example.weight
+        return raw, p
+
+
+def squares_of(example: Example) -> np.float32:
+    total = F(0)
+    with np.errstate(over="ignore"):
+        for _, x in example.features:
+            total = total + x * x
+    return total
+
+
+def twin_of(options: dict[str, object]) -> Learner:
+    learner = make_twin(options).learner
+    learner.lanes = LANES
+    learner.norm.append(0.0)
+    learner.weight.append(0.0)
+    return learner
+
+
+def as_bits(values: Sequence[np.float32] | np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> list[int]:
+    """Bits of every number; all that are none count as one."""
+    flat = np.array(values, np.float32).ravel()
+    return [-1 if np.isnan(each) else int(each.view(np.uint32)) for each in flat]
+
+
+def check(options: dict[str, object], examples: list[Example]) -> None:
+    compiled, twin = Compiled(options), twin_of(options)
+    for example in examples:
+        got = compiled.learn(example)
+        with np.errstate(all="ignore"):
+            expected = twin.learn(
+                example.features,
+                example.label,
+                example.weight,
+                lane=example.lane,
+                initial=F(0.25),
+                squares=squares_of(example),
+            )
+            twin.account(example.weight, labelled=True, holdout=False)
+        assert as_bits(got) == as_bits(expected)
+    assert as_bits(compiled.weights) == as_bits(twin.dense(CELLS))
+    numbers = [twin.t, twin.gravity, twin.contraction, *twin.norm, *twin.weight]
+    state = compiled.shared[[T, GRAVITY, CONTRACTION]]
+    assert np.array_equal([*state, *compiled.lanes.T.ravel()], numbers, equal_nan=True)
+    assert list(compiled.shared[[MIN_LABEL, MAX_LABEL]]) == [twin.low, twin.high]
+
+
+def examples_of(loss: str) -> st.SearchStrategy[list[Example]]:
+    label = LABELS.get(loss, ANY_LABEL)
+    lane = st.integers(0, LANES - 1)
+    return st.lists(st.builds(Example, FEATURES, label, WEIGHT, lane), min_size=1, max_size=6)
+
+
+def named(options: dict[str, object]) -> str:
+    return " ".join(f"--{name} {value}" for name, value in options.items())
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=named)
+@pytest.mark.parametrize("loss", LOSSES, ids=named)
+@settings(max_examples=10)
+@given(st.data())
+def test_every_subset_with_every_loss(
+    subset: dict[str, object], loss: dict[str, object], data: st.DataObject
+) -> None:
+    check(subset | loss, data.draw(examples_of(str(loss["loss_function"]))))
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=named)
+@pytest.mark.parametrize("other", OTHERS, ids=named)
+@settings(max_examples=10)
+@given(examples_of("squared"))
+def test_every_subset_with_every_constant(
+    subset: dict[str, object], other: dict[str, object], examples: list[Example]
+) -> None:
+    check(subset | other, examples)
+
+
+@settings(max_examples=100)
+@given(examples_of("squared"))
+def test_default_rule(examples: list[Example]) -> None:
+    check({}, examples)
+
+
+# -- what the rule promises ----------------------------------------------------------------------------
+
+
+def taught(options: dict[str, object], examples: list[Example]) -> Compiled:
+    compiled = Compiled(options)
+    for example in examples:
+        compiled.learn(example)
+    return compiled
+
+
+@given(st.dictionaries(st.integers(0, CELLS - 1), st.floats(0.5, 2).map(F), min_size=1, max_size=4))
+def test_one_update_moves_towards_the_label_and_not_past_it(features: dict[int, np.float32]) -> None:
+    for subset in SUBSETS:
+        example = Example(list(features.items()), F(2), F(1), 0)
+        compiled = taught(
+            {**subset, "learning_rate": 0.1, "min_prediction": -99, "max_prediction": 99}, [example]
+        )
+        before = 0.25
+        after, _ = compiled.learn(example)
+        assert before < after
+        if "invariant" in subset:
+            assert after < 2 + 1e-4
+
+
+@given(st.floats(0.25, 2).map(F), st.sampled_from([F(0.1), F(7), F(1000)]))
+def test_normalized_predictions_do_not_depend_on_the_units(x: np.float32, unit: np.float32) -> None:
+    """Each value in other units: other weights, the same predictions."""
+
+    def stream(factor: np.float32) -> list[Example]:
+        return [
+            Example([(0, F(x * factor)), (1, F(1))], F(1), F(1), 0),
+            Example([(0, F(x * factor * F(3))), (1, F(1))], F(-1), F(1), 0),
+            Example([(0, F(x * factor)), (2, F(2))], F(1), F(1), 0),
+        ]
+
+    def predictions(factor: np.float32) -> list[np.float32]:
+        compiled = Compiled({})
+        return [compiled.learn(example)[0] for example in stream(factor)]
+
+    np.testing.assert_allclose(predictions(unit), predictions(F(1)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@given(weight=st.sampled_from([2, 3, 5]), x=st.floats(0.5, 2).map(F))
+def test_invariant_weight_is_like_so_many_updates(loss: str, weight: int, x: np.float32) -> None:
+    """Where the rate does not change meanwhile: no decay, no adaptation."""
+    options: dict[str, object] = {
+        "invariant": True,
+        "power_t": 0.0,
+        "learning_rate": 0.1,
+        "loss_function": loss,
+    }
+    options |= {"min_prediction": -99, "max_prediction": 99}
+    heavy = taught(options, [Example([(0, x)], F(1), F(weight), 0)])
+    light = taught(options, [Example([(0, x)], F(1), F(1), 0)] * weight)
+    assert heavy.weights[0, 0, 0] == pytest.approx(light.weights[0, 0, 0], rel=1e-3, abs=1e-3)
+
+
+@given(examples_of("squared"))
+def test_lanes_do_not_see_each_other(examples: list[Example]) -> None:
+    options: dict[str, object] = {"min_prediction": -99, "max_prediction": 99}
+    both = taught(options, examples)
+    for lane in range(LANES):
+        alone = taught(options, [example for example in examples if example.lane == lane])
+        assert as_bits(both.weights[:, :, lane]) == as_bits(alone.weights[:, :, lane])
+
+
+def test_materialized_penalties_leave_predictions_alone() -> None:
+    compiled = taught(
+        {"l1": 0.01, "l2": 0.01}, [Example([(0, F(1)), (1, F(2))], F(label), F(1), 0) for label in (1, -2, 3)]
+    )
+    assert compiled.shared[GRAVITY] > 0
+    assert compiled.shared[CONTRACTION] < 1
+    cell, value = np.array([0, 1], np.uint32), np.array([1, 2], np.float32)
+
+    def predicted() -> float:
+        return float(dot(compiled.rule, compiled.shared, compiled.weights, 0, cell, value, 2, F(0)))
+
+    before = predicted()
+    assert before != 0
+    materialize(compiled.shared, compiled.weights)
+    assert list(compiled.shared[[GRAVITY, CONTRACTION]]) == [0, 1]
+    assert predicted() == pytest.approx(before, rel=1e-6)
+
+
+def test_l1_makes_small_weights_zero() -> None:
+    compiled = Compiled({"l1": 1.0})
+    compiled.shared[GRAVITY] = 0.5
+    compiled.weights[:4, 0, 0] = [0.5, -0.5, 0.75, -0.75]
+    materialize(compiled.shared, compiled.weights)
+    assert list(compiled.weights[:4, 0, 0]) == [0, 0, 0.25, -0.25]
+
+
+def test_prediction_that_is_no_number_becomes_zero() -> None:
+    assert clip(initial_state(REGISTRY.from_keywords(), training=True), F(np.nan)) == 0

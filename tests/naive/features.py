@@ -1,0 +1,221 @@
+"""From a line to the features of an example the slow and obvious way: dictionaries and lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.interactions import WILDCARD, parse_full_names, parse_letters
+from tests.naive.blocks import name_hash
+from tests.naive.interactions import (
+    Extent,
+    Feature,
+    compiled,
+    compiled_extents,
+    cross,
+    cross_extents,
+    extents,
+    sum_of_products,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.naive.blocks import Event, Line
+
+__all__ = ["Example", "Featurizer"]
+
+F = np.float32
+CONSTANT: Feature = (11650396, F(1))
+CONSTANT_KEY = b""
+
+Group = list[list[Feature]]
+"""Parts of a group: the features of the action itself, those of the shared line."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """Cells and values in the order in which they are summed."""
+
+    features: list[Feature]
+    n_own: int
+    n_crossed: int
+    squares: np.float32
+
+
+def total(values: Iterable[np.float32]) -> np.float32:
+    result = F(0)
+    for value in values:
+        result = result + value
+    return result
+
+
+def squares_of(group: Group) -> np.float32:
+    return total(total(x * x for _, x in part) for part in group)
+
+
+def flat(group: Group) -> list[Feature]:
+    return [feature for part in group for feature in part]
+
+
+@dataclass
+class Featurizer:
+    """Knows the namespaces seen so far, and turns lines into examples; options as on the command line."""
+
+    cells: int
+    exact: bool = True
+    quadratic: Sequence[str] = ()
+    cubic: Sequence[str] = ()
+    interactions: Sequence[str] = ()
+    full_names: Sequence[str] = ()
+    ignore: bytes = b""
+    keep: bytes | None = None
+    ignore_linear: bytes = b""
+    noconstant: bool = False
+    permutations: bool = False
+    leave_duplicates: bool = False
+    seen: set[bytes] = field(default_factory=set)
+    products: list[tuple[bytes, ...]] = field(default_factory=list)
+    extents: list[tuple[bytes, ...]] = field(default_factory=list)
+
+    def see(self, event: Event) -> None:
+        """Take in the namespaces of an event, before any of its lines is used."""
+        fresh = {name for line in event for name, features in line.spans if features} - self.seen
+        if not fresh:
+            return
+        self.seen |= fresh
+        letters = [parse_letters(text) for text in (*self.quadratic, *self.cubic, *self.interactions)]
+        full = [parse_full_names(text) for text in self.full_names]
+        if self.exact:
+            hashes = {name: name_hash(name) for name in self.seen}
+            self.extents = compiled_extents(full, hashes, keep_duplicates=self.leave_duplicates)
+            if any(WILDCARD in terms for terms in full):
+                letters = []  # VW forgets the others when full names have a wildcard
+            full = []
+        known = {self.key(name) for name in self.seen if self.is_wild(name)}
+        self.products = compiled(letters + full, known, keep_duplicates=self.leave_duplicates)
+
+    def key(self, name: bytes) -> bytes:
+        return name[:1] if self.exact else name
+
+    def is_ignored(self, name: bytes) -> bool:
+        return name[:1] in self.ignore if self.keep is None else name[:1] not in self.keep
+
+    def is_wild(self, name: bytes) -> bool:
+        reserved = self.exact and not (32 <= name[0] <= 126 or name[0] == 139)
+        return not reserved and not self.is_ignored(name)
+
+    def groups(self, line: Line) -> dict[bytes, list[Feature]]:
+        groups: dict[bytes, list[Feature]] = {}
+        for name, features in line.spans:
+            if features and not self.is_ignored(name):
+                groups.setdefault(self.key(name), []).extend((hash_, F(x)) for hash_, x in features)
+        return groups
+
+    def merged(
+        self, own: dict[bytes, list[Feature]], shared: dict[bytes, list[Feature]]
+    ) -> dict[bytes, Group]:
+        """Own groups, the constant, and what only the shared line has."""
+        merged: dict[bytes, Group] = {key: [features] for key, features in own.items()}
+        if not self.noconstant:
+            merged[CONSTANT_KEY] = [[CONSTANT]]
+        for key, features in shared.items():
+            merged.setdefault(key, []).append(features)
+        return merged
+
+    def action(self, line: Line, shared: Line | None = None) -> Example:
+        """The example of a line by itself, or of an action line below a shared one."""
+        own = self.groups(line)
+        groups = self.merged(own, self.groups(shared) if shared else {})
+        spans = [self.spans(line), self.spans(shared) if shared else []]
+        n_own = sum(map(len, own.values())) + (not self.noconstant)
+        return self.example(groups, spans, n_own)
+
+    def numbered(self, line: Line, action: int, n_actions: int) -> Example:
+        """Action `action` of ``--cb N``: its number in the low bits of every hash, constant included."""
+        size = 1
+        while size <= n_actions:
+            size *= 2
+
+        def number(features: list[Feature]) -> list[Feature]:
+            return [(hash_ // size * size + action, x) for hash_, x in features]
+
+        groups = {key: [number(flat(group))] for key, group in self.merged(self.groups(line), {}).items()}
+        spans = [[(name, number(features)) for name, features in self.spans(line)], []]
+        return self.example(groups, spans, sum(len(flat(group)) for group in groups.values()))
+
+    def spans(self, line: Line) -> list[Extent]:
+        return [
+            (name, [(hash_, F(x)) for hash_, x in features])
+            for name, features in line.spans
+            if features and not self.is_ignored(name)
+        ]
+
+    def example(self, groups: dict[bytes, Group], spans: list[list[Extent]], n_own: int) -> Example:
+        mask = self.cells - 1
+        linear = [
+            (hash_ & mask, x)
+            for key, group in groups.items()
+            if key == CONSTANT_KEY or key[:1] not in self.ignore_linear
+            for hash_, x in flat(group)
+        ]
+        crossed = []
+        for names in self.products:
+            factors = [flat(groups.get(name, [])) for name in names]
+            repeats = [
+                k > 0 and not self.permutations and names[k] == names[k - 1] for k in range(len(names))
+            ]
+            crossed += cross(factors, repeats, mask)
+        found = self.find_extents(groups, spans)
+        for names in self.extents:
+            crossed += cross_extents(names, found, permutations=self.permutations, mask=mask)
+        return Example(linear + crossed, n_own, len(crossed), self.squares(groups, found))
+
+    def find_extents(self, groups: dict[bytes, Group], spans: list[list[Extent]]) -> list[Extent]:
+        if not self.extents:
+            return []
+        return [
+            extent
+            for key in groups
+            for extent in extents(
+                [span for span in spans[0] if span[0][:1] == key],
+                [span for span in spans[1] if span[0][:1] == key],
+            )
+        ]
+
+    def squares(self, groups: dict[bytes, Group], found: list[Extent]) -> np.float32:
+        """Σ x², from the sums of squares of the groups."""
+
+        def of_group(name: bytes, order: int) -> np.float32:
+            group = groups.get(name, [])
+            if order == 1:
+                return squares_of(group)
+            return sum_of_products([x * x for _, x in flat(group)], order)
+
+        def of_name(name: bytes, order: int) -> np.float32:
+            values = [x * x for each, features in found if each == name for _, x in features]
+            return sum_of_products(values, order)
+
+        linear = total(squares_of(group) for group in groups.values())
+        by_key = total(self.product_of_runs(names, of_group) for names in self.products)
+        by_name = total(self.product_of_runs(names, of_name) for names in self.extents)
+        return linear + by_key + by_name
+
+    def product_of_runs(self, names: tuple[bytes, ...], squares: Squares) -> np.float32:
+        result = F(1)
+        if self.permutations:
+            runs = [(name, 1) for name in names]
+        else:
+            runs = [(name, len(list(same))) for name, same in groupby(names)]
+        for name, order in runs:
+            result = result * squares(name, order)
+        return result
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Squares = Callable[[bytes, int], np.float32]
