@@ -16,7 +16,7 @@ from onlineauto.engine.example_kernels import apply_link, list_action, predict_o
 from onlineauto.engine.state import CB_ADF, SIMPLE
 from onlineauto.explorers._kernels import greedy, rank
 from onlineauto.features._kernels import forget
-from onlineauto.jit import F32, borrow, kernel
+from onlineauto.jit import F32, borrow, inline_kernel, kernel
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, MAX_LABEL, MIN_LABEL, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 from onlineauto.learners.loss_kernels import loss_value
@@ -31,7 +31,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
-@kernel
+@inline_kernel
 def _learns(run: Run, label: Label, holdout: bool) -> bool:
     """Whether the model learns from an event: VW trains on held-out events of several lines too."""
     if label.action < 0 or not run.task.training:
@@ -39,7 +39,7 @@ def _learns(run: Run, label: Label, holdout: bool) -> bool:
     return not holdout or (run.task.exact and run.task.shape == CB_ADF)
 
 
-@kernel
+@inline_kernel
 def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) -> tuple[int, int]:
     """First and last action that a pass visits."""
     if phase == SCORE:
@@ -52,7 +52,7 @@ def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) ->
     return 0, actions.n
 
 
-@kernel
+@inline_kernel
 def _target(run: Run, label: Label, action: int, estimate: F32) -> F32:
     """Cost (float32) to regress for an action."""
     cb_type = run.task.cb_type
@@ -67,7 +67,7 @@ def _target(run: Run, label: Label, action: int, estimate: F32) -> F32:
     return label.cost
 
 
-@kernel
+@inline_kernel
 def _weight(run: Run, actions: Actions, label: Label) -> F32:
     """Importance weight (float32) of the examples of the learning pass."""
     if run.task.shape == SIMPLE:
@@ -81,7 +81,7 @@ def _weight(run: Run, actions: Actions, label: Label) -> F32:
     return weight if run.task.exact or math.isfinite(weight) else _ZERO
 
 
-@kernel
+@inline_kernel
 def _shown(run: Run, actions: Actions, action: int, example: Example) -> int:
     """Features of an action as VW shows them; a ``shared`` line that is not the first has odd ones."""
     lines = run.stream.lines
@@ -93,7 +93,7 @@ def _shown(run: Run, actions: Actions, action: int, example: Example) -> int:
     return (actions.n + header - 1) * (spans[lines[first + 1].start].start - spans[lines[first].start].start)
 
 
-@kernel
+@inline_kernel
 def _visit_actions(
     run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
 ) -> Buffers:
@@ -130,7 +130,7 @@ def _visit_actions(
     return buffers
 
 
-@kernel
+@inline_kernel
 def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
     """Loss and final prediction of a single line; return whether it is labelled."""
     task, rule, shared = run.task, run.rule, run.model.shared
@@ -148,7 +148,7 @@ def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
     return bool(labelled)
 
 
-@kernel
+@inline_kernel
 def _cost_of(label: Label, action: int, estimate: F32) -> F32:
     """Estimated cost (float32) of choosing `action`: IPS, or doubly robust if there is an estimate."""
     if action == label.action:
@@ -156,7 +156,7 @@ def _cost_of(label: Label, action: int, estimate: F32) -> F32:
     return estimate
 
 
-@kernel
+@inline_kernel
 def _settle_bandit(
     run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
 ) -> bool:
@@ -190,7 +190,7 @@ def _settle_bandit(
     return known
 
 
-@kernel
+@inline_kernel
 def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
     """Count the event in the time that learning rates decay with."""
     model.shared[T] += weight

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.state import CB, SIMPLE, Actions, Label
 from onlineauto.features._kernels import gather, open_line
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Run
@@ -32,7 +32,7 @@ def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
     return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
 
 
-@kernel
+@inline_kernel
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
     """Logged action of an ADF event: the line with a cost, whatever its probability."""
     for action in range(n):
@@ -42,7 +42,7 @@ def _label_of_event(stream: Stream, first: int, n: int) -> Label:
     return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
 
 
-@kernel
+@inline_kernel
 def _simple_label(stream: Stream, line: int) -> Label:
     """Label of a single line, as if it were the cost of its only action."""
     read = stream.lines[line]
@@ -50,7 +50,7 @@ def _simple_label(stream: Stream, line: int) -> Label:
     return Label(action, read.label, _ONE, read.weight, read.initial)
 
 
-@kernel
+@inline_kernel
 def open_event(run: Run, event: int) -> tuple[Actions, Label]:
     """Find the actions and the label of an event, and gather what its actions share."""
     stream, layout = run.stream, run.layout

@@ -11,7 +11,7 @@ from onlineauto.engine.state import CB, Buffers, Example
 from onlineauto.features._kernels import forget, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import count_linear, cross_all, list_linear, sum_of_squares
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import clip, dot, see_label, update
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _TWO = np.float32(2)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
-@kernel
+@inline_kernel
 def apply_link(link: int, raw: F32) -> F32:
     """Turn a clipped prediction (float32) into what is predicted."""
     if link == LOGIT:
@@ -38,7 +38,7 @@ def apply_link(link: int, raw: F32) -> F32:
     return raw
 
 
-@kernel
+@inline_kernel
 def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
     """Make the groups of one action; return their end and the number of own features."""
     line, header = actions.first, -1
@@ -53,7 +53,7 @@ def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
     return groups, own
 
 
-@kernel
+@inline_kernel
 def list_action(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[Example, Buffers]:
     """List the features of one action of an event; return the buffers, grown if need was."""
     scratch, begin = run.scratch, actions.n_shared
@@ -75,7 +75,7 @@ def list_action(run: Run, actions: Actions, action: int, buffers: Buffers) -> tu
     return example, Buffers(cell, value, buffers.score, buffers.target)
 
 
-@kernel
+@inline_kernel
 def predict_or_learn(
     run: Run, lane: int, example: Example, initial: F32, label: F32, weight: F32, learns: bool
 ) -> tuple[F32, F32]:

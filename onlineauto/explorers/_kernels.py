@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ def rank(score: NDArray[np.float32], n: int, order: NDArray[np.int32]) -> None:
         order[i] = action
 
 
-@kernel
+@inline_kernel
 def count_tied(score: NDArray[np.float32], n: int) -> int:
     """How many leading entries of ranked `score` are within 1e-4 (relative) of the first."""
     tied = 1
@@ -41,7 +41,7 @@ def count_tied(score: NDArray[np.float32], n: int) -> int:
     return tied
 
 
-@kernel
+@inline_kernel
 def greedy(score: NDArray[np.float32], n: int, epsilon: F32, first_only: bool) -> None:
     """Replace ranked scores by ε-greedy probabilities; ties share the lead unless `first_only`."""
     if n == 0:

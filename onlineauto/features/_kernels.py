@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Layout, Scratch, Stream
@@ -24,7 +24,7 @@ _ONE = np.float32(1)
 _ZERO = np.float32(0)
 
 
-@kernel
+@inline_kernel
 def _open_groups(layout: Layout, scratch: Scratch, stream: Stream, line: int, groups: int) -> int:
     """Make a group for each kept namespace of a line, sized, and return how many there are then."""
     begin = groups
@@ -44,7 +44,7 @@ def _open_groups(layout: Layout, scratch: Scratch, stream: Stream, line: int, gr
     return groups
 
 
-@kernel
+@inline_kernel
 def gather(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, groups: int, used: int
 ) -> tuple[int, int]:
@@ -77,14 +77,14 @@ def gather(
     return groups, used
 
 
-@kernel
+@inline_kernel
 def forget(scratch: Scratch, first: int, last: int) -> None:
     """Clear `where` for groups [first, last)."""
     for group in range(first, last):
         scratch.where[scratch.groups[group].key] = -1
 
 
-@kernel
+@inline_kernel
 def _add_constant(layout: Layout, scratch: Scratch, groups: int) -> int:
     """Append the constant as a group; return the number of groups."""
     if layout.constant_key < 0:
@@ -97,7 +97,7 @@ def _add_constant(layout: Layout, scratch: Scratch, groups: int) -> int:
     return groups + 1
 
 
-@kernel
+@inline_kernel
 def _append(scratch: Scratch, first: int, last: int, used: int) -> int:
     """Copy features [first, last) behind those in use; return how many are then in use."""
     for i in range(first, last):
@@ -130,7 +130,7 @@ def _merge_shared(scratch: Scratch, n_shared: int, groups: int, used: int) -> in
     return groups
 
 
-@kernel
+@inline_kernel
 def open_line(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, n_shared: int, used: int
 ) -> tuple[int, int]:

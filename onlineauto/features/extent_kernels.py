@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Interactions, Layout, Scratch, Stream
 
 
-@kernel
+@inline_kernel
 def _append(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, key: int, at: int, count: int
 ) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def _append(
     return at, count
 
 
-@kernel
+@inline_kernel
 def _join(scratch: Scratch, begin: int, middle: int, count: int) -> int:
     """Join own extents [begin, middle) and shared ones [middle, count), as VW's `features::concat` does.
 
@@ -74,7 +74,7 @@ def list_extents(
     scratch.extents[count].name = -1
 
 
-@kernel
+@inline_kernel
 def count_named(scratch: Scratch, name: int) -> int:
     """Number of extents called `name`."""
     count = 0
@@ -86,7 +86,7 @@ def count_named(scratch: Scratch, name: int) -> int:
     return count
 
 
-@kernel
+@inline_kernel
 def choose_extent(scratch: Scratch, k: int, name: int) -> None:
     """Let factor k range over its `choice`-th extent, of those called `name`."""
     left = scratch.factors[k].choice
@@ -101,7 +101,7 @@ def choose_extent(scratch: Scratch, k: int, name: int) -> None:
         i += 1
 
 
-@kernel
+@inline_kernel
 def lowest_choice(interactions: Interactions, scratch: Scratch, first: int, k: int) -> int:
     """First extent that factor k may take: not before the one of the same factor before it."""
     if k > 0 and interactions.factor[first + k] == interactions.factor[first + k - 1]:

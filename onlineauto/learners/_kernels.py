@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.learners.loss_kernels import (
     loss_plain_step,
     loss_slope,
@@ -59,14 +59,14 @@ class Rule(NamedTuple):
     track_labels: bool
 
 
-@kernel
+@inline_kernel
 def _truncate(weight: F32, gravity: F32) -> F32:
     if gravity < abs(weight):
         return weight - gravity if weight > _ZERO else weight + gravity
     return _ZERO
 
 
-@kernel
+@inline_kernel
 def dot(
     rule: Rule,
     shared: NDArray[np.float64],
@@ -89,7 +89,7 @@ def dot(
     return total * np.float32(shared[CONTRACTION])
 
 
-@kernel
+@inline_kernel
 def clip(shared: NDArray[np.float64], raw: F32) -> F32:
     """Prediction (float32) within the labels seen so far; NaN becomes 0."""
     if math.isnan(raw):
@@ -101,7 +101,7 @@ def clip(shared: NDArray[np.float64], raw: F32) -> F32:
     return raw
 
 
-@kernel
+@inline_kernel
 def see_label(rule: Rule, shared: NDArray[np.float64], label: F32) -> None:
     """Widen the range of predictions to `label`."""
     if rule.track_labels:
@@ -110,7 +110,7 @@ def see_label(rule: Rule, shared: NDArray[np.float64], label: F32) -> None:
             shared[MAX_LABEL] = max(shared[MAX_LABEL], np.float64(label))
 
 
-@kernel
+@inline_kernel
 def _rate(rule: Rule, a: F32, n: F32) -> F32:
     rate = _ONE
     if rule.adaptive:
@@ -124,7 +124,7 @@ def _rate(rule: Rule, a: F32, n: F32) -> F32:
     return rate
 
 
-@kernel
+@inline_kernel
 def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
     """Weight `w` as it would be, had the larger scale `now` been known from the start."""
     if rule.square_root:
@@ -134,7 +134,7 @@ def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
     return w * (ratio * ratio) ** rule.norm_power
 
 
-@kernel
+@inline_kernel
 def _accumulate(
     rule: Rule,
     weights: NDArray[np.float32],
@@ -174,7 +174,7 @@ def _accumulate(
     return per_update, norm
 
 
-@kernel
+@inline_kernel
 def _average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
     if rule.square_root:
         ratio = total_weight / total_norm
@@ -211,7 +211,7 @@ def _sensitivity(
     return per_update
 
 
-@kernel
+@inline_kernel
 def _scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
     scale = rule.learning_rate * weight
     if not rule.adaptive:

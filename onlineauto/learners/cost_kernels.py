@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel
 
 MTR, IPS, DR, DM = 0, 1, 2, 3
 
@@ -16,20 +16,20 @@ _ZERO = np.float32(0)
 _SAFE = np.float32(1e-3)
 
 
-@kernel
+@inline_kernel
 def mtr_weight(probability: F32, clip_p: F32, events: int, actions: int) -> F32:
     """Importance weight (float32) of the logged action, after `events` events of `actions` actions in all."""
     return _ONE / max(probability, clip_p) * (np.float32(events) / np.float32(actions))
 
 
-@kernel
+@inline_kernel
 def ips_cost(cost: F32, probability: F32, clip_p: F32) -> F32:
     """Inverse propensity score (float32) of the logged action's cost."""
     propensity = max(probability, clip_p)
     return cost / (_SAFE if propensity <= _ZERO else propensity)
 
 
-@kernel
+@inline_kernel
 def dr_cost(cost: F32, probability: F32, clip_p: F32, estimate: F32) -> F32:
     """Doubly robust cost (float32) of the logged action, `estimate` being the cost model's prediction."""
     return estimate + (cost - estimate) / max(probability, clip_p)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 SQUARED, CLASSIC, HINGE, LOGISTIC, QUANTILE, EXPECTILE, POISSON = 0, 1, 2, 3, 4, 5, 6
 
@@ -24,7 +24,7 @@ _EXP_LIMIT = np.float32(44)  # exp(44)² is still finite
 _TINY = np.float32(1e-6)
 
 
-@kernel
+@inline_kernel
 def _squared(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     if minimum <= prediction <= maximum:
         return (prediction - label) * (prediction - label)
@@ -39,12 +39,12 @@ def _squared(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     return np.float32(np.float64(gap * gap) + 2.0 * gap * (prediction - maximum))
 
 
-@kernel
+@inline_kernel
 def _logistic(prediction: F32, sign: F32) -> F32:
     return math.log(_ONE + math.exp(-sign * prediction))
 
 
-@kernel
+@inline_kernel
 def _clamp(prediction: F32) -> F32:
     if prediction > _EXP_LIMIT:
         return _EXP_LIMIT
@@ -78,13 +78,13 @@ def loss_value(
     return _TWO * (label * (math.log(label + _TINY) - clamped) - (label - math.exp(clamped)))
 
 
-@kernel
+@inline_kernel
 def _squared_slope(prediction: F32, label: F32, minimum: F32, maximum: F32) -> F32:
     inside = min(max(prediction, minimum), maximum)
     return _TWO * (inside - label)
 
 
-@kernel
+@inline_kernel
 def _logistic_slope(prediction: F32, sign: F32) -> F32:
     return -sign / (_ONE + math.exp(sign * prediction))
 
@@ -114,7 +114,7 @@ def loss_slope(
     return math.exp(_clamp(prediction)) - label
 
 
-@kernel
+@inline_kernel
 def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F32) -> F32:
     """Square of the derivative (float32), as the adaptive rule accumulates it."""
     if code in (SQUARED, CLASSIC):
@@ -126,14 +126,14 @@ def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F
     return slope * slope
 
 
-@kernel
+@inline_kernel
 def _squared_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
     if scale * per_update < 1e-6:  # 1 - exp(-x) ~ x, without the cancellation
         return _TWO * (label - prediction) * scale
     return (label - prediction) * (_ONE - math.exp(-_TWO * scale * per_update)) / per_update
 
 
-@kernel
+@inline_kernel
 def _lambert(x: float) -> F32:
     """W(exp(x)) - x within 9e-5, W being the Lambert function."""
     if x >= 1.0:
@@ -147,7 +147,7 @@ def _lambert(x: float) -> F32:
     return np.float32(w * (1.0 + r / t * (u - r) / (u - 2.0 * r)) - x)
 
 
-@kernel
+@inline_kernel
 def _logistic_step(prediction: F32, sign: F32, scale: F32, per_update: F32) -> F32:
     growth = math.exp(sign * prediction)
     if scale * per_update < 1e-6:
@@ -156,7 +156,7 @@ def _logistic_step(prediction: F32, sign: F32, scale: F32, per_update: F32) -> F
     return -(sign * w + prediction) / per_update
 
 
-@kernel
+@inline_kernel
 def _poisson_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
     clamped = _clamp(prediction)
     mean = math.exp(clamped)
@@ -207,7 +207,7 @@ def loss_step(
     return _poisson_step(prediction, label, scale, per_update)
 
 
-@kernel
+@inline_kernel
 def loss_plain_step(code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32) -> F32:
     """Plain gradient step (float32), for learners without ``--invariant``."""
     if code in (SQUARED, CLASSIC):
