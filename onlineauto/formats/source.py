@@ -21,7 +21,7 @@ Source = str | os.PathLike[str] | bytes | IO[bytes] | None
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's name for the gzip container
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 
 
 class ByteSource:
@@ -50,8 +50,9 @@ class ByteSource:
         file = self._open(source)
         self.name = name if name is not None else _name(source)
         self._read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
-        self._ahead = self._peek()
-        self._gunzip = _Gunzip() if self._ahead == _GZIP_MAGIC else None
+        self._begun = False
+        self._ahead = b""
+        self._gunzip: _Gunzip | None = None
 
     def _open(self, source: Source) -> IO[bytes]:
         if source is None or source == "-":
@@ -66,15 +67,16 @@ class ByteSource:
             raise InputError(f"{os.fspath(source)}: {_reason(error)}") from error
         return self._owned
 
-    def _peek(self) -> bytes:
-        """The first two bytes, or what there is of them."""
-        ahead = b""
-        while len(ahead) < len(_GZIP_MAGIC):
-            more = self._read_raw(len(_GZIP_MAGIC) - len(ahead))
+    def _begin(self) -> None:
+        """Find out from the first two bytes whether this is gzip."""
+        self._begun = True
+        while len(self._ahead) < len(_GZIP_MAGIC):
+            more = self._read_raw(len(_GZIP_MAGIC) - len(self._ahead))
             if not more:
                 break
-            ahead += more
-        return ahead
+            self._ahead += more
+        if self._ahead == _GZIP_MAGIC:
+            self._gunzip = _Gunzip()
 
     def _read_raw(self, size: int) -> bytes:
         try:
@@ -90,6 +92,8 @@ class ByteSource:
         InputError
             The bytes cannot be read, or are no gzip after all; the message says why, not where.
         """
+        if not self._begun:
+            self._begin()
         if self._ahead and self._gunzip is None:
             ahead, self._ahead = self._ahead[:size], self._ahead[size:]
             return ahead
@@ -108,7 +112,7 @@ class ByteSource:
 
     def close(self) -> None:
         """Close the file, if it was opened here; nothing more is read."""
-        self._ahead, self._gunzip = b"", None
+        self._begun, self._ahead, self._gunzip = True, b"", None
         self._read_some = lambda _: b""
         if self._owned is not None:
             self._owned.close()
@@ -122,6 +126,7 @@ class _Gunzip:
         self._packed = b""
         self._begun = False
         self._error: InputError | None = None
+        self._salvaged = b""  # what comes before the error
 
     def give(self, packed: bytes) -> None:
         """Hand over bytes to unpack."""
@@ -129,22 +134,32 @@ class _Gunzip:
 
     def take(self, size: int) -> bytes:
         """Unpack at most `size` bytes; none if more are needed first."""
-        while self._packed:
+        while self._packed and self._error is None:
             if not self._begun and not self._skip_padding():
                 break
-            try:
-                data = self._member.decompress(self._packed, size)
-            except zlib.error as error:
-                raise InputError(f"the gzip data are damaged ({error})") from error
-            self._begun = True
-            self._packed = self._member.unconsumed_tail
-            if self._member.eof:
-                self._packed = self._member.unused_data
-                self._member = zlib.decompressobj(_GZIP)
-                self._begun = False
+            data = self._unpack(size)
             if data:
                 return data
-        return b""
+        data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
+        if not data and self._error is not None:
+            raise self._error
+        return data
+
+    def _unpack(self, size: int) -> bytes:
+        before = self._member.copy()
+        try:
+            data = self._member.decompress(self._packed, size)
+        except zlib.error as error:
+            self._error = InputError(f"the gzip data are damaged ({error})")
+            self._salvaged = _salvage(before, self._packed)
+            return b""
+        self._begun = True
+        self._packed = self._member.unconsumed_tail
+        if self._member.eof:
+            self._packed = self._member.unused_data
+            self._member = zlib.decompressobj(_GZIP)
+            self._begun = False
+        return data
 
     def _skip_padding(self) -> bool:
         """Drop zeros between members; whether anything is left."""
@@ -155,6 +170,17 @@ class _Gunzip:
         """No more bytes come: complain if a member is not complete."""
         if self._begun:
             raise InputError("the gzip data end too early: the file is truncated")
+
+
+def _salvage(member: zlib._Decompress, packed: bytes) -> bytes:
+    """Unpack up to the byte that is wrong."""
+    data = b""
+    try:
+        for i in range(len(packed)):
+            data += member.decompress(packed[i : i + 1])
+    except zlib.error:
+        pass
+    return data
 
 
 def _name(source: Source) -> str:

@@ -1,0 +1,44 @@
+"""Short ways to read a text in tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.formats.text import TextReader
+from tests.naive.text import unpack
+
+if TYPE_CHECKING:
+    from tests.naive.text import Line
+
+__all__ = ["events", "messages", "only_line", "strings_of"]
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "simple": {"label": "simple", "multiline": False},
+    "cb": {"label": "cb", "multiline": False},
+    "cb_adf": {"label": "cb", "multiline": True},
+}
+
+
+def events(text: bytes, kind: str = "simple", **options: Any) -> list[list[Line]]:
+    """All events of a text."""
+    return unpack(TextReader(text, **SHAPES[kind], **options))
+
+
+def only_line(text: bytes, kind: str = "simple", **options: Any) -> Line:
+    """The line of a text of one line, which has to be free of problems."""
+    reader = TextReader(text, **SHAPES[kind], **options)
+    ((line,),) = unpack(reader)
+    assert not reader.diagnostics.kept
+    return line
+
+
+def messages(text: bytes, kind: str = "simple", **options: Any) -> tuple[int, list[str]]:
+    """Number of events read, and what was said about the rest."""
+    reader = TextReader(text, name="file", **SHAPES[kind], **options)
+    n = sum(len(block) for block in reader)
+    return n, [str(diagnostic) for diagnostic in reader.diagnostics.kept]
+
+
+def strings_of(line: Line) -> list[str]:
+    """Names of a line's namespaces, in order."""
+    return [name.decode("utf-8", "replace") for name, _ in line.spans]

@@ -1,0 +1,38 @@
+"""The words of diagnostics."""
+
+from __future__ import annotations
+
+import pytest
+
+from onlineauto.formats.diagnostics import Code, is_warning, make_diagnostic
+
+
+def worded(code: Code, text: bytes) -> str:
+    return str(make_diagnostic(code, file="f", line=3, column=7, text=text, unit="event"))
+
+
+@pytest.mark.parametrize("code", [code for code in Code if code != Code.FINE])
+def test_every_code_has_words(code: Code) -> None:
+    said = worded(code, b"what")
+    assert said.startswith("f:3:7: ")
+    assert "; " in said
+    assert "{" not in said
+
+
+def test_long_text_is_shortened_and_what_cannot_be_shown_is_escaped() -> None:
+    assert worded(Code.NO_BAR, b"a" * 61) == f"f:3:7: no '|' in '{'a' * 60}...'; event skipped"
+    assert worded(Code.NO_BAR, b"a" * 60) == f"f:3:7: no '|' in '{'a' * 60}'; event skipped"
+    assert worded(Code.NO_BAR, b"\xff\x00\t") == "f:3:7: no '|' in '\\xff\\x00\\x09'; event skipped"
+    assert worded(Code.NO_BAR, "日".encode() * 30) == f"f:3:7: no '|' in '{'日' * 20}...'; event skipped"
+
+
+def test_warnings_are_what_is_used_nevertheless() -> None:
+    assert is_warning(Code.VALUE_PARTLY_A_NUMBER)
+    assert not is_warning(Code.NO_BAR)
+
+
+def test_a_fatal_problem_stops_the_reading() -> None:
+    diagnostic = make_diagnostic(
+        Code.NO_VALUE, file="f", line=1, column=1, text=b"x:", unit="line", fatal=True
+    )
+    assert str(diagnostic) == "f:1:1: no value after the ':' of feature 'x:'; reading stopped"

@@ -1,0 +1,149 @@
+"""Where bytes come from: paths, pipes, standard input, gzip."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.errors import InputError
+from onlineauto.formats.source import ByteSource, Source
+from onlineauto.formats.text import TextReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.features.block import Block
+
+TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(1000))
+
+
+def everything(source: Source, size: int = 100) -> bytes:
+    with closing(ByteSource(source)) as opened:
+        return b"".join(iter(lambda: opened.read(size), b""))
+
+
+def test_a_path_bytes_and_an_open_file_give_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    path.write_bytes(TEXT)
+    with path.open("rb") as file, path.open("rb", buffering=0) as raw:
+        for source in (path, str(path), TEXT, file, raw, io.BytesIO(TEXT)):
+            assert everything(source) == TEXT
+        assert not file.closed
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 1 << 20])
+def test_gzip_is_found_out(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(gzip.compress(TEXT))
+    assert everything(path, size) == TEXT
+    assert everything(path.read_bytes(), size) == TEXT
+
+
+def test_gzip_of_several_members_and_padding() -> None:
+    packed = gzip.compress(TEXT[:5000]) + gzip.compress(b"") + gzip.compress(TEXT[5000:]) + b"\0" * 100
+    assert everything(packed) == TEXT
+
+
+def test_what_follows_gzip_has_to_be_gzip() -> None:
+    with pytest.raises(InputError, match="the gzip data are damaged"):
+        everything(gzip.compress(TEXT) + b"garbage", 1 << 20)
+
+
+def test_damaged_gzip_is_unpacked_up_to_the_damage() -> None:
+    packer = zlib.compressobj(wbits=31)
+    no_block = b"\x07" * 10
+    packed = packer.compress(TEXT) + packer.flush(zlib.Z_FULL_FLUSH) + no_block
+    source, parts = ByteSource(packed), []
+    while sum(map(len, parts)) < len(TEXT):
+        parts.append(source.read(1000))
+    assert max(map(len, parts)) <= 1000
+    assert b"".join(parts) == TEXT
+    with pytest.raises(InputError, match=r"the gzip data are damaged \(.*invalid block type\)"):
+        source.read(1000)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x1f", b"1", b"ab"])
+def test_short_input(data: bytes) -> None:
+    assert everything(data) == data
+
+
+def test_names(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    path.write_bytes(TEXT)
+    with closing(ByteSource(path)) as source:
+        assert source.name == str(path)
+    assert ByteSource(TEXT).name == "<bytes>"
+    assert ByteSource(io.BytesIO(TEXT)).name == "<file>"
+    assert ByteSource(TEXT, name="mine").name == "mine"
+    with path.open("rb") as file:
+        assert ByteSource(file).name == str(path)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.txt"
+    with pytest.raises(InputError) as caught:
+        TextReader(path, multiline=False)
+    assert str(caught.value) == f"{path}: no such file"
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        TextReader(tmp_path, multiline=False)
+    assert str(caught.value) == f"{tmp_path}: is a directory, not a file of events"
+
+
+class Failing(io.BytesIO):
+    """A file whose disk breaks."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        data = super().read1(size)
+        if not data:
+            raise OSError(5, "Input/output error")
+        return data
+
+
+def test_what_was_read_before_a_failure_is_delivered() -> None:
+    reader = TextReader(Failing(TEXT), multiline=False, name="file")
+    blocks: list[Block] = []
+    with pytest.raises(InputError) as caught:
+        blocks.extend(reader)
+    assert sum(map(len, blocks)) == 1000
+    assert str(caught.value) == "file:1001: Input/output error; everything before this line was used"
+
+
+def test_a_pipe_gives_events_as_soon_as_they_are_complete() -> None:
+    out, into = os.pipe()
+    with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
+        reader = TextReader(pipe, label="cb", multiline=True)
+        blocks = iter(reader)
+        watchdog = threading.Timer(60, writer.close)
+        watchdog.start()
+        for i in range(3):
+            writer.write(b"|a x\n0:1:%g |a y\n\n|a z" % (0.5 + i / 10))
+            block = next(blocks)
+            assert len(block) == 1
+        watchdog.cancel()
+        writer.close()
+        assert [len(block) for block in blocks] == [1]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("source", ["None", "'-'"])
+def test_standard_input(packed: bool, source: str) -> None:
+    program = f"""if True:
+        from onlineauto.formats.source import ByteSource
+        source = ByteSource({source})
+        print(source.name, sum(len(part) for part in iter(lambda: source.read(99), b"")))
+    """
+    data = gzip.compress(TEXT) if packed else TEXT
+    done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True)
+    assert done.stdout.decode() == f"<stdin> {len(TEXT)}\n"

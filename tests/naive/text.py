@@ -1,0 +1,525 @@
+"""Reading VW text the slow and obvious way: one line at a time, with splits and regular expressions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.code_kernels import Code
+from tests.naive.floats import parse_decimal, parse_vw_float
+from tests.naive.hashing import hash_name, murmur3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.features.block import Block
+
+__all__ = ["Line", "Reading", "Settings", "read", "unpack"]
+
+Feature = tuple[int, float]
+Problem = tuple[int, int, Code]
+NOTHING = float(UNLABELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    label: str = "simple"
+    multiline: bool = False
+    exact: bool = False
+    hash_all: bool = False
+    hash_seed: int = 0
+
+    def hash(self, name: bytes, seed: int) -> int:
+        return hash_name(name, seed, self.hash_all)
+
+    @property
+    def default_hash(self) -> int:
+        return murmur3(b"", self.hash_seed) if self.hash_seed else 0
+
+
+@dataclass(kw_only=True)
+class Line:
+    number: int
+    shared: bool = False
+    label: float = NOTHING
+    weight: float = 1.0
+    initial: float = 0.0
+    costs: list[tuple[int, float, float]] = field(default_factory=list)
+    tag: bytes = b""
+    spans: list[tuple[bytes, list[Feature]]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """Events, problems (line, column, code) in order, and whether reading had to stop."""
+
+    events: list[list[Line]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    stopped: bool = False
+
+
+class BadLineError(Exception):
+    """A line that native mode skips."""
+
+    def __init__(self, code: Code, column: int) -> None:
+        super().__init__(code, column)
+        self.code, self.column = code, column
+
+
+class FatalError(BadLineError):
+    """A line at which VW stops."""
+
+
+def unpack(blocks: Iterable[Block]) -> list[list[Line]]:
+    """The events of blocks, as lists."""
+    events = []
+    for block in blocks:
+        for first, last in zip(block.event_start[:-1], block.event_start[1:], strict=True):
+            events.append([_unpack_line(block, i) for i in range(first, last)])
+    return events
+
+
+def _unpack_line(block: Block, i: int) -> Line:
+    spans = []
+    for span in range(block.line_start[i], block.line_start[i + 1]):
+        where = slice(block.span_start[span], block.span_start[span + 1])
+        features = list(zip(block.hash[where].tolist(), block.value[where].tolist(), strict=True))
+        spans.append((block.namespaces.names[block.span_namespace[span]], features))
+    costs = slice(block.cost_start[i], block.cost_start[i + 1])
+    columns = (block.cost_action[costs], block.cost[costs], block.probability[costs])
+    return Line(
+        number=int(block.line_number[i]),
+        shared=bool(block.shared[i]),
+        label=float(block.label[i]),
+        weight=float(block.weight[i]),
+        initial=float(block.initial[i]),
+        costs=list(zip(*(column.tolist() for column in columns), strict=True)),
+        tag=block.tag[block.tag_start[i] : block.tag_start[i + 1]].tobytes(),
+        spans=spans,
+    )
+
+
+def read(text: bytes, settings: Settings) -> Reading:
+    """Read a whole text."""
+    reading = Reading()
+    event: list[Line] = []
+    skipping = False
+    lines = text.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    for number, raw in enumerate(lines, start=1):
+        begin = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
+        content = raw[begin:]
+        if settings.exact:
+            content = content.removesuffix(b"\r")
+            empty = content == b""
+        else:
+            content = content.rstrip(b"\r")
+            empty = content.strip(b" \t\r") == b""
+        if empty:
+            close(event, settings, reading)
+            event, skipping = [], False
+            continue
+        if skipping:
+            continue
+        problems: list[tuple[Code, int]] = []
+        line = Line(number=number)
+        try:
+            if settings.exact:
+                keep = read_vw_line(content, settings, line, problems)
+            else:
+                keep = read_line(content, settings, line, event, problems)
+        except BadLineError as bad:
+            problems.append((bad.code, bad.column))
+            keep = False
+            if isinstance(bad, FatalError):
+                reading.stopped = True
+            else:
+                event, skipping = [], settings.multiline
+        reading.problems += [(number, begin + column + 1, code) for code, column in problems]
+        if keep:
+            event.append(line)
+        if reading.stopped:
+            break
+        if not settings.multiline:
+            close(event, settings, reading)
+            event = []
+    close(event, settings, reading)
+    return reading
+
+
+def close(event: list[Line], settings: Settings, reading: Reading) -> None:
+    if settings.multiline and not settings.exact and len(event) == 1 and event[0].shared:
+        reading.problems.append((event[0].number, 1, Code.NO_ACTIONS))
+    elif event:
+        reading.events.append(list(event))
+
+
+# -- native ------------------------------------------------------------------------------------------------
+
+
+def read_line(
+    content: bytes, settings: Settings, line: Line, event: list[Line], problems: list[tuple[Code, int]]
+) -> bool:
+    if control := re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", content):
+        raise BadLineError(Code.CONTROL_BYTE, control.start())
+    head, bar, rest = content.partition(b"|")
+    if not bar:
+        raise BadLineError(Code.NO_BAR, 0)
+    words = [(match[0], match.start()) for match in re.finditer(rb"[^ \t]+", head)]
+    if words and (words[-1][0].startswith(b"'") or words[-1][1] + len(words[-1][0]) == len(head)):
+        tag, column = words.pop()
+        line.tag = tag.removeprefix(b"'")
+        if not words and not tag.startswith(b"'") and looks_like_label(tag, settings):
+            problems.append((Code.TAG_LIKE_LABEL, column))
+    if settings.label == "simple":
+        read_simple(words, line)
+    else:
+        read_costs(words, settings, line, event)
+    column = len(head) + 1
+    pieces = rest.split(b"|")
+    for i, piece in enumerate(pieces):
+        read_namespace(piece, column, i + 1 < len(pieces), settings, line, problems)
+        column += len(piece) + 1
+    return True
+
+
+def looks_like_label(tag: bytes, settings: Settings) -> bool:
+    if settings.label == "simple":
+        return number(tag)[1] == "decimal"
+    return b":" in tag or (settings.multiline and tag == b"shared")
+
+
+def number(word: bytes) -> tuple[np.float32, str]:
+    """Value of a word, 0 unless it is a finite decimal number, and its kind."""
+    value, length = parse_decimal(word)
+    if word and length == len(word):
+        return (value, "decimal") if np.isfinite(value) else (np.float32(0), "not finite")
+    if length:
+        return np.float32(0), "partly"
+    if re.fullmatch(rb"[+-]?(inf|infinity|nan(\([0-9a-z_]*\))?)", word, re.IGNORECASE):
+        return np.float32(0), "not finite"
+    return np.float32(0), "word"
+
+
+def label_number(word: bytes, column: int, kind: str) -> np.float32:
+    value, found = number(word)
+    if found == "not finite" or abs(value) == UNLABELLED:
+        raise BadLineError(Code[f"{kind}_NOT_FINITE"], column)
+    if found != "decimal":
+        raise BadLineError(Code[f"{kind}_NOT_A_NUMBER"], column)
+    return value
+
+
+def read_simple(words: list[tuple[bytes, int]], line: Line) -> None:
+    for i, (word, column) in enumerate(words):
+        if i == 0:
+            line.label = float(label_number(word, column, "LABEL"))
+        elif i == 1:
+            line.weight = float(label_number(word, column, "WEIGHT"))
+            if line.weight < 0:
+                raise BadLineError(Code.WEIGHT_NEGATIVE, column)
+        elif i == 2:
+            line.initial = float(label_number(word, column, "INITIAL"))
+        else:
+            raise BadLineError(Code.TOO_MANY_NUMBERS, column)
+
+
+def read_costs(words: list[tuple[bytes, int]], settings: Settings, line: Line, event: list[Line]) -> None:
+    for i, (word, column) in enumerate(words):
+        shared = settings.multiline and word == b"shared"
+        if settings.multiline:
+            if i > 0:
+                mixed = shared or line.shared
+                raise BadLineError(Code.SHARED_WITH_MORE if mixed else Code.SECOND_COST, column)
+            if shared and event:
+                raise BadLineError(Code.LATE_SHARED, column)
+            if not shared and any(other.costs for other in event):
+                raise BadLineError(Code.SECOND_LABEL, column)
+        if shared:
+            line.shared = True
+        else:
+            line.costs.append(read_cost(word, column, settings))
+
+
+def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float, float]:
+    parts = word.split(b":")
+    if len(parts) > 3:
+        raise BadLineError(Code.TOO_MANY_PARTS, column)
+    if parts[0] == b"":
+        raise BadLineError(Code.NO_ACTION_NAME, column)
+    if settings.multiline and parts[0] == b"shared":
+        raise BadLineError(Code.SHARED_WITH_MORE, column)
+    if not settings.multiline and not re.fullmatch(rb"[0-9]+", parts[0]):
+        raise BadLineError(Code.ACTION_NOT_A_NUMBER, column)
+    action = hash_name(parts[0], 0)
+    if len(parts) == 1:
+        if settings.multiline:
+            raise BadLineError(Code.NO_COST, column)
+        return action, NOTHING, 0.0
+    if len(parts) == 2:
+        raise BadLineError(Code.NO_PROBABILITY, column)
+    column += len(parts[0]) + 1
+    cost = label_number(parts[1], column, "COST")
+    column += len(parts[1]) + 1
+    probability = label_number(parts[2], column, "PROBABILITY")
+    if probability < 0:
+        raise BadLineError(Code.PROBABILITY_NEGATIVE, column)
+    if probability == 0:
+        raise BadLineError(Code.PROBABILITY_ZERO, column)
+    if probability > 1:
+        raise BadLineError(Code.PROBABILITY_ABOVE_ONE, column)
+    return action, float(cost), float(probability)
+
+
+def read_namespace(
+    piece: bytes,
+    column: int,
+    bar_follows: bool,
+    settings: Settings,
+    line: Line,
+    problems: list[tuple[Code, int]],
+) -> None:
+    """Read what stands between two bars; `column` is where it begins."""
+    match = re.match(rb"([^ \t:]*)(:[^ \t]*)?", piece)
+    assert match is not None
+    name, weight = match[1], np.float32(1)
+    if match[2] is not None:
+        if not name:
+            raise BadLineError(Code.NO_NAMESPACE_NAME, column)
+        weight = namespace_weight(match[2][1:], column + len(name) + 1)
+    namespace_hash = settings.hash(name, settings.hash_seed) if name else settings.default_hash
+    features: list[Feature] = []
+    nameless = 0
+    for word in re.finditer(rb"[^ \t]+", piece[match.end() :]):
+        at = column + match.end() + word.start()
+        touches = bar_follows and match.end() + word.end() == len(piece)
+        feature_hash, value = read_feature(
+            word[0], at, touches, namespace_hash, weight, settings, nameless, problems
+        )
+        nameless += word[0].startswith(b":") and number(word[0][1:])[1] == "decimal"
+        if value != 0:
+            features.append((feature_hash, float(value)))
+    if features:
+        line.spans.append((name or b" ", features))
+
+
+def namespace_weight(word: bytes, column: int) -> np.float32:
+    value, kind = number(word)
+    if not word:
+        raise BadLineError(Code.NO_NAMESPACE_WEIGHT, column)
+    if kind == "not finite":
+        raise BadLineError(Code.NAMESPACE_WEIGHT_NOT_FINITE, column)
+    if kind != "decimal":
+        raise BadLineError(Code.NAMESPACE_WEIGHT_NOT_A_NUMBER, column)
+    return value
+
+
+def read_feature(
+    word: bytes,
+    column: int,
+    touches_bar: bool,
+    namespace_hash: int,
+    weight: np.float32,
+    settings: Settings,
+    nameless: int,
+    problems: list[tuple[Code, int]],
+) -> tuple[int, np.float32]:
+    name, colon, text = word.partition(b":")
+    if not colon:
+        return settings.hash(name, namespace_hash), weight
+    if not text:
+        raise BadLineError(Code.NO_VALUE, column)
+    column += len(name) + 1
+    value, kind = number(text)
+    with np.errstate(over="ignore", under="ignore"):
+        value = weight * value
+    if kind == "not finite" or not np.isfinite(value):
+        raise BadLineError(Code.VALUE_NOT_FINITE, column)
+    if kind != "decimal":
+        if touches_bar:
+            raise BadLineError(Code.BAR_IN_VALUE, column)
+        if kind == "partly":
+            problems.append((Code.VALUE_PARTLY_A_NUMBER, column))
+        return settings.hash(text, settings.hash(name, namespace_hash)), weight
+    if name:
+        return settings.hash(name, namespace_hash), value
+    return (namespace_hash + nameless) % 2**32, value
+
+
+# -- exact -------------------------------------------------------------------------------------------------
+
+
+def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[tuple[Code, int]]) -> bool:
+    head, bar, rest = content.partition(b"|")
+    labels = head[head.find(b"\t") + 1 :]
+    words = [(match[0], len(head) - len(labels) + match.start()) for match in re.finditer(rb"[^ ]+", labels)]
+    if words and (words[-1][0].startswith(b"'") or not labels.endswith(b" ")):
+        line.tag = words.pop()[0].removeprefix(b"'")
+    if settings.label == "simple":
+        read_vw_simple(content, words, line, problems)
+    else:
+        read_vw_costs(content, words, line, problems)
+    VwFeatures(bar + rest, len(head), settings, line, problems).read()
+    if line.weight < 0:
+        problems.append((Code.VW_WEIGHT, 0))
+    if line.tag.startswith(b"save") and not line.spans:
+        problems.append((Code.VW_SAVE, 0))
+        return False
+    return True
+
+
+def vw_number(content: bytes, word: bytes, column: int, problems: list[tuple[Code, int]]) -> np.float32:
+    runs_on = word[0] in b"\v\f\r"
+    value, length = parse_vw_float(content[column:] if runs_on else word)
+    if length == 0 or np.isnan(value):
+        problems.append((Code.VW_FLOAT, column))
+        return np.float32(0)
+    return value
+
+
+def read_vw_simple(
+    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]
+) -> None:
+    if len(words) > 3:
+        problems.append((Code.VW_TOO_MANY_TOKENS, content.partition(b"|")[0].find(b"\t") + 1))
+        return
+    names = ("label", "weight", "initial")
+    for name, (word, column) in zip(names, words, strict=False):
+        setattr(line, name, float(vw_number(content, word, column, problems)))
+
+
+def read_vw_costs(
+    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]
+) -> None:
+    for word, column in words:
+        parts = [(match[0], column + match.start()) for match in re.finditer(rb"[^:]+", word)]
+        if not 1 <= len(parts) <= 3:
+            raise FatalError(Code.VW_MALFORMED_COST, column)
+        cost, probability = UNLABELLED, np.float32(0)
+        if len(parts) > 1:
+            cost = vw_number(content, *parts[1], problems)
+        if len(parts) > 2:
+            probability = vw_number(content, *parts[2], problems)
+            if probability > 1:
+                problems.append((Code.VW_PROBABILITY_ABOVE_ONE, parts[2][1]))
+            elif probability < 0:
+                problems.append((Code.VW_PROBABILITY_NEGATIVE, parts[2][1]))
+            if not 0 <= probability <= 1:
+                probability = np.float32(probability > 1)
+        if parts[0][0] == b"shared":
+            if len(parts) == 1:
+                probability = np.float32(-1)
+            else:
+                problems.append((Code.VW_SHARED_WITH_COST, column))
+        if parts[0][0] == b"graph":
+            raise FatalError(Code.VW_GRAPH, column)
+        line.costs.append((hash_name(parts[0][0], 0), float(cost), float(probability)))
+    if len(line.costs) == 1 and line.costs[0][2] == -1:
+        line.shared, line.costs = True, []
+
+
+@dataclass
+class VwFeatures:
+    """VW's recursive descent, from the first bar on."""
+
+    text: bytes
+    column: int
+    settings: Settings
+    line: Line
+    problems: list[tuple[Code, int]]
+    at: int = 0
+
+    def next(self, stops: bytes) -> bool:
+        """Whether one of `stops` is next, or the end is."""
+        return self.at >= len(self.text) or self.text[self.at] in stops
+
+    def take(self, stops: bytes) -> bytes:
+        """Everything up to one of `stops`."""
+        start = self.at
+        while not self.next(stops):
+            self.at += 1
+        return self.text[start : self.at]
+
+    def warn(self, code: Code, at: int = 0) -> None:
+        self.problems.append((code, self.column + at))
+
+    def read(self) -> None:
+        while self.text[self.at : self.at + 1] == b"|":
+            self.at += 1
+            if self.text[self.at : self.at + 1] == b":":
+                self.warn(Code.VW_NAMESPACE)
+                break
+            self.namespace()
+        if not self.next(b"\r"):
+            self.warn(Code.VW_END)
+
+    def namespace(self) -> None:
+        name = self.take(b" \t|:\r")
+        weight = np.float32(1)
+        namespace_hash = self.settings.default_hash
+        if name:
+            namespace_hash = self.settings.hash(name, self.settings.hash_seed)
+            if self.text[self.at : self.at + 1] == b":":
+                self.at += 1
+                weight = self.weight()
+        features: list[Feature] = []
+        nameless = 0
+        while self.text[self.at : self.at + 1] in (b" ", b"\t"):
+            self.at += 1
+            if self.next(b" \t|\r"):
+                continue
+            feature_hash, value = self.feature(namespace_hash, weight)
+            if feature_hash is None:
+                feature_hash = (namespace_hash + nameless) % 2**32
+                nameless += 1
+            if value != 0:
+                features.append((feature_hash, float(value)))
+        if not self.next(b"|\r"):
+            self.warn(Code.VW_FEATURES)
+        if features:
+            self.line.spans.append((name or b" ", features))
+
+    def weight(self) -> np.float32:
+        value, length = parse_vw_float(self.text[self.at :])
+        if self.at + length >= len(self.text):
+            self.warn(Code.VW_NAMESPACE_FLOAT)
+        if np.isnan(value):
+            self.warn(Code.VW_NAMESPACE_NAN, self.at)
+            value = np.float32(1)
+        self.at += length
+        return value
+
+    def feature(self, namespace_hash: int, weight: np.float32) -> tuple[int | None, np.float32]:
+        """Hash (None for a nameless feature) and value of the next feature."""
+        name = self.take(b" \t|:\r")
+        string = b""
+        value = np.float32(1)
+        if self.text[self.at : self.at + 1] == b":":
+            self.at += 1
+            value, length = parse_vw_float(self.text[self.at :])
+            if length == 0:
+                string, value, weight = self.string(), np.float32(1), np.float32(1)
+            elif np.isnan(value):
+                self.warn(Code.VW_VALUE_NAN, self.at)
+                value = np.float32(0)
+            self.at += length
+        with np.errstate(all="ignore"):
+            value = weight * value
+        if string:
+            return self.settings.hash(string, self.settings.hash(name, namespace_hash)), value
+        if name:
+            return self.settings.hash(name, namespace_hash), value
+        return None, value
+
+    def string(self) -> bytes:
+        rest = self.text[self.at :]
+        stripped = rest.lstrip(b" \t\r\n")
+        if not stripped:
+            return b""
+        self.at += len(rest) - len(stripped)
+        return self.take(b" \t\r\n")
