@@ -1,0 +1,27 @@
+"""Everything that learning changes, to compare bit for bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.workspace import Workspace
+
+__all__ = ["model_of", "predictions_of"]
+
+
+def model_of(workspace: Workspace) -> list[bytes]:
+    """Bytes of the weights and of all other state of a model."""
+    model = workspace._model
+    return [column.tobytes() for column in (workspace.weights, model.shared, model.lanes, model.sums)]
+
+
+def predictions_of(outcomes: Sequence[Outcomes]) -> list[bytes]:
+    """Bytes of everything that was predicted and lost."""
+    names = ("loss", "prediction", "raw", "action", "score", "n_features", "shown_features", "known_cost")
+    return [np.concatenate([getattr(each, name) for each in outcomes]).tobytes() for name in names]

@@ -1,0 +1,36 @@
+"""Some tests once more, with kernels that check every index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SELECTED = [
+    "tests/features/test_example_kernels.py",
+    "tests/explorers/test_greedy_kernels.py",
+    "tests/engine/test_workspace.py",
+]
+CHOICE = "cubic or experimental or shared or more_actions or more_features or many_actions or native_bandits or no_action"
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with kernels compiled under bounds checking; their cache is another one."""
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+    )
+
+
+def test_nothing_is_read_out_of_bounds() -> None:
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", CHOICE, *SELECTED)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+
+
+def test_indices_are_checked_there() -> None:
+    code = "import numpy as np\nfrom onlineauto.explorers._kernels import count_tied\n"
+    done = run("-c", code + "count_tied(np.zeros(2, np.float32), 5)")
+    assert "IndexError" in done.stderr
