@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["BEGIN", "END", "main", "option_tables", "update"]
 
 BEGIN: Final = "<!-- options:begin -->"
+"""Where the tables begin in a text."""
 END: Final = "<!-- options:end -->"
+"""And where they end."""
 
 
 def option_tables() -> str:

@@ -83,14 +83,13 @@ def _weight(run: Run, actions: Actions, label: Label) -> F32:
 
 @inline_kernel
 def _shown(run: Run, actions: Actions, action: int, example: Example) -> int:
-    """Features of an action as VW shows them; a ``shared`` line that is not the first has odd ones."""
+    """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
+    features = example.n_own + example.n_crossed
     lines = run.stream.lines
     if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
-        return example.n_own + example.n_crossed
-    header = 1 if lines[actions.first - 1].shared and actions.once > 0 else 0
-    first = actions.first - header
-    spans = run.stream.spans
-    return (actions.n + header - 1) * (spans[lines[first + 1].start].start - spans[lines[first].start].start)
+        return features
+    constant = 1 if run.layout.constant_key >= 0 else 0
+    return (actions.n_lines - 1) * (features - constant)
 
 
 @inline_kernel

@@ -56,14 +56,16 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
     stream, layout = run.stream, run.layout
     first = stream.events[event].start
     if run.task.shape == SIMPLE:
-        return Actions(first, 1, 0, 1, 0, 0), _simple_label(stream, first)
+        return Actions(first, 1, 1, 0, 1, 0, 0), _simple_label(stream, first)
     if run.task.shape == CB:
         groups, own = open_line(layout, run.scratch, stream, first, 0, 1)
-        actions = Actions(first, run.task.n_actions, groups, 1 + own, 0, 0)
+        actions = Actions(first, run.task.n_actions, 1, groups, 1 + own, 0, 0)
         return actions, _label_of_line(stream, first, run.task.n_actions)
     n = stream.events[event + 1].start - first
     if not stream.lines[first].shared:
-        return Actions(first, n, 0, 1, 0, 0), _label_of_event(stream, first, n)
+        return Actions(first, n, n, 0, 1, 0, 0), _label_of_event(stream, first, n)
     groups, used = gather(layout, run.scratch, stream, first, 0, 1)
     once = used - 1 + (1 if layout.constant_key >= 0 else 0)
-    return Actions(first + 1, n - 1, groups, used, used - 1, once), _label_of_event(stream, first + 1, n - 1)
+    return Actions(first + 1, n - 1, n, groups, used, used - 1, once), _label_of_event(
+        stream, first + 1, n - 1
+    )

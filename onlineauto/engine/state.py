@@ -122,6 +122,7 @@ class Actions(NamedTuple):
 
     first: int  # line of the first action; of all of them under ``--cb N``
     n: int
+    n_lines: int  # of the event, the shared one included
     n_shared: int
     used: int  # features of the scratch in use
     repeated: int  # shared features that VW counts for each action

@@ -48,6 +48,7 @@ WILDCARD = Term(b"")
 """The factor ``:``, any namespace."""
 
 Product = tuple[Term, ...]
+"""Factors of a product, in the order of the option."""
 
 
 def parse_letters(text: str) -> Product:

@@ -32,6 +32,7 @@ Records: TypeAlias = Any
 """A structured array; Numba reads its fields as attributes, which NumPy's own types do not."""
 
 EVENT = np.dtype([("start", np.int64), ("holdout", np.bool_)], align=True)
+"""Record of an event."""
 LINE = np.dtype(
     [
         ("start", np.int64),
@@ -43,12 +44,17 @@ LINE = np.dtype(
     ],
     align=True,
 )
+"""Record of a line."""
 COST = np.dtype([("action", np.uint32), ("cost", np.float32), ("probability", np.float32)], align=True)
+"""Record of a cost."""
 SPAN = np.dtype([("start", np.int64), ("namespace", np.int32)], align=True)
+"""Record of a run of features of one namespace."""
 FEATURE = np.dtype([("hash", np.uint32), ("value", np.float32)], align=True)
+"""Record of a feature."""
 GROUP = np.dtype(
     [("start", np.int64), ("end", np.int64), ("key", np.int32), ("squares", np.float32)], align=True
 )
+"""Record of a namespace of an example."""
 FACTOR = np.dtype(
     [
         ("start", np.int64),
@@ -61,7 +67,9 @@ FACTOR = np.dtype(
     ],
     align=True,
 )
+"""Record of a factor of a product."""
 EXTENT = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int32)], align=True)
+"""Record of a run of features of one full name."""
 
 
 class Stream(NamedTuple):

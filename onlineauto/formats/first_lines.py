@@ -18,7 +18,8 @@ class FirstLines(io.BufferedIOBase):
 
     Examples
     --------
-    >>> FirstLines(b"a\nb\nc\n", 2).read1(100)
+    >>> file = FirstLines(b"a\nb\nc\n", 2)
+    >>> b"".join(iter(file.read1, b""))
     b'a\nb\n'
 
     Raises

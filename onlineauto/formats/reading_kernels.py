@@ -63,6 +63,7 @@ LINE = np.dtype(
     ],
     align=True,
 )
+"""Record of a line."""
 NAME = np.dtype(
     [
         ("key", np.uint64),  # 64-bit hash of the name, 0 where free

@@ -55,7 +55,8 @@ def _count_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> i
 def _number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
     """VW's ``float_of_string``: 0, with a warning, for what is no number.
 
-    After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows.
+    After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows. VW's even
+    leaves the line; what it finds there depends on its buffer, so this one does not.
     """
     limit = line_end if 11 <= data[start] <= 13 else end
     value, after = parse_vw_float(data, start, limit)

@@ -18,6 +18,7 @@ from onlineauto.options.value import from_python, from_text
 __all__ = ["Check", "Registry"]
 
 Check = Callable[[Configuration], None]
+"""Raises `OptionError` if options are at odds."""
 
 
 class Registry:

@@ -62,7 +62,8 @@ def test_damaged_gzip_is_unpacked_up_to_the_damage() -> None:
     packer = zlib.compressobj(wbits=31)
     no_block = b"\x07" * 10
     packed = packer.compress(TEXT) + packer.flush(zlib.Z_FULL_FLUSH) + no_block
-    source, parts = ByteSource(packed), []
+    source = ByteSource(packed)
+    parts: list[bytes] = []
     while sum(map(len, parts)) < len(TEXT):
         parts.append(source.read(1000))
     assert max(map(len, parts)) <= 1000

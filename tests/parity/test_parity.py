@@ -23,6 +23,26 @@ WHOLE = 10_000_000
 LONG = 5_000
 """Events of a generated stream in the slow tests."""
 
+STALE = {
+    "classic_bandit --cb_explore 5 -b 10 -q ::": "interactions read the features of earlier lines",
+    "odd_classic/tabs_and_blanks --cb_explore 4 --cb_type dr -q ::": "the same",
+    "odd_bandit/shared_only --cb_explore_adf -q ::": "an event without actions is counted as the last one was",
+    "odd_bandit/shared_only --cb_explore_adf --cb_type ips --ignore U": "the same",
+}
+"""Runs in which the wheel reads memory that an earlier event left behind, and which we do not reproduce.
+
+``--cb N`` re-uses its action examples: a namespace that a line lacks keeps, for interactions only, the features
+of the last line that had it. An ADF event that is nothing but a shared line is counted, or not, after what the
+event before it left.
+"""
+
+
+def _known(case: Case) -> object:
+    """Let a run that reads stale memory fail, and say so should it ever pass."""
+    if case.id in STALE:
+        return pytest.param(case, marks=pytest.mark.xfail(reason=STALE[case.id], strict=True))
+    return case
+
 
 def _compare(case: Case, *, events: dict[str, int], wheel: Wheel, directory: Path) -> None:
     file = directory / "stream.txt"
@@ -32,7 +52,7 @@ def _compare(case: Case, *, events: dict[str, int], wheel: Wheel, directory: Pat
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", map(_known, CASES), ids=lambda case: case.id)
 def test_same_as_the_wheel(case: Case, wheel: Wheel, tmp_path: Path) -> None:
     _compare(case, events={}, wheel=wheel, directory=tmp_path)
 
