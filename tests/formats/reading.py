@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.formats.text import TextReader
-from tests.naive.text import unpack
+from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
-    from tests.naive.text import Line
+    from tests.naive.lines import Line
 
 __all__ = ["events", "messages", "only_line", "strings_of"]
 

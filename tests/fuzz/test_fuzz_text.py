@@ -93,7 +93,7 @@ def fuzz(lines: int, seed: int) -> None:
     from numba.core import config
 
     from tests.formats.test_text_twin import same
-    from tests.naive.text import Settings
+    from tests.naive.lines import Settings
 
     assert vars(config)["BOUNDSCHECK"] == 1
     rng = np.random.default_rng(seed)
