@@ -31,9 +31,9 @@ STALE = {
 }
 """Runs in which the wheel reads memory that an earlier event left behind, and which we do not reproduce.
 
-``--cb N`` re-uses its action examples: a namespace that a line lacks keeps, for interactions only, the features
-of the last line that had it. An ADF event that is nothing but a shared line is counted, or not, after what the
-event before it left.
+``--cb N`` re-uses its action examples: a namespace that a line lacks keeps, for interactions only, the
+features of the last line that had it. An ADF event that is nothing but a shared line is counted, or not, after
+what the event before it left.
 """
 
 
@@ -52,7 +52,7 @@ def _compare(case: Case, *, events: dict[str, int], wheel: Wheel, directory: Pat
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("case", map(_known, CASES), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [_known(case) for case in CASES], ids=lambda case: case.id)
 def test_same_as_the_wheel(case: Case, wheel: Wheel, tmp_path: Path) -> None:
     _compare(case, events={}, wheel=wheel, directory=tmp_path)
 

@@ -13,7 +13,7 @@ SELECTED = [
     "tests/explorers/test_greedy_kernels.py",
     "tests/engine/test_workspace.py",
 ]
-CHOICE = "cubic or experimental or shared or more_actions or more_features or many_actions or native_bandits or no_action"
+CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action"
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
