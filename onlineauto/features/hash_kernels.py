@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,24 +24,24 @@ _TEN = np.uint32(10)
 # Numba widens an operation of two uint32 to uint64, hence a cast back to uint32 after each.
 
 
-@kernel
+@inline_kernel
 def _rotate_left(x: np.uint32, bits: int) -> np.uint32:
     return np.uint32((x << bits) | (x >> (32 - bits)))
 
 
-@kernel
+@inline_kernel
 def _scramble(k: np.uint32) -> np.uint32:
     return np.uint32(_rotate_left(np.uint32(k * _C1), 15) * _C2)
 
 
-@kernel
+@inline_kernel
 def _finish(h: np.uint32) -> np.uint32:
     h = np.uint32((h ^ (h >> 16)) * _C4)
     h = np.uint32((h ^ (h >> 13)) * _C5)
     return np.uint32(h ^ (h >> 16))
 
 
-@kernel
+@inline_kernel
 def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> np.uint32:
     """MurmurHash3_x86_32 of ``data[start:end]``, in blocks of four little-endian bytes.
 
@@ -85,7 +85,7 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     return _finish(np.uint32(h ^ np.uint32(length)))
 
 
-@kernel
+@inline_kernel
 def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Hash of a namespace's or a feature's name ``data[start:end]``.
 

@@ -12,7 +12,7 @@ from onlineauto.formats.label_kernels import UNLABELLED, is_word, read_head
 from onlineauto.formats.reading_kernels import is_blank, report
 from onlineauto.formats.vw_feature_kernels import read_vw_features
 from onlineauto.formats.vw_label_kernels import read_vw_head
-from onlineauto.jit import borrow, kernel
+from onlineauto.jit import borrow, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
     return True
 
 
-@kernel
+@inline_kernel
 def _trim(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> tuple[int, int]:
     """Take the byte order mark and the carriage returns off a line; VW takes off one of them."""
     if _has_mark(data, start, end):
@@ -70,7 +70,7 @@ def _trim(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> tuple[i
     return start, end
 
 
-@kernel
+@inline_kernel
 def _is_empty(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> bool:
     """Whether a trimmed line separates events: for VW only if nothing is left of it."""
     if exact:
@@ -102,7 +102,7 @@ def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, exa
     return 0
 
 
-@kernel
+@inline_kernel
 def _find(data: NDArray[np.uint8], start: int, end: int, byte: int) -> int:
     """First place of a byte, `end` if it is not there."""
     while start < end and data[start] != byte:
@@ -153,7 +153,7 @@ def _close_event(rules: Rules, state: Records, lines: Records, events: NDArray[n
 # -- lines -----------------------------------------------------------------------------------------------
 
 
-@kernel
+@inline_kernel
 def _open_line(state: Records, line: Records) -> None:
     line.number = state.line_number
     line.start = state.spans
@@ -165,12 +165,12 @@ def _open_line(state: Records, line: Records) -> None:
     line.shared = False
 
 
-@kernel
+@inline_kernel
 def _is_control(byte: int) -> bool:
     return (byte < _SPACE and byte != _TAB) or byte == _DELETE
 
 
-@kernel
+@inline_kernel
 def _has_control_byte(data: NDArray[np.uint8], start: int, end: int) -> bool:
     found = False
     for i in range(start, end):

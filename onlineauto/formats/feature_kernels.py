@@ -12,7 +12,7 @@ from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.name_kernels import default_number, name_slot
 from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number
 from onlineauto.formats.reading_kernels import is_blank, report
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Feature(NamedTuple):
     end: int
 
 
-@kernel
+@inline_kernel
 def after_name(data: NDArray[np.uint8], p: int, end: int) -> int:
     """The byte after the name at `p`."""
     while p < end and not _ENDS_NAME[data[p]]:
@@ -54,14 +54,14 @@ def after_name(data: NDArray[np.uint8], p: int, end: int) -> int:
     return p
 
 
-@kernel
+@inline_kernel
 def _after_value(data: NDArray[np.uint8], p: int, end: int) -> int:
     while p < end and not ENDS_FEATURE[data[p]]:
         p += 1
     return p
 
 
-@kernel
+@inline_kernel
 def hash_string(
     data: NDArray[np.uint8],
     name: tuple[int, int],
@@ -74,7 +74,7 @@ def hash_string(
     return hash_name(data, value[0], value[1], chained, hash_all)
 
 
-@kernel
+@inline_kernel
 def _value_problem(
     data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
 ) -> tuple[Code, int]:
@@ -90,7 +90,7 @@ def _value_problem(
     return Code.FINE, stop
 
 
-@kernel
+@inline_kernel
 def _feature(
     data: NDArray[np.uint8], p: int, end: int, seed: np.uint32, weight: F32, hash_all: bool
 ) -> Feature:
@@ -117,7 +117,7 @@ def _feature(
     return Feature(stop, hash_, value, nameless, code, wrong_start, wrong_end)
 
 
-@kernel
+@inline_kernel
 def _read_span(
     data: NDArray[np.uint8],
     p: int,
@@ -150,7 +150,7 @@ def _read_span(
     return p, n, good
 
 
-@kernel
+@inline_kernel
 def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
     """Make a span of the features up to `n_features` that belong to none yet."""
     if n_features > state.features:
@@ -161,7 +161,7 @@ def close_span(state: Records, spans: Records, namespace: int, n_features: int) 
         state.features = n_features
 
 
-@kernel
+@inline_kernel
 def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
     """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
     stop = _after_value(data, start, end)
@@ -176,7 +176,7 @@ def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Co
     return weight, stop, code
 
 
-@kernel
+@inline_kernel
 def read_features(
     data: NDArray[np.uint8],
     bar: int,

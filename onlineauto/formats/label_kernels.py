@@ -10,7 +10,7 @@ from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, read_number
 from onlineauto.formats.reading_kernels import is_blank, report
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def add_cost(state: Records, costs: Records, action: np.uint32, cost: F32, proba
     state.costs += 1
 
 
-@kernel
+@inline_kernel
 def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: NDArray[np.uint8]) -> None:
     """Make ``data[start:end]``, without a ``'`` before it, the line's tag."""
     if data[start] == _QUOTE:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ _SHIFT = np.uint64(32)
 _ONE = np.uint64(1)
 
 
-@kernel
+@inline_kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """64-bit hash of a name, never 0: FNV-1a and a round of mixing."""
     key = _OFFSET
@@ -34,7 +34,7 @@ def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     return key | _ONE
 
 
-@kernel
+@inline_kernel
 def _slot(names: Records, key: np.uint64) -> int:
     """Where `key` is in the table, or the free place where it belongs."""
     mask = np.uint64(len(names) - 1)
@@ -52,7 +52,7 @@ def insert(old: Records, new: Records) -> None:
             new[_slot(new, old[i].key)] = old[i]
 
 
-@kernel
+@inline_kernel
 def name_slot(
     data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, names: Records
 ) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.float_kernels import parse_decimal, parse_vw_float
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def _may_be_infinity_or_nan(data: NDArray[np.uint8], p: int, end: int) -> bool:
     return p < end and (data[p] | 32 == 105 or data[p] | 32 == 110)
 
 
-@kernel
+@inline_kernel
 def read_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
     """Value of the word ``data[start:end]``, 0 unless it is a finite decimal number, and its kind."""
     value, after = parse_decimal(data, start, end)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class Reader(NamedTuple):
     names: Records  # at most half full
 
 
-@kernel
+@inline_kernel
 def is_blank(byte: int) -> bool:
     """Whether a byte is a blank or a tab."""
     return _BLANK[byte]
