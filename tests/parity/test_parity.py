@@ -26,14 +26,14 @@ LONG = 5_000
 STALE = {
     "classic_bandit --cb_explore 5 -b 10 -q ::": "interactions read the features of earlier lines",
     "odd_classic/tabs_and_blanks --cb_explore 4 --cb_type dr -q ::": "the same",
-    "odd_bandit/shared_only --cb_explore_adf -q ::": "an event without actions is counted as the last one was",
+    "odd_bandit/shared_only --cb_explore_adf -q ::": "an event without actions counts as the last one did",
     "odd_bandit/shared_only --cb_explore_adf --cb_type ips --ignore U": "the same",
 }
 """Runs in which the wheel reads memory that an earlier event left behind, and which we do not reproduce.
 
 ``--cb N`` re-uses its action examples: a namespace that a line lacks keeps, for interactions only, the
-features of the last line that had it. An ADF event that is nothing but a shared line is counted, or not, after
-what the event before it left.
+features of the last line that had it. An ADF event that is nothing but a shared line is counted, or not,
+after what the event before it left.
 """
 
 
