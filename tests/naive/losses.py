@@ -158,7 +158,7 @@ class Quantile:
         left = y - p
         if left == 0:
             return F(0)
-        speed = self.tau if left > 0 else -(F(1) - self.tau)
+        speed = self.tau if left > 0 else self.tau - F(1)
         return speed * scale if abs(speed * (scale * reach)) < abs(left) else left / reach
 
     def plain_step(self, p: np.float32, y: np.float32, scale: np.float32) -> np.float32:
