@@ -28,9 +28,10 @@ from onlineauto.engine.predictions import Predictions, open_sink
 from onlineauto.engine.progress import Progress
 from onlineauto.engine.summary import summary
 from onlineauto.engine.workspace import Workspace
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
+from onlineauto.formats.source import ByteSource
 from onlineauto.jit import is_compiled
 from onlineauto.learners.options import CbOptions
 
@@ -68,6 +69,7 @@ def run(configuration: Configuration) -> int:
     KeyboardInterrupt
         On the second Ctrl-C.
     """
+    _check_files(configuration)
     workspace = Workspace(configuration=configuration)
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_compiled():
         print("onlineauto: compiling the kernels, once; this takes about a minute", file=sys.stderr)
@@ -85,6 +87,29 @@ def run(configuration: Configuration) -> int:
             raise
         report.finish()
     return _INTERRUPTED if interrupt.seen else 0
+
+
+def _check_files(configuration: Configuration) -> None:
+    """Open the input before an output is emptied, and refuse to write over it.
+
+    Raises
+    ------
+    InputError
+        The input cannot be opened.
+    OptionError
+        An output is the input.
+    """
+    data = configuration[InputOptions].data
+    if data in (None, "-"):
+        return
+    assert data is not None
+    if not stat.S_ISFIFO(_mode(data)):
+        ByteSource(data).close()
+    options = configuration[OutputOptions]
+    for name in ("predictions", "raw_predictions", "extra_metrics"):
+        output = getattr(options, name)
+        if output is not None and Path(output).exists() and Path(output).samefile(data):
+            raise OptionError(f"--{name} {output} is the input: it would be lost")
 
 
 class _Report:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.options import REGISTRY, OutputOptions
@@ -49,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     verb = words.pop(0) if words and not words[0].startswith("-") else "learn"
     if verb not in _VERBS:
-        raise _unknown_verb(verb)
+        if not Path(verb).exists() or Path(verb).is_dir():
+            raise _unknown_verb(verb)
+        words.insert(0, verb)  # a file of events: the verb may be left out before it too
     configuration = REGISTRY.parse(words)
     output = configuration[OutputOptions]
     if output.help or verb == "help":

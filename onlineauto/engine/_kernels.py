@@ -1,6 +1,6 @@
 """The one loop: predict, learn and account for the events of a block.
 
-An event is gone through in passes over its actions: score all; under ``dr`` estimate the cost of all; then
+An event is gone through in passes over its actions: under ``dr`` estimate the cost of all; score all; then
 learn the logged one or all. Each pass lists the features of an action, so that only one place does.
 """
 
@@ -24,8 +24,8 @@ from onlineauto.learners.loss_kernels import loss_value
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Example, Label, Model, Results, Run
 
-SCORE, ESTIMATE, LEARN = 0, 1, 2
-"""Passes over the actions of an event."""
+ESTIMATE, SCORE, LEARN = 0, 1, 2
+"""Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

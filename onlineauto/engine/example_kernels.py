@@ -84,6 +84,8 @@ def predict_or_learn(
     Returns the raw and the clipped prediction (float32), both from before the update.
     """
     model = run.model
+    if run.rule.guarded:
+        learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
         see_label(run.rule, model.shared, label)
     raw = dot(run.rule, model.shared, model.weights, lane, example.cell, example.value, example.n, initial)

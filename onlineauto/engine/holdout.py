@@ -46,10 +46,11 @@ class Holdout:
         self._best = np.float32(_FLOAT_MAX)
         self._no_win = 0
 
-    def mark(self, block: Block, *, by_line: bool) -> NDArray[np.bool_]:
+    def mark(self, block: Block, *, by_line: bool = False, from_zero: bool = False) -> NDArray[np.bool_]:
         """Say which events of the next block are held out: bool[n_events].
 
-        With `by_line` the lines of the file are counted, empty ones included, as VW does for single lines.
+        VW counts the lines of the file, empty ones included, for single lines (`by_line`), and numbers events
+        of several lines `from_zero` for ``--holdout_after``.
         """
         n = len(block)
         if not self.active:
@@ -57,7 +58,8 @@ class Holdout:
         number = block.line_number[block.event_start[:-1]] if by_line else self._count + np.arange(1, n + 1)
         self._count += n
         after = self._options.holdout_after
-        marked: NDArray[np.bool_] = number > after if after else number % self._options.holdout_period == 0
+        late = number - 1 if from_zero else number
+        marked: NDArray[np.bool_] = late > after if after else number % self._options.holdout_period == 0
         return marked
 
     def add(self, outcomes: Outcomes) -> None:

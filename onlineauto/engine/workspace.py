@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
-from onlineauto.engine.options import REGISTRY, RunOptions
+from onlineauto.engine.options import REGISTRY, OutputOptions, RunOptions
 from onlineauto.engine.outcomes import Outcomes
 from onlineauto.engine.source import kind_of, open_text
 from onlineauto.engine.state import CB, CB_ADF, ROW, SIMPLE, Buffers, Model, Results, Run, Task
 from onlineauto.engine.validity import first_invalid_event
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features._kernels import CONSTANT_HASH
 from onlineauto.features.block import UNLABELLED, Block
@@ -23,13 +24,15 @@ from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import pack
 from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from onlineauto.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -77,6 +80,8 @@ class Workspace:
         Weight, Σ gradient², scale and last rate of every cell.
     current_pass : int
         Number of passes completed.
+    diagnostics : Diagnostics
+        What was wrong with the input of `fit` and `stream`, counted and located.
 
     Raises
     ------
@@ -87,22 +92,27 @@ class Workspace:
     def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
         if configuration is None:
             configuration = REGISTRY.from_keywords(**options)
+            _refuse_command_line(configuration)
         elif options:
             raise TypeError("options go either into the configuration or into keywords, not into both")
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.exact = configuration[RunOptions].vw_exact
         self.current_pass = 0
-        self._learned = 0
+        self.diagnostics = Diagnostics()
         training = not configuration[RunOptions].testonly
         lanes = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
         cells = max(1, 2 ** configuration[FeatureOptions].bit_precision // lanes)
         self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
         self._model = self._make_model(initial_state(configuration, training=training))
-        self._rule = make_rule(configuration)
+        self._rule = make_rule(configuration, guarded=not self.exact)
         self._task = self._make_task(training=training)
         self._layout = Layout(configuration[FeatureOptions], exact=self.exact)
         self._buffers = _make_buffers(features=1024, actions=16)
+
+    def __repr__(self) -> str:
+        """Show the options in force."""
+        return f"Workspace({self.configuration.command()!r})"
 
     def _make_model(self, shared: NDArray[np.float64]) -> Model:
         lanes = self.weights.shape[2]
@@ -161,9 +171,12 @@ class Workspace:
         return open_text(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
-        self, source: Source, *, diagnostics: Diagnostics | None = None
+        self, source: Source | Iterable[str | bytes | Block], *, diagnostics: Diagnostics | None = None
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
+
+        The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
+        an iterable of events: texts, one event each, or blocks.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
 
@@ -178,12 +191,12 @@ class Workspace:
         if run.passes > 1 and (source in (None, "-") or not isinstance(source, str | PathLike | bytes)):
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout = Holdout(run)
-        by_line = self.exact and self._task.shape != CB_ADF
-        for _ in range(run.passes):
+        found = self.diagnostics if diagnostics is None else diagnostics
+        for number in range(run.passes):
             left = -1 if self.exact else self.configuration[InputOptions].examples
-            for block in self.read(source, diagnostics=diagnostics if self.current_pass == 0 else None):
+            for block in self._blocks(source, found if number == 0 else Diagnostics()):
                 part = block if left < 0 else block.head(min(left, len(block)))
-                yield from self._learn_part(part, holdout, by_line=by_line)
+                yield from self._learn_part(part, holdout)
                 left -= len(part) if left >= 0 else 0
                 if left == 0:
                     break
@@ -191,20 +204,37 @@ class Workspace:
             if holdout.end_pass():
                 return
 
-    def _learn_part(
-        self, block: Block, holdout: Holdout, *, by_line: bool
-    ) -> Iterator[tuple[Block, Outcomes]]:
+    def _blocks(self, source: Source | Iterable[str | bytes | Block], found: Diagnostics) -> Iterator[Block]:
+        """Yield the blocks of a source, or of the events that an iterable gives."""
+        if source is None or isinstance(source, str | PathLike | bytes) or hasattr(source, "read"):
+            yield from self.read(cast("Source", source), diagnostics=found)
+            return
+        for given, items in groupby(source, lambda item: isinstance(item, Block)):
+            if given:
+                yield from cast("Iterator[Block]", items)
+            else:
+                texts = cast("Iterator[str | bytes]", items)
+                file = EventFile(texts, multiline=self._task.shape == CB_ADF)
+                yield from self.read(cast("BinaryIO", file), diagnostics=found)
+
+    def _learn_part(self, block: Block, holdout: Holdout) -> Iterator[tuple[Block, Outcomes]]:
         """Learn a block up to its first invalid event, which is fatal after that."""
         valid, message = first_invalid_event(block) if self._task.shape == CB_ADF else (len(block), "")
         part = block if valid == len(block) else block.head(valid)
-        outcomes = self.learn_block(part, holdout=holdout.mark(part, by_line=by_line))
+        adf = self._task.shape == CB_ADF
+        held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
+        outcomes = self.learn_block(part, holdout=held)
         holdout.add(outcomes)
         yield part, outcomes
         if message:
             raise InputError(message)
 
-    def fit(self, source: Source) -> Workspace:
-        """Learn from a source (path, bytes, or binary file of VW text), all passes, and return self."""
+    def fit(self, source: Source | Iterable[str | bytes | Block]) -> Workspace:
+        r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
+
+        >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
+        array([0.5], dtype=float32)
+        """
         for _ in self.stream(source):
             pass
         return self
@@ -240,6 +270,8 @@ class Workspace:
         return self._by_action(self.predict_block(block))
 
     def _parse_one(self, text: str | bytes) -> Block:
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         reader = self.read(data, diagnostics=Diagnostics())
         blocks = list(reader)
@@ -314,6 +346,20 @@ class Workspace:
         return np.diff(block.event_start) - block.shared[block.event_start[:-1]]
 
 
+def _refuse_command_line(configuration: Configuration) -> None:
+    """Refuse options that only the command line acts on.
+
+    Raises
+    ------
+    OptionError
+        One of them was given as a keyword.
+    """
+    names = ("data", *(option.name for option in options_of(OutputOptions)))
+    for name in names:
+        if name in configuration.supplied:
+            raise OptionError(f"{name} is for the command line; a Workspace has no use for it")
+
+
 def _make_buffers(*, features: int, actions: int) -> Buffers:
     return Buffers(
         cell=np.empty(features, np.uint32),
@@ -347,3 +393,6 @@ def _make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *
         score=results.score,
         **columns,
     )
+
+
+cast("Any", Workspace).__signature__ = REGISTRY.signature()

@@ -7,21 +7,23 @@ length and then by name, duplicates removed, wildcards expanded into combination
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, product
-from typing import TYPE_CHECKING
+from math import comb, prod
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onlineauto.features.options import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 __all__ = [
     "WILDCARD",
     "Product",
     "Term",
     "compile_products",
+    "count_products",
     "parse_full_names",
     "parse_letters",
     "unique_products",
@@ -47,6 +49,8 @@ class Term:
 WILDCARD = Term(b"")
 """The factor ``:``, any namespace."""
 
+Factor = TypeVar("Factor")
+
 Product = tuple[Term, ...]
 """Factors of a product, in the order of the option."""
 
@@ -70,26 +74,30 @@ def parse_full_names(text: str) -> Product:
     return tuple(sorted(WILDCARD if name == b":" else Term(name, full=True) for name in names))
 
 
-def _must_be_sorted(names: Sequence[bytes]) -> bool:
+def _as_written(term: Term) -> tuple[bytes, bool]:
+    return term.name or b":", term.full
+
+
+def _must_be_sorted(names: Sequence[object]) -> bool:
     """Whether a name stands beside its equal and others are there too; equal ones must then be adjacent."""
     equal = [a == b for a, b in pairwise(names)]
     return any(equal) and not all(equal)
 
 
 def unique_products(
-    products: Iterable[tuple[bytes, ...]],
+    products: Iterable[tuple[Factor, ...]],
     *,
     keep_duplicates: bool,
-    key: Callable[[bytes], Any] | None = None,
-) -> list[tuple[bytes, ...]]:
-    """Drop products of the same names (the first stays) and sort within those that repeat a name.
+    key: Callable[[Factor], Any] | None = None,
+) -> list[tuple[Factor, ...]]:
+    """Drop products of the same factors (the first stays) and sort within those that repeat one.
 
-    `key` orders the names; without it they are in order of their bytes.
+    `key` orders the factors; without it they are in their own order.
     """
-    seen: set[tuple[bytes, ...]] = set()
+    seen: set[tuple[Factor, ...]] = set()
     kept = []
     for names in products:
-        ordered = tuple(sorted(names, key=key))
+        ordered = tuple(sorted(names, key=cast("Any", key)))
         if not keep_duplicates and ordered in seen:
             continue
         seen.add(ordered)
@@ -146,8 +154,8 @@ def compile_products(
     Source: VW ``interactions.h``, ``compile_interactions`` and ``sort_and_filter_duplicate_interactions``.
     """
     ordered = sorted(names)
-    listed = sorted(products, key=lambda terms: (len(terms), [term.name or b":" for term in terms]))
-    letters = _unique_terms(listed, keep_duplicates=keep_duplicates)
+    listed = sorted(products, key=lambda terms: (len(terms), [_as_written(term) for term in terms]))
+    letters = unique_products(listed, keep_duplicates=keep_duplicates, key=_as_written)
     expanded = [
         names_ for terms in letters for names_ in _expand(terms, ordered, permutations=keep_duplicates)
     ]
@@ -156,11 +164,16 @@ def compile_products(
     return unique_products(expanded, keep_duplicates=keep_duplicates)
 
 
-def _unique_terms(products: Sequence[Product], *, keep_duplicates: bool) -> list[Product]:
-    """`unique_products` on the terms as written, before wildcards and letters are expanded."""
-    named = {(term.name or b":"): term for terms in products for term in terms}
-    written = [tuple(term.name or b":" for term in terms) for terms in products]
-    return [
-        tuple(named[name] for name in names)
-        for names in unique_products(written, keep_duplicates=keep_duplicates)
-    ]
+def count_products(products: Sequence[Product], names: Collection[bytes]) -> int:
+    """Count, not more than twice too high, the products that `products` stand for when `names` exist.
+
+    >>> count_products([parse_letters("::"), parse_letters("a:")], [b"a", b"b"])
+    5
+    """
+    letters = Counter(name[:1] for name in names)
+    total = 0
+    for terms in products:
+        wild = terms.count(WILDCARD)
+        fixed = prod(1 if term.full else max(letters[term.name], 1) for term in terms if term != WILDCARD)
+        total += fixed * (comb(len(names) + wild - 1, wild) if wild else 1)
+    return total

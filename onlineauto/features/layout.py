@@ -9,14 +9,19 @@ namespace a little early changes no result.
 from __future__ import annotations
 
 import logging
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.features._kernels import CONSTANT_AT, CONSTANT_HASH
 from onlineauto.features.extents import compile_extents
-from onlineauto.features.interactions import WILDCARD, compile_products, parse_full_names, parse_letters
+from onlineauto.features.interactions import (
+    WILDCARD,
+    compile_products,
+    count_products,
+    parse_full_names,
+    parse_letters,
+)
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.features.records import EXTENT, FACTOR, FEATURE, GROUP, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
@@ -61,7 +66,7 @@ class Layout:
         self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
         self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
         self._known: set[bytes] = set()
-        self._full = False
+        self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
         self._seen = np.zeros(0, bool)
@@ -76,19 +81,18 @@ class Layout:
     def update(self, block: Block) -> None:
         """Take in the namespaces of a block."""
         names = block.namespaces
-        if self._names is not names or self._n_names != len(names):
+        renumbered = self._names is not names
+        if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
             self._names, self._n_names = names, len(names)
             self._seen = np.concatenate([self._seen, np.zeros(len(names) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(names.names)
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
-        if int(np.count_nonzero(self._seen)) == before:
+        if int(np.count_nonzero(self._seen)) == before and not renumbered:
             return
-        known = {self._key_name(names.names[i]) for i in np.flatnonzero(self._seen)}
-        fresh = {name for name in known - self._known if self._interacts(name)}
-        if fresh:
-            self._add(sorted(fresh))
+        for i in np.flatnonzero(self._seen):
+            self._add(self._key_name(names.names[i]))
         self.interactions = self._make_interactions()
 
     def scratch(self, block: Block) -> Scratch:
@@ -120,21 +124,20 @@ class Layout:
     def _is_ignored(self, name: bytes) -> bool:
         return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
 
-    def _add(self, names: Sequence[bytes]) -> None:
-        """Let wildcards and letters range over `names` too, unless the products would be too many."""
-        wildcards = max((terms.count(WILDCARD) for terms in self._products), default=0)
-        for name in names:
-            count = comb(len(self._known) + wildcards, wildcards)
-            if not self._exact and count > MAX_PRODUCTS:
-                if not self._full:
-                    _LOG.warning(
-                        "more than %d interactions: wildcards leave out namespaces from %r on",
-                        MAX_PRODUCTS,
-                        name.decode("utf-8", "replace"),
-                    )
-                self._full = True
-                return
-            self._known.add(name)
+    def _add(self, name: bytes) -> None:
+        """Let wildcards and letters range over `name` too, unless the products would be too many."""
+        if name in self._known or name in self._left_out or not self._interacts(name):
+            return
+        self._known.add(name)
+        if self._exact or count_products(self._products, self._known) <= MAX_PRODUCTS:
+            return
+        self._known.remove(name)
+        if not self._left_out:
+            text = name.decode("utf-8", "replace")
+            _LOG.warning(
+                "more than %d interactions: some leave out namespace %r and others", MAX_PRODUCTS, text
+            )
+        self._left_out.add(name)
 
     def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
         ignored = [self._is_ignored(name) for name in names]

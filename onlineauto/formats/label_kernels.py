@@ -23,6 +23,7 @@ __all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "read_head"]
 _COLON, _QUOTE = 58, 39
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_SMALLEST = np.float32(1e-38)
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
 """Label or cost of a line that has none."""
@@ -184,7 +185,7 @@ def _probability(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, Co
     if code == Code.FINE:
         if value < _ZERO:
             code = Code.PROBABILITY_NEGATIVE
-        elif value == _ZERO:
+        elif value < _SMALLEST:  # its inverse is infinite
             code = Code.PROBABILITY_ZERO
         elif value > _ONE:
             code = Code.PROBABILITY_ABOVE_ONE

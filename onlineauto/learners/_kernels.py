@@ -57,6 +57,7 @@ class Rule(NamedTuple):
     low: F32
     high: F32
     track_labels: bool
+    guarded: bool  # let nothing that is not finite into the state; VW lets it in
 
 
 @inline_kernel
@@ -155,13 +156,17 @@ def _accumulate(
             x = _X_MIN if x > _ZERO else -_X_MIN
             x2 = _X2_MIN
         if rule.adaptive:
-            weights[c, A, lane] += slope_squared * x2
+            grown = weights[c, A, lane] + slope_squared * x2
+            if not rule.guarded or math.isfinite(grown):
+                weights[c, A, lane] = grown
         if rule.normalized:
             size = abs(x)
             before = weights[c, N, lane]
             if size > before:
                 if before > _ZERO:
-                    weights[c, W, lane] = _rescale(rule, weights[c, W, lane], before, size)
+                    rescaled = _rescale(rule, weights[c, W, lane], before, size)
+                    if not rule.guarded or math.isfinite(rescaled):
+                        weights[c, W, lane] = rescaled
                 weights[c, N, lane] = size
             scale = weights[c, N, lane]
             share = x2 / (scale * scale)
@@ -169,6 +174,8 @@ def _accumulate(
                 share = _ONE
             norm += share
         rate = _rate(rule, weights[c, A, lane], weights[c, N, lane])
+        if rule.guarded and not math.isfinite(rate):
+            rate = _ZERO
         weights[c, RATE, lane] = rate
         per_update += x2 * rate
     return per_update, norm
@@ -228,7 +235,10 @@ def _regularize(rule: Rule, shared: NDArray[np.float64], prediction: F32, label:
     eta = 0.0
     if abs(slope) > 1e-8:
         eta = -step / slope
-        shared[CONTRACTION] *= 1.0 - rule.l2 * eta
+        shrunk = 1.0 - rule.l2 * eta
+        if rule.guarded and shrunk <= 0.0:
+            shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # the same to first order, and never negative
+        shared[CONTRACTION] *= shrunk
     step /= np.float32(shared[CONTRACTION])
     shared[GRAVITY] += eta * rule.l1
     return step
@@ -289,12 +299,16 @@ def update(
         return
     if rule.normalized:
         step *= np.float32(shared[FACTOR])
+    if rule.guarded and not math.isfinite(step):
+        return
     rated = rule.adaptive or rule.normalized
     for i in range(n):
         x = value[i]
         if -_FLOAT_MAX < x < _FLOAT_MAX:
             if rated:
                 x *= weights[cell[i], RATE, lane]
-            weights[cell[i], W, lane] += step * x
+            moved = weights[cell[i], W, lane] + step * x
+            if not rule.guarded or math.isfinite(moved):
+                weights[cell[i], W, lane] = moved
     if shared[CONTRACTION] < 1e-9 or shared[GRAVITY] > 1e3:
         materialize(shared, weights)

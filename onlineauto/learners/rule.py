@@ -57,11 +57,12 @@ def initial_t(configuration: Configuration) -> np.float32:
     return np.float32(1 if named and not update.adaptive and not update.normalized else 0)
 
 
-def make_rule(configuration: Configuration) -> Rule:
+def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
     """Constants of the update rule.
 
     Naming a part (``--adaptive``, ``--normalized``, ``--invariant``) or ``--sgd`` switches to what is named;
-    the learning rate is then 10 by default unless the rule is both adaptive and normalized, as in VW.
+    the learning rate is then 10 by default unless the rule is both adaptive and normalized, as in VW. A
+    `guarded` rule lets nothing that is not finite into the weights, whatever the input.
     """
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     named = update.sgd or update.adaptive or update.invariant or update.normalized
@@ -91,6 +92,7 @@ def make_rule(configuration: Configuration) -> Rule:
         low=low,
         high=high,
         track_labels=update.min_prediction is None and update.max_prediction is None,
+        guarded=guarded,
     )
 
 

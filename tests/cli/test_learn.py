@@ -370,3 +370,25 @@ def test_outside_the_main_thread(capsys: pytest.CaptureFixture[str]) -> None:
     thread.join()
     assert codes == [0]
     assert "number of examples = 7" in capsys.readouterr().err
+
+
+def test_predictions_never_go_over_the_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("1 |a x\n")
+    assert main(["-d", str(data), "-p", str(data)]) == 2
+    assert "is the input: it would be lost" in capsys.readouterr().err
+    assert data.read_text() == "1 |a x\n"
+
+
+def test_a_missing_input_leaves_old_predictions_alone(tmp_path: Path) -> None:
+    predictions = tmp_path / "predictions.txt"
+    predictions.write_text("old\n")
+    assert main(["-d", str(tmp_path / "missing.txt"), "-p", str(predictions)]) == 1
+    assert predictions.read_text() == "old\n"
+
+
+def test_a_file_may_stand_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("1 |a x\n")
+    assert main([str(data)]) == 0
+    assert "number of examples = 1" in capsys.readouterr().err

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from onlineauto import read
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
@@ -181,12 +182,14 @@ def test_logged_without_probability_in_exact_mode(options: Options) -> None:
 @settings(max_examples=20)
 @given(events=simple_events(), holdout=HOLDOUT)
 def test_native_mode_is_the_same_mathematics(events: list[Event], holdout: list[bool]) -> None:
+    assume(all(abs(x) > 1e-12 for event in events for line in event for _, f in line.spans for _, x in f))
     check({"quadratic": ["ab", "::"], "cubic": ["aab"]}, events, holdout)
 
 
 @settings(max_examples=20)
 @given(events=bandit_events(), holdout=HOLDOUT)
 def test_native_bandits_are_the_same_mathematics(events: list[Event], holdout: list[bool]) -> None:
+    assume(all(abs(x) > 1e-12 for event in events for line in event for _, f in line.spans for _, x in f))
     check({"cb_explore_adf": True, "cb_type": "dr", "quadratic": ["::"]}, events, holdout)
 
 
@@ -290,3 +293,35 @@ def test_predictions_by_action_and_by_line() -> None:
 def test_learn_takes_exactly_one_event(text: str) -> None:
     with pytest.raises(InputError, match="the text is not one event"):
         Workspace().learn(text)
+
+
+# -- what a workspace takes ----------------------------------------------------------------------------
+
+
+def test_fit_takes_events_one_by_one_and_blocks() -> None:
+    lines = ["1 |a x", "0 |a y", "1 |a x z"]
+    whole = Workspace().fit("\n".join(lines).encode())
+    for source in (lines, iter(lines), [line.encode() for line in lines], read("\n".join(lines).encode())):
+        assert bits(Workspace().fit(source).weights) == bits(whole.weights)
+
+
+def test_fit_takes_events_of_several_lines() -> None:
+    event = "shared |u a\n0:-1:0.5 |b c\n|b d"
+    whole = Workspace(cb_adf=True).fit(f"{event}\n\n{event}\n".encode())
+    assert bits(Workspace(cb_adf=True).fit([event, event]).weights) == bits(whole.weights)
+
+
+def test_fit_refuses_what_is_no_event() -> None:
+    with pytest.raises(TypeError, match=r"text \(str or bytes\) or a Block, not int"):
+        Workspace().fit([1])  # type: ignore[list-item]
+
+
+def test_what_was_wrong_with_the_input_is_kept() -> None:
+    model = Workspace().fit(b"one |a x\n1 |a x\n")
+    assert model.diagnostics.total == 1
+
+
+@pytest.mark.parametrize("name", ["data", "predictions", "quiet", "help"])
+def test_options_of_the_command_line_are_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=f"^{name} is for the command line"):
+        Workspace(configuration=None, **{name: name in ("quiet", "help") or "file"})

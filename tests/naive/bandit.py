@@ -113,12 +113,12 @@ class Bandit:
         self.featurizer.see(event)
         examples, repeated, once = self.examples(event)
         label = self.label(event)
-        scores = [self.learner.raw(example.features) for example in examples]
         exempt = holdout and (self.n_actions is not None or not self.featurizer.exact)
         learns = label is not None and self.training and not exempt
         estimates = [F(0)] * len(examples)
         if learns and self.cb_type == "dr":
             estimates = self.estimates(examples, label)
+        scores = [self.learner.raw(example.features) for example in examples]
         order = rank(scores)
         score = [scores[action] for action in order]
         if self.explore and score:

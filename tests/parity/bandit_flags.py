@@ -85,5 +85,9 @@ BANDITS = [
         "--cb_explore_adf --cb_type dr --cubic UTA --l2 1e-5",
         "--cb_adf --noconstant -q ::",
         "--cb_adf -l 0.05 --power_t 0",
+        "--cb_adf --rank_all --cb_type dr --l2 1e-3",
+        "--cb_adf --rank_all --cb_type dr --l1 1e-4 -q UA",
+        "--cb_adf --holdout_after 40",
+        "--cb_explore_adf --holdout_after 40 -q ::",
     ),
 ]
