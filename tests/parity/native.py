@@ -29,6 +29,7 @@ GROWTH = 10
 """Native mode rounds every value otherwise, not the rate alone."""
 
 FIXED: dict[str, str] = {
+    "--holdout_after": "exact mode learns held-out events of several lines, as VW does; native mode does not",
     "--examples": "exact mode counts the lines of a multi-line event one by one, native mode counts events",
 }
 """Flags with which native mode gives other predictions on purpose, and why."""
