@@ -223,7 +223,7 @@ class Workspace:
         part = block if valid == len(block) else block.head(valid)
         adf = self._task.shape == CB_ADF
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
-        outcomes = self.learn_block(part, holdout=held)
+        outcomes = self._run(part, self._task, held)
         holdout.add(outcomes)
         yield part, outcomes
         if message:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from onlineauto.features.options import decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "WILDCARD",
@@ -164,16 +164,15 @@ def compile_products(
     return unique_products(expanded, keep_duplicates=keep_duplicates)
 
 
-def count_products(products: Sequence[Product], names: Collection[bytes]) -> int:
-    """Count, not more than twice too high, the products that `products` stand for when `names` exist.
+def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
+    """Count what `products` stand for, duplicates included, when so many names begin with each letter.
 
-    >>> count_products([parse_letters("::"), parse_letters("a:")], [b"a", b"b"])
+    >>> count_products([parse_letters("::"), parse_letters("a:")], Counter([b"a", b"b"]))
     5
     """
-    letters = Counter(name[:1] for name in names)
-    total = 0
+    names, total = letters.total(), 0
     for terms in products:
         wild = terms.count(WILDCARD)
         fixed = prod(1 if term.full else max(letters[term.name], 1) for term in terms if term != WILDCARD)
-        total += fixed * (comb(len(names) + wild - 1, wild) if wild else 1)
+        total += fixed * (comb(names + wild - 1, wild) if wild else 1)
     return total

@@ -9,6 +9,7 @@ namespace a little early changes no result.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,7 @@ class Layout:
         self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
         self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
         self._known: set[bytes] = set()
+        self._letters: Counter[bytes] = Counter()
         self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
@@ -128,10 +130,11 @@ class Layout:
         """Let wildcards and letters range over `name` too, unless the products would be too many."""
         if name in self._known or name in self._left_out or not self._interacts(name):
             return
-        self._known.add(name)
-        if self._exact or count_products(self._products, self._known) <= MAX_PRODUCTS:
+        self._letters[name[:1]] += 1
+        if self._exact or count_products(self._products, self._letters) <= MAX_PRODUCTS:
+            self._known.add(name)
             return
-        self._known.remove(name)
+        self._letters[name[:1]] -= 1
         if not self._left_out:
             text = name.decode("utf-8", "replace")
             _LOG.warning(
