@@ -7,7 +7,6 @@ length and then by name, duplicates removed, wildcards expanded into combination
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, product
 from math import comb, prod
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from onlineauto.features.options import decoded
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
@@ -167,6 +167,7 @@ def compile_products(
 def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
     """Count what `products` stand for, duplicates included, when so many names begin with each letter.
 
+    >>> from collections import Counter
     >>> count_products([parse_letters("::"), parse_letters("a:")], Counter([b"a", b"b"]))
     5
     """
