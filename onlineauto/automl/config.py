@@ -1,0 +1,97 @@
+"""Config: what a live slot learns with; for now, a set of interactions.
+
+To let a config hold another hyperparameter, add a field with a default: configs are compared by all of their
+fields, an oracle proposes values for it, and the engine gives it to the slot's lane when it applies a
+`Rotate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Config", "Interaction", "Kind", "interactions_of", "possible_interactions"]
+
+Interaction = tuple[bytes, ...]
+"""Names of the namespaces that are crossed, in ascending order."""
+
+
+class Kind(Enum):
+    """What the elements of a config are."""
+
+    EXCLUSION = "exclusion"
+    """Interactions left out of all that the space offers."""
+    INCLUSION = "inclusion"
+    """Interactions chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A set of interactions.
+
+    Attributes
+    ----------
+    elements : tuple of Interaction
+        Interactions left out or chosen; in ascending order, each once.
+    kind : Kind
+        Which of the two.
+    """
+
+    elements: tuple[Interaction, ...] = ()
+    kind: Kind = Kind.EXCLUSION
+
+    @staticmethod
+    def of(elements: Iterable[Interaction], kind: Kind) -> Config:
+        """Make a config of elements in any order."""
+        return Config(tuple(sorted(set(elements))), kind)
+
+
+def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[Interaction, ...]:
+    """All interactions of so many of `namespaces` (ascending), one order after the other.
+
+    >>> possible_interactions([b"a", b"b"], 2)
+    ((b'a', b'a'), (b'a', b'b'), (b'b', b'b'))
+    """
+    return tuple(
+        interaction for order in orders for interaction in combinations_with_replacement(namespaces, order)
+    )
+
+
+ORDERS = {"quadratic": (2,), "cubic": (3,), "both": (2, 3)}
+"""Orders of the interactions of each ``--interaction_type``."""
+
+
+def interactions_of(
+    config: Config, namespaces: Sequence[bytes], *, interaction_type: str, base: Sequence[int] = ()
+) -> tuple[Interaction, ...]:
+    """Interactions that a config stands for, in the order in which they are summed: by length, then by name.
+
+    Parameters
+    ----------
+    config : Config
+        What is left out or chosen.
+    namespaces : sequence of bytes
+        Namespaces met so far, in ascending order.
+    interaction_type : {"quadratic", "cubic", "both"}
+        What exclusions are taken from.
+    base : sequence of int
+        Orders of which an inclusion config has all interactions anyway (``qbase_cubic``: 2).
+
+    Examples
+    --------
+    >>> interactions_of(Config(((b"a", b"b"),)), [b"a", b"b"], interaction_type="quadratic")
+    ((b'a', b'a'), (b'b', b'b'))
+
+    Source: VW ``ns_based_config::apply_config_to_interactions``.
+    """
+    if config.kind is Kind.EXCLUSION:
+        left_out = set(config.elements)
+        offered = possible_interactions(namespaces, *ORDERS[interaction_type])
+        return tuple(interaction for interaction in offered if interaction not in left_out)
+    chosen = (*config.elements, *possible_interactions(namespaces, *base))
+    return tuple(sorted(chosen, key=lambda interaction: (len(interaction), interaction)))

@@ -1,0 +1,152 @@
+"""Search: the state of the control plane, a value; no weight is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Config, Interaction
+
+if TYPE_CHECKING:
+    from onlineauto.automl.options import AutomlOptions
+
+__all__ = ["Candidate", "Rules", "Search", "Slot", "State"]
+
+
+class State(Enum):
+    """Where a config is in its life."""
+
+    NEW = "new"
+    LIVE = "live"
+    INACTIVE = "inactive"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A config under consideration.
+
+    Attributes
+    ----------
+    config : Config
+        What to learn with.
+    lease : int
+        Learnt events until it is looked at again.
+    state : State
+        Whether it is live, waiting, or given up.
+    """
+
+    config: Config
+    lease: int
+    state: State = State.NEW
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A live slot; slot 0 is the champion.
+
+    Attributes
+    ----------
+    index : int
+        Number of its candidate.
+    gives_way : bool
+        Whether another config may take its place when its lease is over; not so for the champion and for
+        priority challengers.
+    """
+
+    index: int
+    gives_way: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What does not change during a run.
+
+    Attributes
+    ----------
+    n_slots : int
+        Most live slots, the champion's included.
+    lease : int
+        First lease of a config, in learnt events.
+    oracle, interaction_type, priority : str
+        Names, as on the command line.
+    n_priority : int
+        Challengers that keep their places: slots 1 to `n_priority`.
+    exact : bool
+        Decide as Vowpal Wabbit 9.11.9 does, its defects included.
+    """
+
+    n_slots: int
+    lease: int
+    oracle: str
+    interaction_type: str
+    priority: str
+    n_priority: int
+    exact: bool
+
+    @staticmethod
+    def of(options: AutomlOptions, *, exact: bool) -> Rules:
+        """Rules that the options ask for."""
+        n_slots = options.automl or 1
+        asked = options.priority_challengers
+        return Rules(
+            n_slots=n_slots,
+            lease=options.default_lease,
+            oracle=options.oracle_type,
+            interaction_type=options.interaction_type,
+            priority=options.priority_type,
+            n_priority=asked if asked >= 0 else (n_slots - 1) // 2,
+            exact=exact,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Everything the search has to remember.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        Configs under consideration; those from `n_valid` on are left from earlier champions and are
+        written over.
+    n_valid : int
+        How many are under consideration.
+    queue : tuple of (float, int)
+        Priority and number of the candidates that wait; the largest pair is next.
+    slots : tuple of Slot
+        Live slots, the champion's first.
+    namespaces : tuple of bytes
+        Namespaces met so far, in ascending order.
+    n_switches : int
+        Changes of champion so far.
+    random_state : int
+        State (uint64) of the random oracles.
+    shuffled : tuple of Interaction
+        Interactions that the random oracles draw from.
+    n_seen : int
+        Number of namespaces that `shuffled` was made of.
+    """
+
+    candidates: tuple[Candidate, ...]
+    n_valid: int = 1
+    queue: tuple[tuple[float, int], ...] = ()
+    slots: tuple[Slot, ...] = (Slot(0),)
+    namespaces: tuple[bytes, ...] = ()
+    n_switches: int = 0
+    random_state: int = 0
+    shuffled: tuple[Interaction, ...] = ()
+    n_seen: int = 0
+
+    @property
+    def champion(self) -> Config:
+        """The config that predicts."""
+        return self.candidates[self.slots[0].index].config
+
+    def config(self, slot: int) -> Config:
+        """The config in a live slot."""
+        return self.candidates[self.slots[slot].index].config
+
+    def lease(self, slot: int) -> int:
+        """The lease of a live slot, in learnt events."""
+        return self.candidates[self.slots[slot].index].lease
