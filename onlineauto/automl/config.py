@@ -7,7 +7,7 @@ fields, an oracle proposes values for it, and the engine gives it to the slot's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Config", "Interaction", "Kind", "interactions_of", "possible_interactions"]
+__all__ = ["ORDERS", "Config", "Interaction", "Kind", "interactions_of", "possible_interactions"]
 
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
+
+
+_SLOTS = b"\x8b"
 
 
 class Kind(Enum):
@@ -49,6 +52,22 @@ class Config:
     def of(elements: Iterable[Interaction], kind: Kind) -> Config:
         """Make a config of elements in any order."""
         return Config(tuple(sorted(set(elements))), kind)
+
+    def toggled(self, interaction: Interaction) -> Config:
+        """The config with one element more, or, if it has this element, with one less.
+
+        Interactions with the slots of conditional contextual bandits (byte 139) are never made elements.
+
+        >>> Config(((b"a", b"b"),)).toggled((b"a", b"a")).elements
+        ((b'a', b'a'), (b'a', b'b'))
+        >>> Config(((b"a", b"b"),)).toggled((b"a", b"b")).elements
+        ()
+        """
+        if interaction in self.elements:
+            return replace(self, elements=tuple(each for each in self.elements if each != interaction))
+        if _SLOTS in interaction:
+            return self
+        return replace(self, elements=tuple(sorted((*self.elements, interaction))))
 
 
 def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[Interaction, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import Config, Interaction
-
 if TYPE_CHECKING:
+    from onlineauto.automl.config import Config
     from onlineauto.automl.options import AutomlOptions
 
 __all__ = ["Candidate", "Rules", "Search", "Slot", "State"]
@@ -108,12 +107,13 @@ class Search:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Configs under consideration; those from `n_valid` on are left from earlier champions and are
-        written over.
+        Configs under consideration. In exact mode those from `n_valid` on are left from earlier champions,
+        and are written over; native mode has none of these.
     n_valid : int
         How many are under consideration.
     queue : tuple of (float, int)
-        Priority and number of the candidates that wait; the largest pair is next.
+        Priority and number of the candidates that wait, as VW has them, in descending order; the first is
+        next. Native mode keeps none: see `onlineauto.automl.queue`.
     slots : tuple of Slot
         Live slots, the champion's first.
     namespaces : tuple of bytes
@@ -122,10 +122,6 @@ class Search:
         Changes of champion so far.
     random_state : int
         State (uint64) of the random oracles.
-    shuffled : tuple of Interaction
-        Interactions that the random oracles draw from.
-    n_seen : int
-        Number of namespaces that `shuffled` was made of.
     """
 
     candidates: tuple[Candidate, ...]
@@ -135,8 +131,6 @@ class Search:
     namespaces: tuple[bytes, ...] = ()
     n_switches: int = 0
     random_state: int = 0
-    shuffled: tuple[Interaction, ...] = ()
-    n_seen: int = 0
 
     @property
     def champion(self) -> Config:
@@ -150,3 +144,19 @@ class Search:
     def lease(self, slot: int) -> int:
         """The lease of a live slot, in learnt events."""
         return self.candidates[self.slots[slot].index].lease
+
+    def candidate(self, slot: int) -> Candidate:
+        """The candidate in a live slot."""
+        return self.candidates[self.slots[slot].index]
+
+    def with_candidate(self, index: int, candidate: Candidate) -> Search:
+        """The same search with another candidate at `index`."""
+        return replace(self, candidates=(*self.candidates[:index], candidate, *self.candidates[index + 1 :]))
+
+    def with_slot(self, place: int, slot: Slot) -> Search:
+        """The same search with another live slot at `place`, which may be the first empty one."""
+        return replace(self, slots=(*self.slots[:place], slot, *self.slots[place + 1 :]))
+
+    def waits(self, index: int) -> bool:
+        """Whether a candidate could be put into a live slot."""
+        return self.candidates[index].state in (State.NEW, State.INACTIVE)

@@ -1,0 +1,139 @@
+"""The control plane: what the search does when the loop stops; pure functions of plain values.
+
+In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_meet` and `_promote` ask the
+ConfigOracle, `_promote` is what Better leads to, `schedule` is Schedule with its Choose, and has Worse in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Config, interactions_of
+from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, Swap, Widen
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.proposals import propose
+from onlineauto.automl.queue import any_waits
+from onlineauto.automl.schedule import schedule
+from onlineauto.automl.search import Candidate, Search, Slot, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.automl.decisions import Decision, Signal, Statistics
+    from onlineauto.automl.search import Rules
+
+__all__ = ["can_fill", "decide", "interactions", "interactions_for", "start"]
+
+
+def start(rules: Rules, *, random_seed: int) -> Search:
+    """Begin with the oracle's first champion, before any namespace is met.
+
+    Parameters
+    ----------
+    rules : Rules
+        What does not change during the run.
+    random_seed : int
+        Where the random oracles begin; taken as uint64.
+    """
+    state = State.NEW if rules.exact else State.LIVE
+    champion = Candidate(Config(kind=ORACLES[rules.oracle].kind), rules.lease, state)
+    return Search(candidates=(champion,), random_state=random_seed % 2**64)
+
+
+def decide(
+    rules: Rules, search: Search, signal: Signal, statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Answer a signal of the loop.
+
+    Parameters
+    ----------
+    rules : Rules
+        What does not change during the run.
+    search : Search
+        The state so far; it is not changed.
+    signal : Signal
+        Why the loop stopped.
+    statistics : Statistics
+        Asked for what the decision depends on, and nothing else.
+
+    Returns
+    -------
+    search : Search
+        The state from here on.
+    decisions : tuple of Decision
+        What the engine is to do, in this order.
+    """
+    if isinstance(signal, NewNamespaces):
+        return _meet(rules, search, signal.names, statistics)
+    if isinstance(signal, BoundCrossed):
+        return _promote(rules, search, signal.slot, statistics)
+    return schedule(rules, search, statistics)
+
+
+def can_fill(rules: Rules, search: Search) -> bool:
+    """Whether a live place is empty and a config waits for it, so that `LeaseDue` would change something."""
+    return len(search.slots) < rules.n_slots and any_waits(search)
+
+
+def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:
+    """Interactions that a live slot learns with, in the order in which they are summed."""
+    return interactions_for(rules, search.config(slot), search.namespaces)
+
+
+def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:
+    """Interactions that a config stands for once `namespaces` (in ascending order) are met."""
+    base = ORACLES[rules.oracle].base
+    return interactions_of(config, namespaces, interaction_type=rules.interaction_type, base=base)
+
+
+def _meet(
+    rules: Rules, search: Search, names: tuple[bytes, ...], statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Take new namespaces in; in exact mode only the first ones lead to new challengers."""
+    search = replace(search, namespaces=tuple(sorted({*search.namespaces, *names})))
+    champion = search.candidates[0]
+    if not rules.exact or champion.state is State.NEW:
+        search = search.with_candidate(0, replace(champion, state=State.LIVE))
+        search = propose(rules, search, statistics)
+    return search, (Widen(names),)
+
+
+def _promote(
+    rules: Rules, search: Search, slot: int, statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Let a challenger and the champion change roles, and ask for neighbours of the new champion."""
+    winner = search.slots[slot].index
+    candidates = _best_two_first(search.candidates, winner)
+    if ORACLES[rules.oracle].once:
+        rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])
+        candidates = (*candidates[:2], *rest)
+        n_valid = len(candidates)
+    else:
+        candidates = candidates if rules.exact else candidates[:2]
+        n_valid = 2
+    search = replace(
+        search,
+        candidates=candidates,
+        n_valid=n_valid,
+        queue=(),
+        slots=(Slot(0), Slot(1)),
+        n_switches=search.n_switches + 1,
+    )
+    return propose(rules, search, statistics), (Swap(slot, search.champion),)
+
+
+def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Candidate, ...]:
+    """Exchange the winner with the champion at 0, and then the old champion with what is at 1.
+
+    If the winner is the champion itself, which VW makes its own challenger when the first events have no
+    namespaces, then there is no other, and it is taken for two.
+    """
+    if winner == 0:
+        return (candidates[0], *candidates)[:2]
+    places = list(candidates)
+    places[0], places[winner] = places[winner], places[0]
+    if winner != 1:
+        places[1], places[winner] = places[winner], places[1]
+    return tuple(places)

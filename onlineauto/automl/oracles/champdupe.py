@@ -1,0 +1,29 @@
+"""``--oracle_type champdupe``: the champion's double, to test with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["Champdupe"]
+
+
+class Champdupe(Oracle):
+    """The champion again, which has to learn what the champion learns, and a config without interactions.
+
+    Source: VW ``champdupe_impl``.
+    """
+
+    once: ClassVar[bool] = True
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+        """Propose the two."""
+        return [Config((), Kind.INCLUSION), champion]

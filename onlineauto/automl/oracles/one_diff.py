@@ -1,0 +1,32 @@
+"""``--oracle_type one_diff``: all neighbours of the champion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["OneDiff"]
+
+
+class OneDiff(Oracle):
+    """All configs that differ from the champion in one interaction; the first champion has all.
+
+    First those that leave out one of the champion's interactions, then those that take one back.
+
+    Source: VW ``one_diff_impl``.
+    """
+
+    hides_champion: ClassVar[bool] = True
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+        """Propose the neighbours."""
+        changes = (*space.interactions_of(champion), *champion.elements)
+        return [champion.toggled(interaction) for interaction in changes]

@@ -1,0 +1,31 @@
+"""``--oracle_type one_diff_inclusion``: all neighbours of the champion, from nothing upwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.config import Kind
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["OneDiffInclusion"]
+
+
+class OneDiffInclusion(Oracle):
+    """All configs that differ from the champion in one interaction; the first champion has none.
+
+    Source: VW ``one_diff_inclusion_impl``.
+    """
+
+    kind: ClassVar[Kind] = Kind.INCLUSION
+    hides_champion: ClassVar[bool] = True
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+        """Propose the neighbours."""
+        return [champion.toggled(interaction) for interaction in space.interactions()]

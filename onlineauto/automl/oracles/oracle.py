@@ -1,0 +1,90 @@
+"""What an oracle is: it proposes configs for a champion to be challenged by."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.config import ORDERS, Config, Interaction, Kind, interactions_of, possible_interactions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["Oracle", "Space"]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What configs can be made of.
+
+    Attributes
+    ----------
+    namespaces : tuple of bytes
+        Those met so far, in ascending order.
+    interaction_type : {"quadratic", "cubic", "both"}
+        As on the command line.
+    """
+
+    namespaces: tuple[bytes, ...]
+    interaction_type: str
+
+    def interactions(self) -> tuple[Interaction, ...]:
+        """All interactions of this type, in ascending order of length, then of name."""
+        return possible_interactions(self.namespaces, *ORDERS[self.interaction_type])
+
+    def interactions_of(self, config: Config) -> tuple[Interaction, ...]:
+        """Interactions of one config; for an inclusion, those that it names."""
+        return interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
+
+
+class Oracle(ABC):
+    """Proposes configs.
+
+    To add one: write a class like this in a file of its own in `onlineauto.automl.oracles`, and give it a
+    name in `ORACLES`; that name is then a choice of ``--oracle_type``, and the tests hold the oracle to
+    `onlineauto.testing.check_oracle`.
+
+    An oracle has no state. It is asked at the first event, whenever a new namespace is met (not in exact
+    mode) and whenever the champion changes. Proposals that are under consideration already are dropped, so it
+    need not know what it proposed before.
+
+    Attributes
+    ----------
+    kind : Kind
+        What the elements of the first champion are; it has none, so with exclusions it has all interactions.
+    base : tuple of int
+        Orders of which every inclusion config has all interactions.
+    once : bool
+        Ask only at the first event, and take every proposal, doubles too; a change of champion then keeps all
+        configs. For oracles that serve as tests.
+    hides_champion : bool
+        In exact mode, take the champion for a config without elements while duplicates are looked for: VW
+        moves its elements away meanwhile. Leave it off in an oracle that VW does not have.
+    """
+
+    kind: ClassVar[Kind] = Kind.EXCLUSION
+    base: ClassVar[tuple[int, ...]] = ()
+    once: ClassVar[bool] = False
+    hides_champion: ClassVar[bool] = False
+
+    @abstractmethod
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+        """Propose challengers.
+
+        Parameters
+        ----------
+        champion : Config
+            The config that predicts.
+        space : Space
+            What configs can be made of.
+        draw : Draw
+            The only source of randomness.
+
+        Returns
+        -------
+        sequence of Config
+            In the order in which they are numbered; with ``--priority_type none`` the last is tried first.
+        """

@@ -1,0 +1,34 @@
+"""``--oracle_type qbase_cubic``: all quadratic interactions, and chosen cubic ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.config import Kind, possible_interactions
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["QbaseCubic"]
+
+
+class QbaseCubic(Oracle):
+    """All configs that differ from the champion in one cubic interaction, in random order.
+
+    The first champion has no cubic ones; all have every quadratic one. ``--interaction_type`` has no say.
+
+    Source: VW ``qbase_cubic``.
+    """
+
+    kind: ClassVar[Kind] = Kind.INCLUSION
+    base: ClassVar[tuple[int, ...]] = (2,)
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+        """Propose the neighbours."""
+        changes = possible_interactions(space.namespaces, 3)
+        return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

@@ -1,0 +1,28 @@
+"""``--oracle_type rand``: all neighbours of the champion, shuffled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["Rand"]
+
+
+class Rand(Oracle):
+    """All configs that differ from the champion in one interaction, in random order; the first has all.
+
+    Source: VW ``oracle_rand_impl``.
+    """
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+        """Propose the neighbours."""
+        changes = space.interactions()
+        return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

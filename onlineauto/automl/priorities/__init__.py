@@ -1,0 +1,21 @@
+"""Priorities: each says which of the configs that wait is next; one file each, and the registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.priorities.favor_popular_namespaces import FavorPopularNamespaces
+from onlineauto.automl.priorities.none import NoPriority
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.automl.priorities.priority import Priority
+
+__all__ = ["PRIORITIES"]
+
+PRIORITIES: Mapping[str, Priority] = {
+    "none": NoPriority(),
+    "favor_popular_namespaces": FavorPopularNamespaces(),
+}
+"""By their names on the command line."""

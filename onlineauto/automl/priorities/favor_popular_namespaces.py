@@ -1,0 +1,46 @@
+"""``--priority_type favor_popular_namespaces``: frequent namespaces stay, or come, first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Kind
+from onlineauto.automl.priorities.priority import Priority
+from onlineauto.automl.random_draw import float32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.automl.config import Config
+
+__all__ = ["FavorPopularNamespaces"]
+
+
+class FavorPopularNamespaces(Priority):
+    """Minus the number of actions that the excluded interactions concern; plus it, for included ones.
+
+    An interaction concerns at most as many actions as the rarest of its namespaces.
+
+    Source: VW ``calc_priority_favor_popular_namespaces``.
+
+    Examples
+    --------
+    >>> from onlineauto.automl.config import Config
+    >>> counts = {b"a": 5, b"b": 3}
+    >>> FavorPopularNamespaces().of(Config(((b"a", b"b"),)), counts.__getitem__)
+    -3.0
+    >>> FavorPopularNamespaces().in_vw(Config(((b"a", b"b"),)), counts.__getitem__)
+    -5.0
+    """
+
+    def of(self, config: Config, count: Callable[[bytes], int]) -> float:
+        """Sum the smallest counts."""
+        concerned = sum(min(map(count, interaction)) for interaction in config.elements)
+        return float(concerned if config.kind is Kind.INCLUSION else -concerned)
+
+    def in_vw(self, config: Config, count: Callable[[bytes], int]) -> float:
+        """Subtract the counts of the first namespaces, in float32, for inclusions too."""
+        priority = 0.0
+        for interaction in config.elements:
+            priority = float32(priority - float32(count(interaction[0])))
+        return priority

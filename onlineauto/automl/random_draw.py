@@ -1,0 +1,101 @@
+"""Random orders for oracles; the state is one uint64, a value of the search."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+
+__all__ = ["Draw", "FairDraw", "VwDraw", "float32"]
+
+_MASK = 2**64 - 1
+
+
+def float32(number: float) -> float:
+    """Round to single precision.
+
+    >>> float32(0.1)
+    0.10000000149011612
+    """
+    rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return rounded
+
+
+class Draw(ABC):
+    """A source of random orders.
+
+    Parameters
+    ----------
+    state : int
+        Where the sequence goes on, uint64.
+
+    Attributes
+    ----------
+    state : int
+        Where it will go on next.
+    """
+
+    def __init__(self, state: int) -> None:
+        self.state = state & _MASK
+
+    @abstractmethod
+    def order(self, n: int) -> list[int]:
+        """Numbers below `n` in random order."""
+
+
+class FairDraw(Draw):
+    """Every order is as likely as any other.
+
+    Source: Fisher and Yates' shuffle over SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+    Generators, 2014).
+
+    >>> sorted(FairDraw(1).order(4))
+    [0, 1, 2, 3]
+    """
+
+    def order(self, n: int) -> list[int]:
+        """All numbers below `n`, each once."""
+        numbers = list(range(n))
+        for last in range(n - 1, 0, -1):
+            other = self._below(last + 1)
+            numbers[last], numbers[other] = numbers[other], numbers[last]
+        return numbers
+
+    def _below(self, bound: int) -> int:
+        """A number below `bound`; the incomplete last stretch of uint64 is drawn again."""
+        while (drawn := self._next()) >= 2**64 // bound * bound:
+            pass
+        return drawn % bound
+
+    def _next(self) -> int:
+        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        mixed = (self.state ^ self.state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
+        return mixed ^ mixed >> 31
+
+
+class VwDraw(Draw):
+    """VW's shuffle, with its defects.
+
+    Before the numbers to be shuffled there are as many zeros, and any place may be swapped into the first
+    half: number 0 comes often, and early.
+
+    Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
+    """
+
+    def order(self, n: int) -> list[int]:
+        """Twice `n` numbers, of which `n` and one are zeros."""
+        numbers = [0] * n + list(range(n))
+        for place in range(n):
+            other = int(float32(self.uniform() * float32(2 * n)))
+            numbers[other], numbers[place] = numbers[place], numbers[other]
+        return numbers
+
+    def uniform(self) -> float:
+        """Draw a float32 from 0 to 1.
+
+        >>> draw = VwDraw(10)
+        >>> [round(draw.uniform(), 9) for _ in range(3)]
+        [0.017016649, 0.370730162, 0.166691661]
+        """
+        self.state = (self.state * 0xEECE66D5DEECE66D + 2147483647) & _MASK
+        return (self.state >> 25 & 0x7FFFFF) / 2**23

@@ -1,0 +1,112 @@
+"""ChaCha's Schedule: leases, and which configs are live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.decisions import Extend, Remove, Rotate
+from onlineauto.automl.queue import any_waits, take_next
+from onlineauto.automl.search import Slot, State
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.automl.search import Rules, Search
+
+__all__ = ["schedule"]
+
+Step = tuple["Search", tuple["Decision", ...]]
+
+
+def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
+    """Fill empty places, and look again at each config whose lease is over.
+
+    Source: VW ``interaction_config_manager::schedule``; Wu et al., ChaCha for Online AutoML (2021).
+    """
+    decisions: list[Decision] = []
+    for place in range(rules.n_slots):
+        made: tuple[Decision, ...] = ()
+        if place == len(search.slots):
+            search, made = _fill(rules, search, place, statistics)
+        elif place < len(search.slots) and statistics.updates(place) >= search.lease(place):
+            renewed = {each.slot for each in decisions if isinstance(each, Rotate)}
+            search, made = _review(rules, search, place, statistics, renewed)
+        decisions += made
+    return search, tuple(decisions)
+
+
+def _review(
+    rules: Rules, search: Search, place: int, statistics: Statistics, renewed: Container[int]
+) -> Step:
+    """Decide what becomes of a config whose lease is over."""
+    if _is_worse(rules, search, place, statistics):
+        return _remove(rules, search, place, statistics)
+    if search.candidate(place).state is not State.LIVE:  # VW's champion until the first namespace
+        return _fill(rules, search, place, statistics)
+    search, extend = _extend(search, place)
+    if not search.slots[place].gives_way:
+        return search, (extend,)
+    other = _place_to_take(search, place, statistics, renewed)
+    if other is not None:
+        search = search.with_slot(place, replace(search.slots[place], gives_way=False))
+        search = search.with_slot(other, replace(search.slots[other], gives_way=True))
+        return search, (replace(extend, place_of=other),)
+    search, rotated = _fill(rules, search, place, statistics)
+    return search, rotated or (extend,)
+
+
+def _extend(search: Search, place: int) -> tuple[Search, Extend]:
+    """Double the lease, which is an unsigned number of 64 bits in VW."""
+    candidate = search.candidate(place)
+    lease = candidate.lease * 2 % 2**64
+    search = search.with_candidate(search.slots[place].index, replace(candidate, lease=lease))
+    return search, Extend(place, lease)
+
+
+def _place_to_take(search: Search, place: int, statistics: Statistics, renewed: Container[int]) -> int | None:
+    """Find the first priority challenger that this one is proven to be better than.
+
+    Nothing is known of those that were `renewed` in this pass.
+    """
+    for other, slot in enumerate(search.slots):
+        if other == 0 or slot.gives_way or other in renewed:
+            continue
+        if statistics.lower(place) > statistics.upper(other):
+            return other
+    return None
+
+
+def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
+    """Put the next config that waits into a live place, if there is one."""
+    number, search = take_next(rules, search, statistics)
+    if number is None:
+        return search, ()
+    gives_way = place > rules.n_priority
+    if place < len(search.slots):
+        leaving, gives_way = search.candidate(place), search.slots[place].gives_way
+        if leaving.state is State.LIVE:
+            leaving = replace(leaving, state=State.INACTIVE)
+        search = search.with_candidate(search.slots[place].index, leaving)
+    coming = replace(search.candidates[number], state=State.LIVE)
+    search = search.with_candidate(number, coming).with_slot(place, Slot(number, gives_way))
+    return search, (Rotate(place, number, coming.config),)
+
+
+def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
+    """Tell whether a challenger is proven worse than the champion, and another could have its place.
+
+    VW never finds one worse.
+    """
+    if rules.exact or place == 0 or not any_waits(search):
+        return False
+    return statistics.upper(place) < statistics.champion_lower(place)
+
+
+def _remove(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
+    """Give a config up until the champion changes."""
+    index = search.slots[place].index
+    search = search.with_candidate(index, replace(search.candidates[index], state=State.REMOVED))
+    search, rotated = _fill(rules, search, place, statistics)
+    return search, (Remove(place, index), *rotated)
