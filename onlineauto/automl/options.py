@@ -25,6 +25,7 @@ class AutomlOptions:
         minimum=1,
         maximum=128,
         metavar="N",
+        bare=4,
     )
     oracle_type: str = option(
         "one_diff",
@@ -50,6 +51,7 @@ class AutomlOptions:
         maximum=2**62,
         metavar="EVENTS",
         needs=_NEEDS,
+        aliases=("lease",),
     )
     priority_type: str = option(
         "none",
@@ -58,6 +60,7 @@ class AutomlOptions:
         keep=True,
         choices=("none", "favor_popular_namespaces"),
         needs=_NEEDS,
+        synonyms=(("lease_exclusion", "favor_popular_namespaces"),),
     )
     priority_challengers: int = option(
         -1,
@@ -89,8 +92,10 @@ class AutomlOptions:
         needs=_NEEDS,
     )
     reward_as_cost: bool = option(
-        False, "Take the cost for the reward in the search, as it is, where it would be negated.",
-        keep=True, needs=_NEEDS,
+        False,
+        "Take the cost for the reward in the search, as it is, where it would be negated.",
+        keep=True,
+        needs=_NEEDS,
     )
     debug_reversed_learn: bool = option(
         False, "Let the challengers learn in reversed order; it must make no difference.", needs=_NEEDS

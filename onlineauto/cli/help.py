@@ -75,5 +75,9 @@ def _meaning(option: Option) -> str:
         meaning += f" One of {', '.join(option.choices)}."
     if option.repeatable:
         meaning += " Repeatable."
+    if option.bare is not None:
+        meaning += f" Without a number: {option.bare}."
+    if option.aliases:
+        meaning += f" Also {', '.join('--' + alias for alias in option.aliases)}."
     default = default_text(option)
     return f"{meaning} [{default}]" if default else meaning

@@ -21,12 +21,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.header import header
+from onlineauto.engine.journal import Journal
 from onlineauto.engine.metrics import Metrics
-from onlineauto.engine.options import OutputOptions
+from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.predictions import Predictions, open_sink
 from onlineauto.engine.progress import Progress
+from onlineauto.engine.search_report import story
 from onlineauto.engine.summary import summary
+from onlineauto.engine.trace import Trace
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.diagnostics import Diagnostics
@@ -100,16 +104,16 @@ def _check_files(configuration: Configuration) -> None:
         An output is the input.
     """
     data = configuration[InputOptions].data
-    if data in (None, "-"):
-        return
-    assert data is not None
-    if not stat.S_ISFIFO(_mode(data)):
-        ByteSource(data).close()
     options = configuration[OutputOptions]
-    for name in ("predictions", "raw_predictions", "extra_metrics"):
+    if data is not None and data != "-" and not stat.S_ISFIFO(_mode(data)):
+        ByteSource(data).close()
+    for name in ("predictions", "raw_predictions", "extra_metrics", "journal"):
         output = getattr(options, name)
-        if output is not None and Path(output).exists() and Path(output).samefile(data):
-            raise OptionError(f"--{name} {output} is the input: it would be lost")
+        for source in (data, configuration[RunOptions].replay):
+            if output is None or source in (None, "-") or not Path(output).exists():
+                continue
+            if Path(source).samefile(output):
+                raise OptionError(f"--{name} {output} is the input: it would be lost")
 
 
 class _Report:
@@ -131,7 +135,10 @@ class _Report:
         self._progress = Progress(configuration, kind=workspace.kind)
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
-            self._metrics = Metrics(configuration, kind=workspace.kind)
+            self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
+        self._search = configuration[AutomlOptions]
+        if self._search.automl is not None:
+            self._watch_search(files)
         self._predictions = [
             Predictions(
                 files.enter_context(open_sink(path)),
@@ -147,6 +154,21 @@ class _Report:
             self._say(f"onlineauto: warning: {self._progress.warning}")
         for line in header(configuration, kind=workspace.kind):
             self._say(line)
+
+    def _watch_search(self, files: ExitStack) -> None:
+        """Open the journal and the trace."""
+        workspace = self._workspace
+        if self._options.journal is not None:
+            sink = files.enter_context(open_sink(self._options.journal))
+            workspace.on_decision = Journal(sink, command=self._configuration.command()).append
+        if self._search.csv_trace:
+            workspace.searching.trace = Trace(
+                Path(),
+                files,
+                exact=workspace.exact,
+                kind=workspace.search.champion.kind,
+                cost_is_reward=self._search.reward_as_cost,
+            )
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Report a block."""
@@ -165,6 +187,9 @@ class _Report:
             self._say(_counted(self.diagnostics))
         for line in summary(self._progress, self._configuration):
             self._say(line)
+        if self._search.automl is not None and not self._workspace.exact:
+            for line in story(self._workspace.searching):
+                self._say(line)
         if self._metrics is not None and self._options.extra_metrics is not None:
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
 

@@ -81,6 +81,10 @@ def _meaning(option: Option) -> str:
         text += f" One of {', '.join(option.choices)}."
     if option.repeatable:
         text += " Repeatable."
+    if option.bare is not None:
+        text += f" Without a number: {option.bare}."
+    if option.aliases:
+        text += f" Also {', '.join(_code('--' + alias) for alias in option.aliases)}."
     if not option.vw:
         text += " (onlineauto's own)"
     return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")

@@ -1,7 +1,11 @@
 """The one loop: predict, learn and account for the events of a block.
 
 An event is gone through in passes over its actions: under ``dr`` estimate the cost of all; score all; then
-learn the logged one or all. Each pass lists the features of an action, so that only one place does.
+learn the logged one or all. Each pass lists the features of an action once, for all live slots. Where slots
+could disturb one another, since they share the range of labels and the penalties, each has a turn of its own,
+as in VW.
+
+The loop stops where something must be decided, and says why in the cursor, from which it goes on.
 """
 
 from __future__ import annotations
@@ -12,8 +16,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event_kernels import open_event
-from onlineauto.engine.example_kernels import apply_link, list_action, predict_or_learn
-from onlineauto.engine.state import CB_ADF, SIMPLE
+from onlineauto.engine.example_kernels import apply_link, list_action, predict_or_learn, squares_of
+from onlineauto.engine.live_kernels import (
+    better_challenger,
+    count_namespaces,
+    learner,
+    lease_is_due,
+    observe_rewards,
+    place_of,
+)
+from onlineauto.engine.state import (
+    BLOCK_END,
+    BOUND_CROSSED,
+    CB_ADF,
+    EVENT,
+    LEASE_DUE,
+    MET,
+    NEW_NAMESPACE,
+    SCHEDULED,
+    SIGNAL,
+    SIMPLE,
+    SLOT,
+    STEP,
+)
 from onlineauto.explorers._kernels import greedy, rank
 from onlineauto.features._kernels import forget
 from onlineauto.jit import F32, borrow, inline_kernel, kernel
@@ -22,7 +47,10 @@ from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mt
 from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Buffers, Example, Label, Model, Results, Run
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.state import Actions, Buffers, Counted, Label, Results, Run
+    from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
 """Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
@@ -68,13 +96,13 @@ def _target(run: Run, label: Label, action: int, estimate: F32) -> F32:
 
 
 @inline_kernel
-def _weight(run: Run, actions: Actions, label: Label) -> F32:
+def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
     """Importance weight (float32) of the examples of the learning pass."""
     if run.task.shape == SIMPLE:
         return label.weight
     if run.task.cb_type != MTR:
         return _ONE
-    sums = run.model.sums
+    sums = run.model.sums[slot]
     sums[0] += actions.n
     sums[1] += 1
     weight = mtr_weight(label.probability, run.task.clip_p, sums[1], sums[0])
@@ -82,14 +110,21 @@ def _weight(run: Run, actions: Actions, label: Label) -> F32:
 
 
 @inline_kernel
-def _shown(run: Run, actions: Actions, action: int, example: Example) -> int:
+def _shown(run: Run, actions: Actions, action: int, counted: Counted) -> int:
     """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
-    features = example.n_own + example.n_crossed
+    features = counted.own + counted.crossed
     lines = run.stream.lines
     if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
         return features
     constant = 1 if run.layout.constant_key >= 0 else 0
     return (actions.n_lines - 1) * (features - constant)
+
+
+@inline_kernel
+def _goes_apart(run: Run, learns: bool) -> bool:
+    """Whether each slot has its own turn, since what one learns changes what the next one predicts."""
+    penalties = run.rule.l1 > 0.0 or run.rule.l2 > 0.0
+    return bool(learns and run.live.n > 1 and (penalties or run.task.cb_type != MTR))
 
 
 @inline_kernel
@@ -99,31 +134,42 @@ def _visit_actions(
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
+    reported = len(buffers.score) - 1
     counted = shown = 0
-    for phase in range(3):
-        first, last = _span(run, actions, label, learns, phase)
-        weight = _ONE
-        if phase == LEARN and last > first:
-            weight = _weight(run, actions, label)
-        for action in range(first, last):
-            example, buffers = list_action(run, actions, action, buffers)
-            target, updates = _ZERO, phase == LEARN
-            if phase == LEARN:
-                target = _target(run, label, action, buffers.target[action])
-            elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
-                target, weight, updates = label.cost, _ONE / label.probability, True
-            raw, prediction = predict_or_learn(
-                run, 1 if phase == ESTIMATE else 0, example, label.initial, target, weight, updates
-            )
-            if simple:
-                row.raw, row.prediction = raw, prediction
-            if phase == SCORE:
-                buffers.score[action] = raw
-            elif phase == ESTIMATE:
-                buffers.target[action] = apply_link(run.task.link, prediction)
-            if phase == SCORE or simple:
-                counted += example.n_own + example.n_crossed
-                shown += _shown(run, actions, action, example)
+    apart = _goes_apart(run, learns)
+    # an explored event is predicted before anyone learns, otherwise the champion predicts as it learns
+    predicts_first = apart and run.task.explore
+    for turn in range(-1 if predicts_first else 0, run.live.n if apart else 1):
+        teaches = learns and turn >= 0
+        for phase in range(3):
+            first, last = _span(run, actions, label, teaches, phase)
+            for action in range(first, last):
+                example, numbers, buffers = list_action(run, actions, action, buffers)
+                for seat in range(run.live.n if learns and not apart else 1):
+                    slot = 0
+                    if learns and turn >= 0:
+                        slot = learner(run.live, turn if apart else seat)
+                    place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
+                    target, weight, updates = _ZERO, _ONE, phase == LEARN
+                    if phase == LEARN:
+                        target = _target(run, label, action, buffers.target[action])
+                        weight = _weight(run, actions, label, slot)
+                    elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
+                        target, weight, updates = label.cost, _ONE / label.probability, True
+                    squares = squares_of(run, example, numbers, slot)
+                    raw, prediction = predict_or_learn(
+                        run, place, example, label.initial, target, weight, squares, updates
+                    )
+                    if simple:
+                        row.raw, row.prediction = raw, prediction
+                    if phase == SCORE:
+                        buffers.score[slot, action] = raw
+                    elif phase == ESTIMATE:
+                        buffers.target[action] = apply_link(run.task.link, prediction)
+                    if slot == 0 and (phase == SCORE or simple) and (turn < 0 or not predicts_first):
+                        buffers.score[reported, action] = raw
+                        counted += numbers.own + numbers.crossed
+                        shown += _shown(run, actions, action, numbers)
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.explore else counted + actions.once
     return buffers
@@ -167,9 +213,10 @@ def _settle_bandit(
     row = results.rows[event]
     order = results.action[row.action_start : row.action_start + n]
     score = results.score[row.action_start : row.action_start + n]
-    rank(buffers.score, n, order)
+    reported = buffers.score[len(buffers.score) - 1]
+    rank(reported, n, order)
     for i in range(n):
-        score[i] = buffers.score[order[i]]
+        score[i] = reported[order[i]]
     if run.task.explore:
         greedy(score, n, run.task.epsilon, run.task.first_only)
     known = bool(label.action >= 0 and label.probability > _ZERO)
@@ -199,14 +246,38 @@ def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
         model.shared[UNLABELLED_WEIGHT] += weight
 
 
+@inline_kernel
+def _signal(run: Run, actions: Actions, learns: bool, cursor: NDArray[np.int64]) -> int:
+    """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
+    if cursor[STEP] < MET:
+        cursor[STEP] = MET
+        if count_namespaces(run, actions):
+            return NEW_NAMESPACE
+    if learns and cursor[STEP] < SCHEDULED:
+        cursor[STEP] = SCHEDULED
+        if lease_is_due(run.live):
+            return LEASE_DUE
+    return BLOCK_END
+
+
 @kernel
-def run_events(run: Run, results: Results, start: int, stop: int, buffers: Buffers) -> Buffers:
-    """Predict, learn and account for events [start, stop); return the buffers, grown if need was."""
-    run, results, buffers = borrow(run), borrow(results), borrow(buffers)
-    for event in range(start, stop):
+def run_events(run: Run, results: Results, cursor: NDArray[np.int64], stop: int, buffers: Buffers) -> Buffers:
+    """Predict, learn and account for events up to `stop`, or until something must be decided.
+
+    Returns the buffers, grown if need was; the cursor says where to go on and which signal there is.
+    """
+    run, results, buffers, cursor = borrow(run), borrow(results), borrow(buffers), borrow(cursor)
+    while cursor[EVENT] < stop:
+        event = cursor[EVENT]
         actions, label = open_event(run, event)
         holdout = run.stream.events[event].holdout
         learns = _learns(run, label, holdout)
+        if run.live.searching:
+            signal = _signal(run, actions, learns, cursor)
+            if signal != BLOCK_END:
+                forget(run.scratch, 0, actions.n_shared)
+                cursor[SIGNAL] = signal
+                return buffers
         buffers = _visit_actions(run, results, event, actions, label, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
@@ -215,4 +286,12 @@ def run_events(run: Run, results: Results, start: int, stop: int, buffers: Buffe
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         _account(run.model, label.weight, labelled, holdout)
+        cursor[EVENT], cursor[STEP] = event + 1, 0
+        if run.live.searching and learns:
+            observe_rewards(run.live, buffers.score, actions.n, label)
+            cursor[SLOT] = better_challenger(run.live)
+            if cursor[SLOT] > 0:
+                cursor[SIGNAL] = BOUND_CROSSED
+                return buffers
+    cursor[SIGNAL] = BLOCK_END
     return buffers

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import CB, Buffers, Example
+from onlineauto.engine.state import CB, Buffers, Counted
 from onlineauto.features._kernels import forget, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import count_linear, cross_all, list_linear, sum_of_squares
+from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import clip, dot, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Run
+    from onlineauto.learners._kernels import Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
 """Links."""
@@ -54,30 +56,70 @@ def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
 
 
 @inline_kernel
-def list_action(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[Example, Buffers]:
+def _count(run: Run, example: Example, own: int, begin: int, groups: int) -> Counted:
+    """Count what VW reports of an example whose groups are [begin, groups)."""
+    crossed = 0
+    for r in range(example.n_runs):
+        if example.holders[example.runs[r].product, 0]:
+            crossed += example.runs[r].end - example.runs[r].start
+    linear = count_linear(run.layout, run.scratch, begin, groups)
+    squares = _ZERO
+    if not (run.rule.adaptive or run.rule.normalized):
+        # with several slots VW keeps the sum of the one that learns first
+        slot = 0
+        if run.live.n > 1:
+            slot = run.live.n - 1 if run.live.reversed else 1
+        squares = sum_of_squares(run.interactions, run.scratch, begin, groups, slot)
+    return Counted(own, crossed - linear, squares)
+
+
+@inline_kernel
+def list_action(
+    run: Run, actions: Actions, action: int, buffers: Buffers
+) -> tuple[Example, Counted, Buffers]:
     """List the features of one action of an event; return the buffers, grown if need was."""
     scratch, begin = run.scratch, actions.n_shared
     groups, own = _open_action(run, actions, action)
     cell, value = buffers.cell, buffers.value
     linear = count_linear(run.layout, scratch, begin, groups)
-    n = 0
+    n_runs = 0
     for write in (False, True):
-        n = cross_all(run.interactions, scratch, run.task.mask, cell, value, linear, write)
+        n, n_runs = cross_all(
+            run.interactions, scratch, run.task.mask, cell, value, buffers.runs, linear, write
+        )
         if not write:
             if n > len(cell):
                 cell, value = np.empty(2 * n, np.uint32), np.empty(2 * n, np.float32)
             list_linear(run.layout, scratch, begin, groups, run.task.mask, cell, value)
-    squares = _ZERO
-    if not (run.rule.adaptive or run.rule.normalized):
-        squares = sum_of_squares(run.interactions, scratch, begin, groups)
+    example = Example(cell, value, buffers.runs, n_runs, run.interactions.holders)
+    counted = _count(run, example, own, begin, groups)
     forget(scratch, begin, groups)
-    example = Example(cell, value, n, own, n - linear, squares)
-    return example, Buffers(cell, value, buffers.score, buffers.target)
+    return example, counted, Buffers(cell, value, buffers.runs, buffers.score, buffers.target)
+
+
+@inline_kernel
+def squares_of(run: Run, example: Example, counted: Counted, slot: int) -> F32:
+    """Σ x² (float32) of what a slot uses; VW sums it once per event, whichever slot learns first."""
+    if run.task.exact or run.live.n == 1 or run.rule.adaptive or run.rule.normalized:
+        return counted.squares
+    total = _ZERO
+    for r in range(example.n_runs):
+        if example.holders[example.runs[r].product, slot]:
+            for i in range(example.runs[r].start, example.runs[r].end):
+                total += example.value[i] * example.value[i]
+    return total
 
 
 @inline_kernel
 def predict_or_learn(
-    run: Run, lane: int, example: Example, initial: F32, label: F32, weight: F32, learns: bool
+    run: Run,
+    place: Place,
+    example: Example,
+    initial: F32,
+    label: F32,
+    weight: F32,
+    squares: F32,
+    learns: bool,
 ) -> tuple[F32, F32]:
     """Predict an example and, if it `learns`, learn it after widening the label range.
 
@@ -88,21 +130,8 @@ def predict_or_learn(
         learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
         see_label(run.rule, model.shared, label)
-    raw = dot(run.rule, model.shared, model.weights, lane, example.cell, example.value, example.n, initial)
+    raw = dot(run.rule, model, place, example, initial)
     prediction = clip(model.shared, raw)
     if learns and label != _FLOAT_MAX and weight > _ZERO:
-        update(
-            run.rule,
-            model.shared,
-            model.lanes,
-            model.weights,
-            lane,
-            example.cell,
-            example.value,
-            example.n,
-            prediction,
-            label,
-            weight,
-            example.squares,
-        )
+        update(run.rule, model, place, example, prediction, label, weight, squares)
     return raw, prediction

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.progress import COLUMN_TITLES
 from onlineauto.features.options import FeatureOptions, decoded
@@ -84,13 +85,15 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
     """Name the reductions that VW would stack for this configuration, from the bottom to the top."""
     loss = configuration[LossOptions]
     names = ["gd"]
-    if has_wildcards(configuration[FeatureOptions]):
+    searches = configuration[AutomlOptions].automl is not None
+    if has_wildcards(configuration[FeatureOptions]) and not searches:
         names.append("generate_interactions")
     names.append(f"scorer-{loss.link}")
     if loss.binary:
         names.append("binary")
     if kind != "simple":
         names += ["csoaa_ldf-rank", "cb_adf"]
+        names += ["automl"] if searches else []
         names += ["cb_explore_adf_greedy"] if kind.startswith("cb_explore") else []
         names.append("shared_feature_merger")
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.predictions import open_sink
+from onlineauto.engine.search_report import search_metrics
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.learners.options import CbOptions
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.searching import Searching
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
@@ -48,14 +51,20 @@ class Metrics:
         What the run was asked to do.
     kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
+    searching : Searching, optional
+        The search of ``--automl``.
     """
 
-    def __init__(self, configuration: Configuration, *, kind: str) -> None:
+    def __init__(
+        self, configuration: Configuration, *, kind: str, searching: Searching | None = None
+    ) -> None:
         run, options = configuration[RunOptions], configuration[FeatureOptions]
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
         self._predicts_first = kind == "cb_explore_adf" and configuration[CbOptions].cb_type == "mtr"
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._learn_calls = self._predict_calls = self._shared = 0
+        self._searching = searching if configuration[AutomlOptions].automl is not None else None
+        self._verbose = configuration[AutomlOptions].verbose_metrics
         self._explored: _Explored | None = None
         if kind.startswith("cb_explore"):
             multiline = kind.endswith("_adf")
@@ -80,6 +89,8 @@ class Metrics:
     def report(self, diagnostics: Mapping[str, int]) -> dict[str, Any]:
         """Return the metrics; `diagnostics` are counts by code."""
         report: dict[str, Any] = {"total_log_calls": self._messages + sum(diagnostics.values())}
+        if self._searching is not None:
+            report["automl"] = search_metrics(self._searching, verbose=self._verbose)
         if self._explored is not None:
             report["cb_explore_adf_greedy"] = self._explored.report()
         report["extra_metrics"] = {

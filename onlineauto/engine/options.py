@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions, check_interactions
@@ -57,6 +58,13 @@ class RunOptions:
         maximum=2**63 - 1,
         metavar="N",
     )
+    replay: str | None = option(
+        None,
+        "Decide as a journal of the same stream says, in place of searching.",
+        vw=False,
+        metavar="FILE",
+        needs=("automl",),
+    )
     random_seed: int = option(0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED")
 
 
@@ -81,6 +89,13 @@ class OutputOptions:
     )
     quiet: bool = option(False, "Print no progress, no summary and no warnings.")
     extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
+    journal: str | None = option(
+        None,
+        "File for the decisions of --automl, one line of JSON each; --replay repeats them.",
+        vw=False,
+        metavar="FILE",
+        needs=("automl",),
+    )
     version: bool = option(False, "Print the version and stop.")
     help: bool = option(False, "Print this help and stop.", short="h")
 
@@ -94,6 +109,7 @@ GROUPS: Final = (
     LossOptions,
     CbOptions,
     ExplorerOptions,
+    AutomlOptions,
 )
 """Every class of options, in the order of the help."""
 
@@ -112,6 +128,33 @@ def check_bandit(configuration: Configuration) -> None:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
     if kinds and "raw_predictions" in configuration.supplied:
         raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
+
+
+def check_automl(configuration: Configuration) -> None:
+    """Refuse a search that cannot be: without actions to choose from, or over interactions given by hand.
+
+    Raises
+    ------
+    OptionError
+        If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too, unless
+        ``--vw_exact`` lets them pass as VW does; or if ``--vw_exact`` is and Vowpal Wabbit has no such search.
+    """
+    automl = configuration[AutomlOptions]
+    if automl.automl is None:
+        return
+    exact = configuration[RunOptions].vw_exact
+    if configuration.supplied.isdisjoint(_BANDITS):
+        raise OptionError("--automl needs a bandit: one of " + ", ".join("--" + name for name in _BANDITS))
+    given = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
+    for name in given:
+        if name in configuration.supplied and not exact:
+            raise OptionError(
+                f"--{name} and --automl exclude each other: the search chooses the interactions"
+            )
+    if "experimental_full_name_interactions" in configuration.supplied:
+        raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact and automl.interaction_type == "both":
+        raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
 
 
 def check_progress(configuration: Configuration) -> None:
@@ -136,6 +179,14 @@ def check_progress(configuration: Configuration) -> None:
 
 
 REGISTRY: Final = Registry(
-    GROUPS, checks=(check_interactions, check_loss, check_prediction_range, check_bandit, check_progress)
+    GROUPS,
+    checks=(
+        check_interactions,
+        check_loss,
+        check_prediction_range,
+        check_bandit,
+        check_automl,
+        check_progress,
+    ),
 )
 """The registry of every flag; the command line, Python, the help and the documentation are made from it."""

@@ -9,9 +9,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.estimators.robust_kernels import Test
     from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
     from onlineauto.jit import F32
-    from onlineauto.learners._kernels import Rule
+    from onlineauto.learners._kernels import Model, Rule
 
 __all__ = [
     "CB",
@@ -20,9 +21,9 @@ __all__ = [
     "SIMPLE",
     "Actions",
     "Buffers",
-    "Example",
+    "Counted",
     "Label",
-    "Model",
+    "Live",
     "Results",
     "Run",
     "Task",
@@ -50,13 +51,40 @@ class Task(NamedTuple):
     mask: np.uint64  # low bits of a hash that are the cell
 
 
-class Model(NamedTuple):
-    """Everything that learning changes."""
+class Live(NamedTuple):
+    """The live slots; slot 0 is the champion, and the only one unless there is a search."""
 
-    weights: NDArray[np.float32]  # [cells, 4, lanes]
-    shared: NDArray[np.float64]  # [8], see onlineauto.learners._kernels
-    lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
-    sums: NDArray[np.int64]  # [2]: actions and events that mtr has averaged over
+    n: int  # live slots now
+    width: int  # lanes of a slot
+    searching: bool
+    fill: bool  # an empty place waits for a config
+    test: Test
+    cost_is_reward: bool
+    reversed: bool
+    lease: NDArray[np.int64]  # [slots]
+    updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
+    evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
+    last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
+    tally: NDArray[np.int64]  # [5]: see below
+    counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
+    met: NDArray[np.bool_]  # [keys]: met already, or never crossed
+    marks: NDArray[np.int64]  # [keys]: scratch of the count
+
+
+LEARNT, MARK, BY_MEANS, BY_WEALTH, IN_FULL = range(5)
+"""Entries of a tally: events learnt; the last mark; tests decided by means, by one wealth, by both bounds."""
+
+SELF, CHAMPION = 0, 1
+"""Whose reward an estimator of a slot bounds."""
+
+EVENT, STEP, SIGNAL, SLOT = range(4)
+"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
+
+BLOCK_END, NEW_NAMESPACE, LEASE_DUE, BOUND_CROSSED = range(4)
+"""Signals."""
+
+MET, SCHEDULED = 1, 2
+"""Steps of an event: its namespaces are counted; leases are looked after."""
 
 
 class Run(NamedTuple):
@@ -69,6 +97,7 @@ class Run(NamedTuple):
     scratch: Scratch
     stream: Stream
     model: Model
+    live: Live
 
 
 ROW = np.dtype(
@@ -102,19 +131,17 @@ class Buffers(NamedTuple):
 
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
-    score: NDArray[np.float32]  # [most actions of an event]
-    target: NDArray[np.float32]  # the same
+    runs: Records  # [1 + products]: features that are used together
+    score: NDArray[np.float32]  # [slots + 1, most actions of an event]; what is reported is the last row's
+    target: NDArray[np.float32]  # [most actions of an event]
 
 
-class Example(NamedTuple):
-    """The listed features of one example."""
+class Counted(NamedTuple):
+    """Numbers that VW reports of an example."""
 
-    cell: NDArray[np.uint32]
-    value: NDArray[np.float32]
-    n: int
-    n_own: int  # own features and the constant, as VW counts them
-    n_crossed: int
-    squares: F32
+    own: int  # own features and the constant
+    crossed: int  # features of the champion's interactions
+    squares: F32  # Σ x² of the features of the slot that VW asks for it
 
 
 class Actions(NamedTuple):

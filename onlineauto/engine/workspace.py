@@ -4,38 +4,58 @@ from __future__ import annotations
 
 from itertools import groupby
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
+from onlineauto.automl.config import ORDERS
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
+from onlineauto.engine.journal import read_journal
 from onlineauto.engine.options import REGISTRY, OutputOptions, RunOptions
-from onlineauto.engine.outcomes import Outcomes
+from onlineauto.engine.room import make_buffers, make_outcomes, make_results
+from onlineauto.engine.searching import Searching
 from onlineauto.engine.source import kind_of, open_text
-from onlineauto.engine.state import CB, CB_ADF, ROW, SIMPLE, Buffers, Model, Results, Run, Task
+from onlineauto.engine.state import (
+    BLOCK_END,
+    CB,
+    CB_ADF,
+    EVENT,
+    SIGNAL,
+    SIMPLE,
+    Run,
+    Task,
+)
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features._kernels import CONSTANT_HASH
-from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.block import Block
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import pack
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
+from onlineauto.learners._kernels import Model
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_weights, make_rule
 from onlineauto.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from onlineauto.automl.search import Search
+    from onlineauto.engine.estimates import Estimates
+    from onlineauto.engine.journal import Entry
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.state import Results
     from onlineauto.formats.source import Source
     from onlineauto.formats.text import TextReader
     from onlineauto.options import Configuration
@@ -77,7 +97,10 @@ class Workspace:
     kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
         What an event is and what is predicted for it.
     weights : float32[cells, 4, lanes]
-        Weight, Σ gradient², scale and last rate of every cell.
+        Weight, Σ gradient², scale and last rate of every cell; a lane for each live slot, the champion's
+        first (two for each with ``--cb_type dr``).
+    searching : Searching
+        The search of ``--automl`` at work; without it, of one slot that nobody challenges.
     current_pass : int
         Number of passes completed.
     diagnostics : Diagnostics
@@ -101,20 +124,66 @@ class Workspace:
         self.current_pass = 0
         self.diagnostics = Diagnostics()
         training = not configuration[RunOptions].testonly
-        lanes = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
-        cells = max(1, 2 ** configuration[FeatureOptions].bit_precision // lanes)
+        automl = configuration[AutomlOptions]
+        width = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
+        slots = automl.automl or 1
+        bits = configuration[FeatureOptions].bit_precision
+        lanes = slots * width
+        cells = max(1, 2**bits // width)
+        if self.exact:  # all lanes share the table
+            lanes = 1 << (lanes - 1).bit_length()
+            cells = max(1, 2**bits // lanes)
         self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
-        self._model = self._make_model(initial_state(configuration, training=training))
+        self._model = self._make_model(initial_state(configuration, training=training), slots)
         self._rule = make_rule(configuration, guarded=not self.exact)
         self._task = self._make_task(training=training)
-        self._layout = Layout(configuration[FeatureOptions], exact=self.exact)
-        self._buffers = _make_buffers(features=1024, actions=16)
+        searched = ORDERS[automl.interaction_type] if automl.automl else ()
+        self._layout = Layout(configuration[FeatureOptions], exact=self.exact, searched=searched)
+        self.searching = self._make_search(automl, width=width)
+        self._buffers = make_buffers(features=1024, actions=16, slots=slots)
 
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Workspace({self.configuration.command()!r})"
 
-    def _make_model(self, shared: NDArray[np.float64]) -> Model:
+    @property
+    def search(self) -> Search:
+        """The state of the search: configs, queue, leases; a value that does not change."""
+        return self.searching.search
+
+    @property
+    def estimates(self) -> Estimates:
+        """Bounds on the rewards of the live slots."""
+        return self.searching.estimates
+
+    @property
+    def on_decision(self) -> Callable[[Entry], object] | None:
+        """Called with each decision of the search, as the journal has it, before it is carried out."""
+        return self.searching.on_decision
+
+    @on_decision.setter
+    def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
+        self.searching.on_decision = listener
+
+    def _make_search(self, automl: AutomlOptions, *, width: int) -> Searching:
+        run = self.configuration[RunOptions]
+        replayed = None
+        if run.replay is not None:
+            try:
+                with Path(run.replay).open("rb") as file:
+                    replayed = list(read_journal(file, name=run.replay))
+            except OSError as error:
+                raise InputError(f"cannot read the journal {run.replay}: {error.strerror}") from None
+        return Searching(
+            automl,
+            self._layout,
+            exact=self.exact,
+            width=width,
+            random_seed=run.random_seed,
+            replayed=replayed,
+        )
+
+    def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
         lanes = self.weights.shape[2]
         features = self.configuration[FeatureOptions]
         if features.constant:
@@ -125,7 +194,7 @@ class Workspace:
             self.weights[cell, 0, lane] = features.constant
         sums = np.zeros((lanes, 2))
         sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
-        return Model(weights=self.weights, shared=shared, lanes=sums, sums=np.zeros(2, np.int64))
+        return Model(weights=self.weights, shared=shared, lanes=sums, sums=np.zeros((slots, 2), np.int64))
 
     def _make_task(self, *, training: bool) -> Task:
         configuration = self.configuration
@@ -314,18 +383,22 @@ class Workspace:
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
         shared = self._model.shared.copy()
-        outcomes = self._run(block, self._task._replace(training=False), None)
+        outcomes = self._run(block, self._task._replace(training=False), None, aside=True)
         self._model.shared[:] = shared
         return outcomes
 
-    def _run(self, block: Block, task: Task, holdout: NDArray[np.bool_] | None) -> Outcomes:
+    def _run(
+        self, block: Block, task: Task, holdout: NDArray[np.bool_] | None, *, aside: bool = False
+    ) -> Outcomes:
+        """Run the loop over a block; `aside`, the search does not take note of it."""
         held = np.zeros(len(block), bool) if holdout is None else holdout
         n_actions = self._count_actions(block)
-        results = _make_results(block, n_actions)
+        results = make_results(block, n_actions)
         self._layout.update(block)
-        most = int(n_actions.max(initial=0))
-        if most > len(self._buffers.score):
-            self._buffers = _make_buffers(features=len(self._buffers.cell), actions=most)
+        slots = self.searching.slots
+        if slots.live.searching:
+            slots.open_block()
+        self._make_room(int(n_actions.max(initial=0)))
         run = Run(
             task=task,
             rule=self._rule,
@@ -334,9 +407,43 @@ class Workspace:
             scratch=self._layout.scratch(block),
             stream=pack(block, held),
             model=self._model,
+            live=slots.live._replace(searching=False) if aside else slots.live,
         )
-        self._buffers = run_events(run, results, 0, len(block), self._buffers)
-        return _make_outcomes(block, held, results, simple=self.kind == "simple")
+        cursor = np.zeros(4, np.int64)
+        if aside or not slots.live.searching:
+            self._buffers = run_events(run, results, cursor, len(block), self._buffers)
+        else:
+            self._run_search(run, results, cursor, block)
+            slots.close_block()
+        return make_outcomes(block, held, results, simple=self.kind == "simple")
+
+    def _run_search(self, run: Run, results: Results, cursor: NDArray[np.int64], block: Block) -> None:
+        """Run the loop over a block, and decide whenever it stops."""
+        searching = self.searching
+        while True:
+            begin = int(cursor[EVENT])
+            stop = searching.stop(begin, len(block))
+            self._buffers = run_events(run, results, cursor, stop, self._buffers)
+            searching.answer(cursor, block, self._model, through=int(cursor[EVENT]) - begin)
+            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == len(block):
+                return
+            self._make_room(0)
+            run = run._replace(
+                interactions=self._layout.interactions,
+                scratch=self._layout.scratch(block),
+                live=searching.slots.live,
+            )
+
+    def _make_room(self, actions: int) -> None:
+        """Grow the buffers to hold so many actions, and a run for every product."""
+        score, runs = self._buffers.score, len(self._layout.interactions.start)
+        if actions > score.shape[1] or runs > len(self._buffers.runs):
+            self._buffers = make_buffers(
+                features=len(self._buffers.cell),
+                actions=max(actions, score.shape[1]),
+                slots=len(score) - 1,
+                runs=2 * runs,
+            )
 
     def _count_actions(self, block: Block) -> NDArray[np.int64]:
         if self.kind == "simple":
@@ -358,41 +465,6 @@ def _refuse_command_line(configuration: Configuration) -> None:
     for name in names:
         if name in configuration.supplied:
             raise OptionError(f"{name} is for the command line; a Workspace has no use for it")
-
-
-def _make_buffers(*, features: int, actions: int) -> Buffers:
-    return Buffers(
-        cell=np.empty(features, np.uint32),
-        value=np.empty(features, np.float32),
-        score=np.empty(actions, np.float32),
-        target=np.zeros(actions, np.float32),
-    )
-
-
-def _make_results(block: Block, n_actions: NDArray[np.int64]) -> Results:
-    """Room for the results of a block."""
-    rows = np.zeros(len(block), ROW)
-    rows["known_action"] = -1
-    rows["known_cost"] = UNLABELLED
-    rows["action_start"][1:] = np.cumsum(n_actions)[:-1]
-    total = int(n_actions.sum())
-    return Results(rows=rows, action=np.zeros(total, np.int32), score=np.zeros(total, np.float32))
-
-
-def _make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool) -> Outcomes:
-    line = block.event_start[:-1]
-    n = len(block)
-    columns = {str(name): np.ascontiguousarray(results.rows[name]) for name in results.rows.dtype.names}
-    columns["action_start"] = np.append(columns["action_start"], len(results.action))
-    return Outcomes(
-        line=line,
-        weight=block.weight[line] if simple else np.ones(n, np.float32),
-        holdout=holdout,
-        label=block.label[line] if simple else np.full(n, UNLABELLED),
-        action=results.action,
-        score=results.score,
-        **columns,
-    )
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

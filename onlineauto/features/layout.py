@@ -30,6 +30,8 @@ from onlineauto.features.records import Layout as KernelLayout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
 
@@ -53,14 +55,21 @@ class Layout:
         Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
     exact : bool
         Know namespaces by their first byte, as VW does.
+    searched : sequence of int
+        Orders of interactions among which a search chooses (`cross`), in place of those of the options.
     """
 
-    def __init__(self, options: FeatureOptions, *, exact: bool) -> None:
+    def __init__(self, options: FeatureOptions, *, exact: bool, searched: Sequence[int] = ()) -> None:
         self._options = options
         self._exact = exact
-        letters = (*options.quadratic, *options.cubic, *options.interactions)
-        self._products = [parse_letters(text) for text in letters]
+        self._searched = bool(searched)
+        self._crossed: dict[tuple[bytes, ...], tuple[bool, ...]] = {}
+        self._n_slots = 1
+        letters = [*options.quadratic, *options.cubic, *options.interactions]
         full_names = [parse_full_names(text) for text in options.experimental_full_name_interactions]
+        if searched:
+            letters, full_names = [":" * order for order in searched], []
+        self._products = [parse_letters(text) for text in letters]
         self._extents = full_names if exact else []
         self._products += [] if exact else full_names
         self._ignore = b"".join(decoded(text) for text in options.ignore)
@@ -95,6 +104,42 @@ class Layout:
             return
         for i in np.flatnonzero(self._seen):
             self._add(self._key_name(names.names[i]))
+        self.interactions = self._make_interactions()
+
+    def crossable(self) -> NDArray[np.bool_]:
+        """Say of each group key whether its namespace can be crossed: bool[n_keys]."""
+        if self._exact:
+            return np.array([self._interacts(bytes([key])) for key in range(256)])
+        names = self._names.names if self._names is not None else []
+        return np.array([False, *(name in self._known for name in names)])
+
+    def name_of(self, key: int) -> bytes:
+        """Name of the namespace with a group key; its first byte only, if exact; the constant has none."""
+        if key == self.kernel_layout.constant_key:
+            return b""
+        if self._exact:
+            return bytes([key])
+        assert self._names is not None
+        return self._names.names[key - 1]
+
+    def key_of(self, name: bytes) -> int:
+        """Group key of the namespace that `name_of` calls so; 0 if the block at hand does not have it."""
+        if self._exact:
+            return name[0]
+        return self._names.names.index(name) + 1 if self._names and name in self._names.names else 0
+
+    def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
+        """Let each slot use its own interactions.
+
+        Parameters
+        ----------
+        interactions : sequence of sequences of tuples of bytes
+            For each slot, names of namespaces that it crosses.
+        """
+        held = [set(each) for each in interactions]
+        products = sorted(set().union(*held), key=lambda names: (len(names), names))
+        self._crossed = {product: tuple(product in each for each in held) for product in products}
+        self._n_slots = len(interactions)
         self.interactions = self._make_interactions()
 
     def scratch(self, block: Block) -> Scratch:
@@ -171,22 +216,27 @@ class Layout:
     def _make_interactions(self) -> Interactions:
         keep_duplicates = self._options.leave_duplicate_interactions
         wild_extents = any(WILDCARD in terms for terms in self._extents)
-        products = compile_products(
-            [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
-        )
+        products = list(self._crossed)
+        if not self._searched:
+            products = compile_products(
+                [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
+            )
         extents = compile_extents(self._extents, self._seen_names(), keep_duplicates=keep_duplicates)
         if self._exact:
-            keyed = [[name[0] for name in product] for product in products]
+            number = {bytes([byte]): byte for byte in range(256)}
+            products = [tuple(name[:1] for name in product) for product in products]
         else:
             assert self._names is not None or not self._known
             number = {name: i + 1 for i, name in enumerate(self._names.names)} if self._names else {}
-            keyed = [
-                [number[n] for n in product] for product in products if all(n in number for n in product)
-            ]
-        factors = [*map(tuple, keyed), *extents]
+            products = [product for product in products if all(name in number for name in product)]
+        factors = [*(tuple(number[name] for name in product) for product in products), *extents]
+        holders = np.ones((1 + len(factors), self._n_slots), bool)
+        if self._searched and products:
+            holders[1 : 1 + len(products)] = [self._crossed[product] for product in products]
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array([factor for product in factors for factor in product], np.int32),
-            n_group=len(keyed),
+            n_group=len(products),
             permutations=self._options.permutations,
+            holders=holders,
         )

@@ -15,7 +15,7 @@ from onlineauto.jit import F32, inline_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Interactions, Layout, Scratch
+    from onlineauto.features.records import Interactions, Layout, Records, Scratch
 
 _FNV = np.uint64(16777619)
 _ZERO = np.float32(0)
@@ -176,13 +176,22 @@ def cross_all(
     mask: np.uint64,
     cell: NDArray[np.uint32],
     value: NDArray[np.float32],
+    runs: Records,
     n: int,
     write: bool,
-) -> int:
-    """Append all products of what is present to the listed features; only count them unless `write`."""
+) -> tuple[int, int]:
+    """Append all products of what is present to the listed features; only count them unless `write`.
+
+    Returns the number of features, and the number of runs: the first is what is listed already, then there
+    is one for each product that is present; if all slots hold the same, everything is one run.
+    """
+    together = interactions.holders.shape[1] == 1
+    n_runs = 1
+    runs[0].start, runs[0].end, runs[0].product = 0, n, 0
     for product in range(len(interactions.start) - 1):
         order = interactions.start[product + 1] - interactions.start[product]
         of_groups = product < interactions.n_group
+        start = n
         if of_groups:
             state = 0 if _look_up(interactions, scratch, product) else -1
         else:
@@ -190,7 +199,12 @@ def cross_all(
         while state >= 0:
             n = _cross(scratch, order, mask, cell, value, n, write)
             state = -1 if of_groups else _next_choice(interactions, scratch, product, state)
-    return n
+        if not together and n > start:
+            runs[n_runs].start, runs[n_runs].end, runs[n_runs].product = start, n, product + 1
+            n_runs += 1
+    if together:
+        runs[0].end = n
+    return n, n_runs
 
 
 @kernel
@@ -269,13 +283,15 @@ def _squares_of_run(scratch: Scratch, factor: int, of_groups: bool, order: int) 
 
 
 @kernel
-def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, groups: int) -> F32:
-    """Σ x² (float32) over all features of an example, products included, summed as VW sums it."""
+def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, groups: int, slot: int) -> F32:
+    """Σ x² (float32) over all features that a slot uses, products included, summed as VW sums it."""
     linear = _ZERO
     for group in range(begin, groups):
         linear += scratch.groups[group].squares
     crossed, extents = _ZERO, _ZERO
     for product in range(len(interactions.start) - 1):
+        if not interactions.holders[product + 1, slot]:
+            continue
         k, end = interactions.start[product], interactions.start[product + 1]
         term = _ONE
         while k < end and term != _ZERO:

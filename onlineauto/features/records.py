@@ -20,6 +20,8 @@ __all__ = [
     "FACTOR",
     "FEATURE",
     "GROUP",
+    "RUN",
+    "Example",
     "Interactions",
     "Layout",
     "Records",
@@ -72,6 +74,10 @@ EXTENT = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int32)], 
 """Record of a run of features of one full name."""
 
 
+RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
+"""Record of listed features that are used together: of no product (0), or of one (1 + its number)."""
+
+
 class Stream(NamedTuple):
     """A packed Block; where a record has a ``start``, one more record ends the last one."""
 
@@ -98,6 +104,7 @@ class Interactions(NamedTuple):
     factor: NDArray[np.int32]  # group key, or namespace number in a product of extents
     n_group: int  # so many are products of groups
     permutations: bool
+    holders: NDArray[np.bool_]  # [1 + n, slots]: who uses the linear features (all), and each product
 
 
 class Scratch(NamedTuple):
@@ -108,6 +115,16 @@ class Scratch(NamedTuple):
     where: NDArray[np.int32]  # [n_keys]: group of each key, -1 if absent
     factors: Records  # of the product at hand: start, end: features; repeats: those of the factor before
     extents: Records  # start, end: features; name; ends with the name -1
+
+
+class Example(NamedTuple):
+    """The listed features of one example, for all live slots together."""
+
+    cell: NDArray[np.uint32]
+    value: NDArray[np.float32]
+    runs: Records  # start, end: places in the list; product
+    n_runs: int
+    holders: NDArray[np.bool_]  # [1 + products, slots]: who uses a run
 
 
 def pack(block: Block, holdout: NDArray[np.bool_]) -> Stream:

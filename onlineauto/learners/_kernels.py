@@ -25,6 +25,8 @@ from onlineauto.learners.loss_kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.features.records import Example
+
 W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
 
@@ -60,6 +62,22 @@ class Rule(NamedTuple):
     guarded: bool  # let nothing that is not finite into the state; VW lets it in
 
 
+class Model(NamedTuple):
+    """Everything that learning changes."""
+
+    weights: NDArray[np.float32]  # [cells, 4, lanes]
+    shared: NDArray[np.float64]  # [8], see the entries above
+    lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
+    sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over
+
+
+class Place(NamedTuple):
+    """Who learns: a live slot, and the lane that holds its weights."""
+
+    slot: int
+    lane: int
+
+
 @inline_kernel
 def _truncate(weight: F32, gravity: F32) -> F32:
     if gravity < abs(weight):
@@ -68,26 +86,23 @@ def _truncate(weight: F32, gravity: F32) -> F32:
 
 
 @inline_kernel
-def dot(
-    rule: Rule,
-    shared: NDArray[np.float64],
-    weights: NDArray[np.float32],
-    lane: int,
-    cell: NDArray[np.uint32],
-    value: NDArray[np.float32],
-    n: int,
-    initial: F32,
-) -> F32:
+def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) -> F32:
     """Raw prediction (float32): `initial` + Σ w·x in the order of the list."""
+    weights, lane = model.weights, place.lane
+    cell, value = example.cell, example.value
+    gravity = np.float32(model.shared[GRAVITY])
     total = initial
-    if rule.l1 > 0.0:
-        gravity = np.float32(shared[GRAVITY])
-        for i in range(n):
-            total += _truncate(weights[cell[i], W, lane], gravity) * value[i]
-    else:
-        for i in range(n):
-            total += weights[cell[i], W, lane] * value[i]
-    return total * np.float32(shared[CONTRACTION])
+    for r in range(example.n_runs):
+        run = example.runs[r]
+        if not example.holders[run.product, place.slot]:
+            continue
+        if rule.l1 > 0.0:
+            for i in range(run.start, run.end):
+                total += _truncate(weights[cell[i], W, lane], gravity) * value[i]
+        else:
+            for i in range(run.start, run.end):
+                total += weights[cell[i], W, lane] * value[i]
+    return total * np.float32(model.shared[CONTRACTION])
 
 
 @inline_kernel
@@ -137,47 +152,46 @@ def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
 
 @inline_kernel
 def _accumulate(
-    rule: Rule,
-    weights: NDArray[np.float32],
-    lane: int,
-    cell: NDArray[np.uint32],
-    value: NDArray[np.float32],
-    n: int,
-    slope_squared: F32,
+    rule: Rule, model: Model, place: Place, example: Example, slope_squared: F32
 ) -> tuple[F32, F32]:
     """First pass of an update: statistics and rates; returns (prediction per unit step, Σ (x/n)²)."""
+    weights, lane = model.weights, place.lane
     per_update = _ZERO
     norm = _ZERO
-    for i in range(n):
-        c = cell[i]
-        x = value[i]
-        x2 = x * x
-        if x2 < _X2_MIN:
-            x = _X_MIN if x > _ZERO else -_X_MIN
-            x2 = _X2_MIN
-        if rule.adaptive:
-            grown = weights[c, A, lane] + slope_squared * x2
-            if not rule.guarded or math.isfinite(grown):
-                weights[c, A, lane] = grown
-        if rule.normalized:
-            size = abs(x)
-            before = weights[c, N, lane]
-            if size > before:
-                if before > _ZERO:
-                    rescaled = _rescale(rule, weights[c, W, lane], before, size)
-                    if not rule.guarded or math.isfinite(rescaled):
-                        weights[c, W, lane] = rescaled
-                weights[c, N, lane] = size
-            scale = weights[c, N, lane]
-            share = x2 / (scale * scale)
-            if x2 > _FLOAT_MAX:
-                share = _ONE
-            norm += share
-        rate = _rate(rule, weights[c, A, lane], weights[c, N, lane])
-        if rule.guarded and not math.isfinite(rate):
-            rate = _ZERO
-        weights[c, RATE, lane] = rate
-        per_update += x2 * rate
+    for r in range(example.n_runs):
+        run = example.runs[r]
+        if not example.holders[run.product, place.slot]:
+            continue
+        for i in range(run.start, run.end):
+            c = example.cell[i]
+            x = example.value[i]
+            x2 = x * x
+            if x2 < _X2_MIN:
+                x = _X_MIN if x > _ZERO else -_X_MIN
+                x2 = _X2_MIN
+            if rule.adaptive:
+                grown = weights[c, A, lane] + slope_squared * x2
+                if not rule.guarded or math.isfinite(grown):
+                    weights[c, A, lane] = grown
+            if rule.normalized:
+                size = abs(x)
+                before = weights[c, N, lane]
+                if size > before:
+                    if before > _ZERO:
+                        rescaled = _rescale(rule, weights[c, W, lane], before, size)
+                        if not rule.guarded or math.isfinite(rescaled):
+                            weights[c, W, lane] = rescaled
+                    weights[c, N, lane] = size
+                scale = weights[c, N, lane]
+                share = x2 / (scale * scale)
+                if x2 > _FLOAT_MAX:
+                    share = _ONE
+                norm += share
+            rate = _rate(rule, weights[c, A, lane], weights[c, N, lane])
+            if rule.guarded and not math.isfinite(rate):
+                rate = _ZERO
+            weights[c, RATE, lane] = rate
+            per_update += x2 * rate
     return per_update, norm
 
 
@@ -192,13 +206,9 @@ def _average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
 @kernel
 def _sensitivity(
     rule: Rule,
-    shared: NDArray[np.float64],
-    lanes: NDArray[np.float64],
-    weights: NDArray[np.float32],
-    lane: int,
-    cell: NDArray[np.uint32],
-    value: NDArray[np.float32],
-    n: int,
+    model: Model,
+    place: Place,
+    example: Example,
     slope_squared: F32,
     weight: F32,
     sum_squares: F32,
@@ -208,12 +218,13 @@ def _sensitivity(
         return sum_squares
     if slope_squared == _ZERO:
         return _ONE
-    per_update, norm = _accumulate(rule, weights, lane, cell, value, n, slope_squared)
+    per_update, norm = _accumulate(rule, model, place, example, slope_squared)
     if rule.normalized:
-        lanes[lane, NORM] += np.float64(weight) * norm
-        lanes[lane, WEIGHT] += weight
-        factor = _average(rule, np.float32(lanes[lane, WEIGHT]), np.float32(lanes[lane, NORM]))
-        shared[FACTOR] = factor
+        sums = model.lanes[place.lane]
+        sums[NORM] += np.float64(weight) * norm
+        sums[WEIGHT] += weight
+        factor = _average(rule, np.float32(sums[WEIGHT]), np.float32(sums[NORM]))
+        model.shared[FACTOR] = factor
         per_update *= factor
     return per_update
 
@@ -255,39 +266,44 @@ def materialize(shared: NDArray[np.float64], weights: NDArray[np.float32]) -> No
     shared[CONTRACTION] = 1.0
 
 
+@inline_kernel
+def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -> None:
+    """Second pass of an update: move the weights by `step`, each at its own rate."""
+    weights, lane = model.weights, place.lane
+    rated = rule.adaptive or rule.normalized
+    for r in range(example.n_runs):
+        run = example.runs[r]
+        if not example.holders[run.product, place.slot]:
+            continue
+        for i in range(run.start, run.end):
+            c = example.cell[i]
+            x = example.value[i]
+            if -_FLOAT_MAX < x < _FLOAT_MAX:
+                if rated:
+                    x *= weights[c, RATE, lane]
+                moved = weights[c, W, lane] + step * x
+                if not rule.guarded or math.isfinite(moved):
+                    weights[c, W, lane] = moved
+
+
 @kernel
 def update(
     rule: Rule,
-    shared: NDArray[np.float64],
-    lanes: NDArray[np.float64],
-    weights: NDArray[np.float32],
-    lane: int,
-    cell: NDArray[np.uint32],
-    value: NDArray[np.float32],
-    n: int,
+    model: Model,
+    place: Place,
+    example: Example,
     prediction: F32,
     label: F32,
     weight: F32,
     sum_squares: F32,
 ) -> None:
     """Learn one labelled example with a positive weight, `prediction` being its clipped prediction."""
+    shared = model.shared
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
         return
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
-    per_update = _sensitivity(
-        rule,
-        shared,
-        lanes,
-        weights,
-        lane,
-        cell,
-        value,
-        n,
-        slope_squared,
-        weight,
-        sum_squares,
-    )
+    per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
     scale = _scale(rule, shared, weight)
     if rule.invariant:
         step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
@@ -301,14 +317,6 @@ def update(
         step *= np.float32(shared[FACTOR])
     if rule.guarded and not math.isfinite(step):
         return
-    rated = rule.adaptive or rule.normalized
-    for i in range(n):
-        x = value[i]
-        if -_FLOAT_MAX < x < _FLOAT_MAX:
-            if rated:
-                x *= weights[cell[i], RATE, lane]
-            moved = weights[cell[i], W, lane] + step * x
-            if not rule.guarded or math.isfinite(moved):
-                weights[cell[i], W, lane] = moved
+    _move(rule, model, place, example, step)
     if shared[CONTRACTION] < 1e-9 or shared[GRAVITY] > 1e3:
-        materialize(shared, weights)
+        materialize(shared, model.weights)

@@ -103,6 +103,8 @@ def _taken(
         words = [attached]
     elif left and not (_is_flag(left[0]) and _parted(left[0])[0] in options):
         words = [left.popleft()]
+    elif option.bare is not None:
+        words = [str(option.bare)]
     else:
         found = f"but the option {left[0]} follows it" if left else "but it is the last word"
         raise OptionError(f"{flag} takes a value, {found}")

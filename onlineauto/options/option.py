@@ -60,6 +60,12 @@ class Option:
         Options of which one has to be supplied for this one to have any effect.
     because : str
         Why the bounds are what they are, where that is not plain; part of the message of an invalid value.
+    aliases : tuple of str
+        Other names of the option.
+    synonyms : tuple of (str, str)
+        Other words for a choice, each with the choice it stands for.
+    bare : object
+        The value when the flag is given without one; None if it has to have one.
     """
 
     name: str = ""
@@ -80,6 +86,9 @@ class Option:
     positional: bool = False
     needs: tuple[str, ...] = ()
     because: str = ""
+    aliases: tuple[str, ...] = ()
+    synonyms: tuple[tuple[str, str], ...] = ()
+    bare: Scalar | None = None
 
     @property
     def flag(self) -> str:
@@ -108,6 +117,9 @@ def option(
     positional: bool = False,
     needs: tuple[str, ...] = (),
     because: str = "",
+    aliases: tuple[str, ...] = (),
+    synonyms: tuple[tuple[str, str], ...] = (),
+    bare: Scalar | None = None,
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
 
@@ -144,6 +156,9 @@ def option(
         positional=positional,
         needs=needs,
         because=because,
+        aliases=aliases,
+        synonyms=synonyms,
+        bare=bare,
     )
     return field(default=default, metadata={_KEY: declared})
 

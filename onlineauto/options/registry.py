@@ -125,7 +125,8 @@ class Registry:
 def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
     flags: dict[str, Option] = {}
     for option in options:
-        for flag in (option.flag, f"-{option.short}") if option.short else (option.flag,):
+        short = [f"-{option.short}"] if option.short else []
+        for flag in (option.flag, *short, *("--" + alias for alias in option.aliases)):
             if flag in flags:
                 raise ValueError(f"{flag} is declared twice")
             flags[flag] = option

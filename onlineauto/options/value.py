@@ -84,7 +84,8 @@ def valid_values(option: Option) -> str:
 
 
 def _checked(option: Option, value: Scalar, text: str) -> Scalar:
-    """Hold a value to the option's choices and bounds."""
+    """Hold a value to the option's choices and bounds; return the choice that a synonym stands for."""
+    value = dict(option.synonyms).get(text, value)
     valid = not option.choices or value in option.choices
     if not isinstance(value, str):
         valid = (

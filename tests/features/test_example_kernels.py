@@ -11,7 +11,8 @@ from hypothesis import given, settings
 
 from onlineauto.engine.event_kernels import open_event
 from onlineauto.engine.example_kernels import list_action
-from onlineauto.engine.state import Buffers, Run
+from onlineauto.engine.room import make_buffers
+from onlineauto.engine.state import Run
 from onlineauto.engine.workspace import Workspace
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import pack
@@ -83,15 +84,16 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
         scratch=layout.scratch(block),
         stream=pack(block, np.zeros(len(block), bool)),
         model=workspace._model,
+        live=workspace.searching.slots.live,
     )
-    nothing = np.zeros(0, np.float32)
-    buffers = Buffers(np.zeros(0, np.uint32), nothing, nothing, nothing)
+    buffers = make_buffers(features=0, actions=0, slots=1)
     actions, _ = open_event(run, 0)
     listed = []
     for action in range(actions.n):
-        example, buffers = list_action(run, actions, action, buffers)
-        cell, value = example.cell[: example.n].copy(), example.value[: example.n].copy()
-        listed.append(Listed(cell, value, example.n_own, example.n_crossed, example.squares))
+        example, counted, buffers = list_action(run, actions, action, buffers)
+        assert example.n_runs == 1
+        cell, value = (column[: example.runs[0]["end"]].copy() for column in (example.cell, example.value))
+        listed.append(Listed(cell, value, counted.own, counted.crossed, counted.squares))
     forget(run.scratch, 0, actions.n_shared)
     assert (run.scratch.where == -1).all()
     return listed

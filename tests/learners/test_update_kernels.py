@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.engine.options import REGISTRY
+from onlineauto.features.records import RUN
+from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
+    Model,
+    Place,
     T,
     clip,
     dot,
@@ -103,33 +107,39 @@ class Compiled:
         self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
         self.lanes = np.zeros((LANES, 2))
         self.lanes[0] = configuration[UpdateOptions].initial_t or 0.0
+        self.model = Model(self.weights, self.shared, self.lanes, np.zeros((LANES, 2), np.int64))
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
 
     def learn(self, example: Example) -> tuple[np.float32, np.float32]:
-        cell = np.array([c for c, _ in example.features], np.uint32)
-        value = np.array([x for _, x in example.features], np.float32)
+        listed, place = listed_features(example), Place(example.lane, example.lane)
         squares = squares_of(example)
         see(self.rule, self.shared, example.label)
-        raw = F(dot(self.rule, self.shared, self.weights, example.lane, cell, value, len(cell), F(0.25)))
+        raw = F(dot(self.rule, self.model, place, listed, F(0.25)))
         p = F(clip(self.shared, raw))
         if example.weight > 0:
-            update(
-                self.rule,
-                self.shared,
-                self.lanes,
-                self.weights,
-                example.lane,
-                cell,
-                value,
-                len(cell),
-                p,
-                example.label,
-                example.weight,
-                squares,
-            )
+            update(self.rule, self.model, place, listed, p, example.label, example.weight, squares)
         self.shared[T] += example.weight
         return raw, p
+
+
+def listed_features(example: Example) -> Listed:
+    """The features of an example, cut into runs, and between them runs that only other slots use."""
+    holders = np.ones((3, LANES), bool)
+    holders[2] = False
+    holders[2, (example.lane + 1) % LANES] = True
+    pieces = [example.features[:2], [(0, F(7))], example.features[2:]]
+    features = [feature for piece in pieces for feature in piece]
+    ends = np.cumsum([len(piece) for piece in pieces])
+    runs = np.zeros(3, RUN)
+    runs["start"], runs["end"], runs["product"] = [0, *ends[:-1]], ends, [0, 2, 1]
+    return Listed(
+        cell=np.array([c for c, _ in features], np.uint32),
+        value=np.array([x for _, x in features], np.float32),
+        runs=runs,
+        n_runs=3,
+        holders=holders,
+    )
 
 
 def squares_of(example: Example) -> np.float32:
@@ -285,10 +295,10 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
     )
     assert compiled.shared[GRAVITY] > 0
     assert compiled.shared[CONTRACTION] < 1
-    cell, value = np.array([0, 1], np.uint32), np.array([1, 2], np.float32)
+    listed = listed_features(Example([(0, F(1)), (1, F(2))], F(0), F(0), 0))
 
     def predicted() -> float:
-        return float(dot(compiled.rule, compiled.shared, compiled.weights, 0, cell, value, 2, F(0)))
+        return float(dot(compiled.rule, compiled.model, Place(0, 0), listed, F(0)))
 
     before = predicted()
     assert before != 0

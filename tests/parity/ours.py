@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
 """Begins a message of ours on the input, which the wheel logs to standard output in other words."""
 
-__all__ = ["command_line", "run", "saved_weights", "without_diagnostics"]
+__all__ = ["command_line", "run", "run_and_keep", "saved_weights", "without_diagnostics"]
 
 
 def command_line(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
@@ -68,6 +68,11 @@ def saved_weights(weights: NDArray[np.float32], configuration: Configuration) ->
 
 def run(flags: Sequence[str], *, file: Path) -> Result:
     """Run onlineauto with `flags` and ``--vw_exact`` on `file`; see `Wheel.run`."""
+    return run_and_keep(flags, file=file)[0]
+
+
+def run_and_keep(flags: Sequence[str], *, file: Path) -> tuple[Result, Workspace]:
+    """Run as `run` does, and give the workspace too."""
     directory = file.parent
     predictions = directory / "predictions.txt"
     predictions.unlink(missing_ok=True)
@@ -76,7 +81,7 @@ def run(flags: Sequence[str], *, file: Path) -> Result:
         code, out, err = command_line(argv, directory=directory)
     (workspace,) = made
     text = predictions.read_text("utf-8", "backslashreplace") if predictions.exists() else ""
-    return Result(
+    result = Result(
         predictions=tuple(text.split("\n")[:-1]),
         weights=saved_weights(workspace.weights, workspace.configuration),
         state=_state(workspace),
@@ -84,6 +89,7 @@ def run(flags: Sequence[str], *, file: Path) -> Result:
         stdout=out,
         code=code,
     )
+    return result, workspace
 
 
 @contextlib.contextmanager
@@ -116,5 +122,5 @@ def _state(workspace: Workspace) -> dict[str, str]:
         "total_weight": model.lanes[0, WEIGHT],
     }
     if workspace.kind != "simple":
-        state |= {"action_sum": model.sums[0], "event_sum": model.sums[1]}
+        state |= {"action_sum": model.sums[0, 0], "event_sum": model.sums[0, 1]}
     return {name: f"{value:.6g}" for name, value in state.items()}

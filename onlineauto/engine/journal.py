@@ -1,0 +1,195 @@
+"""Journal: one JSON line per decision of the search, which explains every change of champion and replays it.
+
+The first line names the options. Every other line has ``events``, the number of events that the loop was
+through with; what was decided; and what it rested on: bounds of the slots concerned, and, for a new
+namespace, nothing but that it was met.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+import msgspec
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.decisions import Extend, Remove, Rotate, Swap, Widen
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.engine.predictions import Sink
+
+__all__ = ["Bounds", "Entry", "Head", "Journal", "bounds_of", "decision_of", "entry_of", "read_journal"]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """What is known of a slot's reward, and of the champion's over the same events: a window of `updates`."""
+
+    updates: int
+    lower: float
+    upper: float
+    champion_lower: float
+    champion_upper: float
+
+
+class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
+    """The first line.
+
+    Attributes
+    ----------
+    command : str
+        Options that a model keeps, as on a command line.
+    """
+
+    command: str
+
+
+class _Widen(msgspec.Struct, frozen=True, tag="widen", tag_field="decision"):
+    events: int
+    names: list[str]
+
+
+class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
+    events: int
+    slot: int
+    index: int
+    kind: Kind
+    elements: list[list[str]]
+
+
+class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
+    events: int
+    slot: int
+    lease: int
+    place_of: int | None
+    bounds: Bounds
+
+
+class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
+    events: int
+    slot: int
+    kind: Kind
+    elements: list[list[str]]
+    bounds: Bounds
+
+
+class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):
+    events: int
+    slot: int
+    index: int
+    bounds: Bounds
+
+
+Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove
+"""A line on a decision."""
+
+_DECODER = msgspec.json.Decoder(Head | Entry)
+
+
+def _written(name: bytes) -> str:
+    """Name of a namespace as JSON can hold it, whatever its bytes."""
+    return name.decode("utf-8", "backslashreplace") if _is_plain(name) else "hex:" + name.hex()
+
+
+def _is_plain(name: bytes) -> bool:
+    try:
+        return not name.decode("utf-8").startswith("hex:")
+    except UnicodeDecodeError:
+        return False
+
+
+def _read(name: str) -> bytes:
+    return bytes.fromhex(name.removeprefix("hex:")) if name.startswith("hex:") else name.encode()
+
+
+def _elements(config: Config) -> list[list[str]]:
+    return [[_written(name) for name in interaction] for interaction in config.elements]
+
+
+def _config(kind: Kind, elements: list[list[str]]) -> Config:
+    return Config.of((tuple(_read(name) for name in interaction) for interaction in elements), kind)
+
+
+def bounds_of(slot: int, statistics: Statistics) -> Bounds:
+    """Compute what is known of a slot."""
+    return Bounds(
+        updates=statistics.updates(slot),
+        lower=statistics.lower(slot),
+        upper=statistics.upper(slot),
+        champion_lower=statistics.champion_lower(slot),
+        champion_upper=statistics.champion_upper(slot),
+    )
+
+
+def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entry:
+    """Line for a decision that is about to be carried out, after so many events."""
+    if isinstance(decision, Widen):
+        return _Widen(events, [_written(name) for name in decision.names])
+    if isinstance(decision, Rotate):
+        config = decision.config
+        return _Rotate(events, decision.slot, decision.index, config.kind, _elements(config))
+    bounds = bounds_of(decision.slot, statistics)
+    if isinstance(decision, Extend):
+        return _Extend(events, decision.slot, decision.lease, decision.place_of, bounds)
+    if isinstance(decision, Swap):
+        config = decision.config
+        return _Swap(events, decision.slot, config.kind, _elements(config), bounds)
+    return _Remove(events, decision.slot, decision.index, bounds)
+
+
+def decision_of(entry: Entry) -> Decision:
+    """Return the decision that a line is about."""
+    if isinstance(entry, _Widen):
+        return Widen(tuple(_read(name) for name in entry.names))
+    if isinstance(entry, _Rotate):
+        return Rotate(entry.slot, entry.index, _config(entry.kind, entry.elements))
+    if isinstance(entry, _Extend):
+        return Extend(entry.slot, entry.lease, entry.place_of)
+    if isinstance(entry, _Swap):
+        return Swap(entry.slot, _config(entry.kind, entry.elements))
+    return Remove(entry.slot, entry.index)
+
+
+class Journal:
+    """Writes a journal, line by line, each one flushed.
+
+    Parameters
+    ----------
+    sink : Sink
+        Where to.
+    command : str
+        Options of the run, as on a command line.
+    """
+
+    def __init__(self, sink: Sink, *, command: str) -> None:
+        self._sink = sink
+        self._write(Head(command))
+
+    def append(self, entry: Entry) -> None:
+        """Write a line."""
+        self._write(entry)
+
+    def _write(self, line: Head | Entry) -> None:
+        self._sink.write(msgspec.json.encode(line) + b"\n")
+        self._sink.flush()
+
+
+def read_journal(source: BinaryIO, *, name: str = "journal") -> Iterator[Entry]:
+    """Yield the decisions of a journal, in order; a last line that was cut off is left out.
+
+    Raises
+    ------
+    InputError
+        A line is not one of a journal.
+    """
+    for number, line in enumerate(source, 1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            entry = _DECODER.decode(line)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
+        if not isinstance(entry, Head):
+            yield entry

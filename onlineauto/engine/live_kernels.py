@@ -1,0 +1,143 @@
+"""Live slots in the loop: count namespaces, look after leases, observe rewards, find a better challenger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.state import BY_MEANS, CB, CHAMPION, LEARNT, MARK, SELF
+from onlineauto.estimators.robust_kernels import is_better, observe
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.learners._kernels import Place
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.state import Actions, Label, Live, Run
+    from onlineauto.features.records import Layout, Stream
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@inline_kernel
+def _count_line(
+    layout: Layout, stream: Stream, live: Live, line: int, times: int, above: int, mark: int
+) -> bool:
+    """Count the namespaces of a line that no mark above `above` has yet; return whether one is new."""
+    new = False
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        key = layout.key[stream.spans[span].namespace]
+        empty = stream.spans[span + 1].start == stream.spans[span].start
+        if layout.ignore[key] or empty or live.marks[key] == above or live.marks[key] == mark:
+            continue
+        live.marks[key] = mark
+        live.counts[key] += times
+        new = new or not live.met[key]
+    return new
+
+
+@kernel
+def count_namespaces(run: Run, actions: Actions) -> bool:
+    """Count each namespace once for every action of an event; return whether one is met for the first time."""
+    live, stream = run.live, run.stream
+    shared = live.tally[MARK] + 1
+    if run.task.shape == CB:
+        live.tally[MARK] = shared
+        return _count_line(run.layout, stream, live, actions.first, actions.n, -1, shared)
+    new = False
+    if actions.n_lines > actions.n and actions.n > 0:
+        new = _count_line(run.layout, stream, live, actions.first - 1, actions.n, -1, shared)
+    for action in range(actions.n):
+        line = actions.first + action
+        found = _count_line(run.layout, stream, live, line, 1, shared, shared + 1 + action)
+        new = new or found
+    live.tally[MARK] = shared + actions.n
+    return new
+
+
+@inline_kernel
+def lease_is_due(live: Live) -> bool:
+    """Whether a live slot has learnt as many events as it was given, or a place is to be filled."""
+    due = live.fill
+    for slot in range(live.n):
+        due = due or live.updates[slot] >= live.lease[slot]
+    return due
+
+
+@inline_kernel
+def learner(live: Live, turn: int) -> int:
+    """Slot that learns at a turn: the challengers first, the champion last."""
+    if turn == live.n - 1:
+        return 0
+    return live.n - 1 - turn if live.reversed else turn + 1
+
+
+@inline_kernel
+def place_of(live: Live, slot: int, part: int) -> Place:
+    """Where part `part` of a slot's model lies."""
+    return Place(slot, slot * live.width + part)
+
+
+@inline_kernel
+def best_action(score: NDArray[np.float32], n: int) -> int:
+    """Action of the lowest score, the first of several."""
+    best = 0
+    for action in range(1, n):
+        if score[action] < score[best]:
+            best = action
+    return best
+
+
+@inline_kernel
+def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
+    observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
+    live.last[slot, who, 0] = weight
+    live.last[slot, who, 1] = reward
+
+
+@kernel
+def observe_rewards(live: Live, score: NDArray[np.float32], n: int, label: Label) -> None:
+    """Let the estimators of every challenger see the reward of its own best action and of the champion's."""
+    weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
+    reward = label.cost if live.cost_is_reward else -label.cost
+    champion = weight if best_action(score[0], n) == label.action else _ZERO
+    for slot in range(1, live.n):
+        own = weight if best_action(score[slot], n) == label.action else _ZERO
+        _observe(live, slot, SELF, own, reward)
+        _observe(live, slot, CHAMPION, champion, reward)
+        live.updates[slot] += 1
+    live.tally[LEARNT] += 1
+
+
+@kernel
+def better_challenger(live: Live) -> int:
+    """Last live slot that is proved to be better than the champion; 0 if none is."""
+    found = 0
+    for slot in range(1, live.n):
+        better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
+        live.tally[BY_MEANS + effort] += 1
+        if better:
+            found = slot
+    return found
+
+
+@kernel
+def copy_lane(weights: NDArray[np.float32], source: int, target: int) -> None:
+    """Copy all that differs from one lane to another; equal zeros of either sign stay, as in VW."""
+    for cell in range(weights.shape[0]):
+        for field in range(weights.shape[1]):
+            if weights[cell, field, target] != weights[cell, field, source]:
+                weights[cell, field, target] = weights[cell, field, source]
+
+
+@kernel
+def swap_lanes(weights: NDArray[np.float32], one: int, other: int) -> None:
+    """Swap two lanes."""
+    for cell in range(weights.shape[0]):
+        for field in range(weights.shape[1]):
+            if weights[cell, field, one] != weights[cell, field, other]:
+                kept = weights[cell, field, one]
+                weights[cell, field, one] = weights[cell, field, other]
+                weights[cell, field, other] = kept

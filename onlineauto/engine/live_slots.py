@@ -1,0 +1,199 @@
+"""Live slots: the arrays behind the champion and its challengers, and what a decision does to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.automl.decisions import Rotate, Swap, Widen
+from onlineauto.engine.live_kernels import copy_lane, swap_lanes
+from onlineauto.engine.state import CHAMPION, MARK, SELF, Live
+from onlineauto.estimators.robust_kernels import SIZE, Test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.decisions import Decision
+    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.features.layout import Layout
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["LiveSlots"]
+
+_NEVER = 2**62
+
+
+class LiveSlots:
+    """What is live: a config, estimators and a lane of weights for each slot; slot 0 is the champion.
+
+    Parameters
+    ----------
+    options : AutomlOptions
+        How many slots there are, and how sure a test has to be.
+    layout : Layout
+        Told what the slots cross.
+    exact : bool
+        Move weights as VW does; otherwise the sums that go with them move too.
+    width : int
+        Lanes of the model that a slot uses.
+    first : Config
+        The first champion.
+    interactions : callable
+        Gives the interactions of a config when so many namespaces have been met.
+
+    Attributes
+    ----------
+    configs : list of Config
+        Of each live slot.
+    indices : list of int
+        Number of each config among those under consideration.
+    namespaces : list of bytes
+        Met so far, in ascending order.
+    live : Live
+        The arrays, as the loop takes them.
+    """
+
+    def __init__(
+        self,
+        options: AutomlOptions,
+        layout: Layout,
+        *,
+        exact: bool,
+        width: int,
+        first: Config,
+        interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
+    ) -> None:
+        slots = options.automl or 1
+        self._layout, self._interactions = layout, interactions
+        self._exact, self._width = exact, width
+        self.configs = [first]
+        self.indices = [0]
+        self.namespaces: list[bytes] = []
+        self._counts: dict[bytes, int] = {}
+        level = float(np.float32(options.automl_significance_level))
+        share = 1 if options.fixed_significance_level else slots
+        self.live = Live(
+            n=1,
+            width=width,
+            searching=options.automl is not None,
+            fill=False,
+            test=Test(
+                alpha=float(np.float32(np.float32(level) / np.float32(share))),
+                tol_x=float(np.float32(options.tol_x)),
+                brentq=options.opt_func == "brentq",
+            ),
+            cost_is_reward=options.reward_as_cost,
+            reversed=options.debug_reversed_learn,
+            lease=np.full(slots, _NEVER, np.int64),
+            updates=np.zeros(slots, np.int64),
+            evidence=np.zeros((slots, 2, 2, SIZE)),
+            last=np.zeros((slots, 2, 2)),
+            tally=np.zeros(5, np.int64),
+            counts=np.zeros(0, np.int64),
+            met=np.zeros(0, bool),
+            marks=np.zeros(0, np.int64),
+        )
+
+    @property
+    def n_slots(self) -> int:
+        """Most slots that can be live."""
+        return len(self.live.lease)
+
+    def open_block(self) -> None:
+        """Number the namespaces as the block does that the layout has just taken in."""
+        layout, live = self._layout, self.live
+        keys = layout.n_keys
+        live = live._replace(
+            counts=np.zeros(keys, np.int64), met=~layout.crossable(), marks=np.zeros(keys, np.int64)
+        )
+        for name, count in self._counts.items():
+            live.counts[layout.key_of(name)] = count
+        for name in self.namespaces:
+            live.met[layout.key_of(name)] = True
+        live.tally[MARK] = 0
+        self.live = live
+        self.cross()
+
+    def close_block(self) -> None:
+        """Remember the counts by name, since the next block may number its namespaces anew."""
+        for key in np.flatnonzero(self.live.counts):
+            if name := self._layout.name_of(int(key)):
+                self._counts[name] = int(self.live.counts[key])
+
+    def count(self, name: bytes) -> int:
+        """Count the actions so far that had features in a namespace."""
+        key = self._layout.key_of(name)
+        return int(self.live.counts[key]) if key else self._counts.get(name, 0)
+
+    def new_names(self) -> tuple[bytes, ...]:
+        """Namespaces that were counted and are new, in ascending order; they are known from here on."""
+        new = np.flatnonzero((self.live.counts > 0) & ~self.live.met)
+        self.live.met[new] = True
+        return tuple(sorted(self._layout.name_of(int(key)) for key in new))
+
+    def cross(self) -> None:
+        """Tell the layout what each slot crosses; places that are not live cross nothing."""
+        crossed = [self._interactions(config, self.namespaces) for config in self.configs]
+        self._layout.cross([*crossed, *[()] * (self.n_slots - len(crossed))])
+
+    def lease(self, leases: Sequence[int], *, fill: bool) -> None:
+        """Set the lease of each live slot, in learnt events, and whether an empty place is to be filled."""
+        self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
+        self.live = self.live._replace(fill=fill)
+
+    def apply(self, decision: Decision, model: Model) -> None:
+        """Carry a decision out."""
+        if isinstance(decision, Widen):
+            self.namespaces = sorted({*self.namespaces, *decision.names})
+        elif isinstance(decision, Rotate):
+            self._rotate(decision, model)
+        elif isinstance(decision, Swap):
+            self._swap(decision.slot, decision.config, model)
+
+    def _rotate(self, decision: Rotate, model: Model) -> None:
+        slot = decision.slot
+        self.configs[slot:] = [decision.config, *self.configs[slot + 1 :]]
+        self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
+        self.live = self.live._replace(n=len(self.configs))
+        self._reset(slot)
+        self._copy(0, slot, model)
+
+    def _swap(self, slot: int, config: Config, model: Model) -> None:
+        """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
+        live = self.live
+        for one, other in zip(self._lanes(0, model), self._lanes(slot, model), strict=True):
+            swap_lanes(model.weights, one, other)
+            if not self._exact:
+                model.lanes[[one, other]] = model.lanes[[other, one]]
+        if not self._exact:
+            model.sums[[0, slot]] = model.sums[[slot, 0]]
+        if slot != 1:
+            self._copy(slot, 1, model)
+        for column in (live.evidence, live.last):
+            column[0] = column[slot]
+            column[1] = column[0][[CHAMPION, SELF]]
+        live.updates[:2] = live.updates[slot]
+        self.configs, self.indices = [config, self.configs[0]], [0, 1]
+        self.live = live._replace(n=2)
+
+    def _reset(self, slot: int) -> None:
+        self.live.evidence[slot] = 0
+        self.live.last[slot] = 0
+        self.live.updates[slot] = 0
+
+    def _copy(self, source: int, target: int, model: Model) -> None:
+        lanes = zip(self._lanes(source, model), self._lanes(target, model), strict=True)
+        for one, other in lanes:
+            copy_lane(model.weights, one, other)
+            if not self._exact:
+                model.lanes[other] = model.lanes[one]
+        if not self._exact:
+            model.sums[target] = model.sums[source]
+
+    def _lanes(self, slot: int, model: Model) -> list[int]:
+        """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
+        if not self._exact:
+            return [slot * self._width + part for part in range(self._width)]
+        return [part * self.n_slots + slot for part in range(model.weights.shape[2] // self.n_slots)]

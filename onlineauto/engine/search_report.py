@@ -1,0 +1,105 @@
+"""What a run says of its search: the ``automl`` object of ``--extra_metrics``, and the story in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.config import Kind
+from onlineauto.automl.text import elements_text, flags_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.engine.searching import Change, Searching
+
+__all__ = ["search_metrics", "story"]
+
+
+def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
+    """Return the counts and bounds of every live slot, with VW's keys (``test_county`` is one of them).
+
+    Parameters
+    ----------
+    searching : Searching
+        The search.
+    verbose : bool
+        Add interactions and elements.
+    """
+    report: dict[str, Any] = {
+        "current_champ": 0,
+        "test_county": searching.n_learnt,
+        "total_champ_switches": searching.n_switches,
+    }
+    for slot in range(len(searching.estimates)):
+        report[f"estimator_{slot}"] = _slot_metrics(searching, slot, verbose=verbose)
+    return report
+
+
+def _slot_metrics(searching: Searching, slot: int, *, verbose: bool) -> dict[str, Any]:
+    config, estimates = searching.slots.configs[slot], searching.estimates
+    own, champion = estimates.last(slot)
+    updates = estimates.updates(slot)
+    metrics: dict[str, Any] = {"config_type": config.kind.value}
+    if verbose:
+        metrics["elements"] = elements_text(config)
+    metrics["self"] = {
+        "conf_idx": searching.slots.indices[slot],
+        "upcnt": updates,
+        "last_r": own[1],
+        "last_w": own[0],
+        "lb": estimates.lower(slot),
+        "ub": estimates.upper(slot),
+    }
+    if verbose:
+        metrics["self"]["interactions"] = flags_text(searching.interactions(slot))
+    if slot > 0:
+        metrics["sync_champ"] = {
+            "upcnt": updates,
+            "last_r": champion[1],
+            "last_w": champion[0],
+            "lb": estimates.champion_lower(slot),
+            "ub": estimates.champion_upper(slot),
+        }
+    return metrics
+
+
+def story(searching: Searching) -> Iterator[str]:
+    """Yield, in words, how the champion came to be and which interactions it has."""
+    changes = searching.changes
+    yield f"champion changes = {searching.n_switches}"
+    left_out = searching.n_switches - len(changes)
+    if left_out > 0:
+        yield f"  the first {left_out} are not shown"
+    for change in changes:
+        yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
+    yield f"champion's interactions = {_listed(searching.interactions(0), searching)}"
+
+
+def _evidence(change: Change) -> str:
+    bounds = change.bounds
+    return (
+        f" (over {bounds.updates} events its reward is at least {bounds.lower:.4g},"
+        f" the old champion's at most {bounds.champion_upper:.4g})"
+    )
+
+
+def _difference(change: Change) -> str:
+    """Say what the new champion crosses that the old one did not, and the other way round."""
+    old, new = set(change.before), set(change.after)
+    gained, lost = sorted(new - old), sorted(old - new)
+    parts = [
+        f"{word} {flags_text(names).strip()}" for word, names in (("gained", gained), ("lost", lost)) if names
+    ]
+    return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
+
+
+def _listed(interactions: Sequence[Interaction], searching: Searching) -> str:
+    if interactions:
+        return flags_text(interactions).strip()
+    met = bool(searching.slots.namespaces)
+    return (
+        "none"
+        if met or searching.search.champion.kind is Kind.INCLUSION
+        else "none yet: no event had features"
+    )

@@ -1,0 +1,214 @@
+"""Searching: where the loop's signals meet the decisions on them, and the only writer of the live slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.automl.decide import can_fill, decide, interactions_for, start
+from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate, Swap
+from onlineauto.automl.search import Rules
+from onlineauto.engine.estimates import Estimates
+from onlineauto.engine.journal import bounds_of, decision_of, entry_of
+from onlineauto.engine.live_slots import LiveSlots
+from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, SIGNAL, SLOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.decisions import Decision, Signal
+    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.automl.search import Search
+    from onlineauto.engine.journal import Bounds, Entry
+    from onlineauto.engine.trace import Trace
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["Change", "Searching"]
+
+_KEPT = 20
+
+
+class Change(NamedTuple):
+    """A change of champion.
+
+    Attributes
+    ----------
+    events : int
+        Events that the loop was through with.
+    before, after : tuple of Interaction
+        Interactions of the old and of the new champion.
+    bounds : Bounds
+        What it rested on.
+    """
+
+    events: int
+    before: tuple[Interaction, ...]
+    after: tuple[Interaction, ...]
+    bounds: Bounds
+
+
+class Searching:
+    """A search at work on a stream.
+
+    Parameters
+    ----------
+    options : AutomlOptions
+        What to search, and how.
+    layout : Layout
+        Told what the live slots cross.
+    exact : bool
+        Decide as VW does.
+    width : int
+        Lanes of the model that a live slot uses.
+    random_seed : int
+        Seed of the oracles that draw.
+    replayed : iterable of Entry, optional
+        A journal whose decisions are taken in place of own ones.
+
+    Attributes
+    ----------
+    search : Search
+        The state of the search, a value.
+    slots : LiveSlots
+        The live slots.
+    estimates : Estimates
+        Bounds on the rewards of the live slots.
+    n_events : int
+        Events that the loop is through with.
+    n_switches : int
+        Changes of champion.
+    changes : deque of Change
+        The last of them.
+    on_decision : callable or None
+        Called with each line of the journal, before the decision is carried out.
+    trace : Trace or None
+        Writes everything down, event by event.
+    """
+
+    def __init__(
+        self,
+        options: AutomlOptions,
+        layout: Layout,
+        *,
+        exact: bool,
+        width: int,
+        random_seed: int,
+        replayed: Iterable[Entry] | None = None,
+    ) -> None:
+        self._rules = Rules.of(options, exact=exact)
+        self.search: Search = start(self._rules, random_seed=random_seed)
+        self.slots = LiveSlots(
+            options,
+            layout,
+            exact=exact,
+            width=width,
+            first=self.search.champion,
+            interactions=self._interactions,
+        )
+        self.estimates = Estimates(self.slots)
+        self.n_events = self.n_switches = 0
+        self.on_decision: Callable[[Entry], object] | None = None
+        self.trace: Trace | None = None
+        self._replayed = None if replayed is None else iter(replayed)
+        self._next: Entry | None = None
+        self._n_traced = 0
+        self.changes: deque[Change] = deque(maxlen=_KEPT)
+        if self._replayed is None:
+            self._set_leases()
+        else:
+            self._next = next(self._replayed, None)
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of events learnt."""
+        return int(self.slots.live.tally[LEARNT])
+
+    def interactions(self, slot: int) -> Sequence[Interaction]:
+        """Interactions that a live slot uses."""
+        return self._interactions(self.slots.configs[slot], self.slots.namespaces)
+
+    def stop(self, begin: int, end: int) -> int:
+        """Say how far the loop may go now, of the events [begin, end) of a block."""
+        if self._replayed is not None:
+            return end if self._next is None else min(end, begin + self._next.events - self.n_events)
+        return begin + 1 if self.trace is not None and begin < end else end
+
+    def answer(self, cursor: NDArray[np.int64], block: Block, model: Model, *, through: int) -> None:
+        """Decide on what the loop stopped for, and carry it out.
+
+        Parameters
+        ----------
+        cursor : int64[4]
+            Where the loop stopped, and why.
+        block : Block
+            What it works on.
+        model : Model
+            Whose lanes are moved.
+        through : int
+            Events that it is through with since the last time.
+        """
+        self.n_events += through
+        if self.trace is not None and self.n_learnt > self._n_traced:
+            self._n_traced = self.n_learnt
+            self.trace.learnt(
+                block,
+                int(cursor[EVENT]) - 1,
+                n_learnt=self.n_learnt,
+                n_switches=self.n_switches,
+                estimates=self.estimates,
+            )
+        if self._replayed is not None:
+            self._replay(model)
+        elif signal := self._signal(cursor):
+            search, decisions = decide(self._rules, self.search, signal, self.estimates)
+            for decision in decisions:
+                self._carry_out(decision, model)
+            self.search = search
+            self._set_leases()
+            self.slots.cross()
+
+    def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
+        return interactions_for(self._rules, config, namespaces)
+
+    def _signal(self, cursor: NDArray[np.int64]) -> Signal | None:
+        reason = cursor[SIGNAL]
+        if reason == NEW_NAMESPACE:
+            return NewNamespaces(self.slots.new_names())
+        if reason == BOUND_CROSSED:
+            return BoundCrossed(int(cursor[SLOT]))
+        return LeaseDue() if reason else None
+
+    def _replay(self, model: Model) -> None:
+        """Carry out what the journal says was decided after so many events."""
+        assert self._replayed is not None
+        self.slots.new_names()
+        while self._next is not None and self._next.events <= self.n_events:
+            self._carry_out(decision_of(self._next), model)
+            self._next = next(self._replayed, None)
+        self.slots.cross()
+
+    def _carry_out(self, decision: Decision, model: Model) -> None:
+        if self.on_decision is not None:
+            self.on_decision(entry_of(decision, events=self.n_events, statistics=self.estimates))
+        if isinstance(decision, Swap):
+            self._note(decision)
+        if self.trace is not None and isinstance(decision, Rotate | Swap):
+            self.trace.decided(decision, n_learnt=self.n_learnt, n_switches=self.n_switches)
+        self.slots.apply(decision, model)
+
+    def _note(self, swap: Swap) -> None:
+        """Keep a change of champion that is about to be carried out."""
+        self.n_switches += 1
+        before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
+        self.changes.append(Change(self.n_events, before, after, bounds_of(swap.slot, self.estimates)))
+
+    def _set_leases(self) -> None:
+        search = self.search
+        leases = [search.lease(slot) for slot in range(len(search.slots))]
+        self.slots.lease(leases, fill=can_fill(self._rules, search))
