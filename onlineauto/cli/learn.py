@@ -28,7 +28,7 @@ from onlineauto.engine.metrics import Metrics
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.predictions import Predictions, open_sink
 from onlineauto.engine.progress import Progress
-from onlineauto.engine.search_report import story
+from onlineauto.engine.search_report import outside_warning, story
 from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.engine.workspace import Workspace
@@ -190,6 +190,8 @@ class _Report:
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
                 self._say(line)
+            if warning := outside_warning(self._workspace.searching):
+                self._say(f"onlineauto: warning: {warning}")
         if self._metrics is not None and self._options.extra_metrics is not None:
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
 

@@ -288,7 +288,7 @@ def run_events(run: Run, results: Results, cursor: NDArray[np.int64], stop: int,
         _account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if run.live.searching and learns:
-            observe_rewards(run.live, buffers.score, actions.n, label)
+            observe_rewards(run, buffers.score, actions.n, label)
             cursor[SLOT] = better_challenger(run.live)
             if cursor[SLOT] > 0:
                 cursor[SIGNAL] = BOUND_CROSSED

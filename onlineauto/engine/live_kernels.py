@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import BY_MEANS, CB, CHAMPION, LEARNT, MARK, SELF
+from onlineauto.engine.state import BY_MEANS, CB, CHAMPION, LEARNT, MARK, OUTSIDE, SELF
 from onlineauto.estimators.robust_kernels import is_better, observe
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.learners._kernels import Place
@@ -40,7 +40,7 @@ def _count_line(
 
 @kernel
 def count_namespaces(run: Run, actions: Actions) -> bool:
-    """Count each namespace once for every action of an event; return whether one is met for the first time."""
+    """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
     shared = live.tally[MARK] + 1
     if run.task.shape == CB:
@@ -98,10 +98,15 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
 
 
 @kernel
-def observe_rewards(live: Live, score: NDArray[np.float32], n: int, label: Label) -> None:
+def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
     """Let the estimators of every challenger see the reward of its own best action and of the champion's."""
+    live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     reward = label.cost if live.cost_is_reward else -label.cost
+    if not _ZERO <= reward <= _ONE:
+        live.tally[OUTSIDE] += 1
+        if not run.task.exact:
+            reward = min(max(reward, _ZERO), _ONE)
     champion = weight if best_action(score[0], n) == label.action else _ZERO
     for slot in range(1, live.n):
         own = weight if best_action(score[slot], n) == label.action else _ZERO

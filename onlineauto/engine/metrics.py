@@ -60,10 +60,12 @@ class Metrics:
     ) -> None:
         run, options = configuration[RunOptions], configuration[FeatureOptions]
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
-        self._predicts_first = kind == "cb_explore_adf" and configuration[CbOptions].cb_type == "mtr"
+        mtr = configuration[CbOptions].cb_type == "mtr"
+        searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
+        self._predicts_first = kind == "cb_explore_adf" and mtr and not searches
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._learn_calls = self._predict_calls = self._shared = 0
-        self._searching = searching if configuration[AutomlOptions].automl is not None else None
+        self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics
         self._explored: _Explored | None = None
         if kind.startswith("cb_explore"):

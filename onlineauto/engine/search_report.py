@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text
+from onlineauto.engine.state import OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.engine.searching import Change, Searching
 
-__all__ = ["search_metrics", "story"]
+__all__ = ["outside_warning", "search_metrics", "story"]
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
@@ -74,6 +75,17 @@ def story(searching: Searching) -> Iterator[str]:
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
     yield f"champion's interactions = {_listed(searching.interactions(0), searching)}"
+
+
+def outside_warning(searching: Searching) -> str | None:
+    """Say that rewards were outside what the test takes, if some were."""
+    outside = int(searching.slots.live.tally[OUTSIDE])
+    if not outside:
+        return None
+    return (
+        f"{outside} of {searching.n_learnt} events have a cost outside [-1, 0]; the search took the nearest "
+        "cost within, so it compares configs by rewards cut off at 0 and 1"
+    )
 
 
 def _evidence(change: Change) -> str:

@@ -65,14 +65,15 @@ class Live(NamedTuple):
     updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
-    tally: NDArray[np.int64]  # [5]: see below
+    tally: NDArray[np.int64]  # [6]: see below
     counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
     met: NDArray[np.bool_]  # [keys]: met already, or never crossed
     marks: NDArray[np.int64]  # [keys]: scratch of the count
 
 
-LEARNT, MARK, BY_MEANS, BY_WEALTH, IN_FULL = range(5)
-"""Entries of a tally: events learnt; the last mark; tests decided by means, by one wealth, by both bounds."""
+LEARNT, MARK, OUTSIDE, BY_MEANS, BY_WEALTH, IN_FULL = range(6)
+"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; tests decided by means, by one
+wealth, by both bounds."""
 
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""

@@ -8,7 +8,7 @@ as in VW), ``*input_examples.csv`` what was learnt.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -67,9 +67,10 @@ class Trace:
             for name in (".automl.cs.csv", ".champ_change.csv", f"{dot}input_examples.csv")
         ]
         mode = "w" if exact else "x"
-        opened: list[TextIO] = []
-        for path in paths:
-            opened.append(files.enter_context(path.open(mode, encoding="utf-8", newline="\n")))
+        opened = [
+            cast("TextIO", files.enter_context(path.open(mode, encoding="utf-8", newline="\n")))
+            for path in paths
+        ]
         self._bounds, self._changes, self._input = opened
         self._kind = _KINDS[kind]
         self._cost_is_reward = cost_is_reward

@@ -1,0 +1,217 @@
+"""A search at work on streams: replay, chunks, and what leaves the model alone."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto import Workspace
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.decisions import Rotate, Swap, Widen
+from onlineauto.engine.journal import Journal, decision_of, entry_of, read_journal
+from onlineauto.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.engine.journal import Entry
+
+QUICK: dict[str, Any] = {
+    "automl": 4,
+    "default_lease": 20,
+    "automl_significance_level": 0.9,
+    "fixed_significance_level": True,
+}
+PEOPLE, PAGES = ("tom", "anna"), ("politics", "sports", "music")
+LIKES = {("tom", "politics"), ("anna", "music")}
+
+
+def stream(n: int, *, seed: int = 0, late: int | None = None) -> list[str]:
+    """Uniformly logged events in which a person likes one page; one more namespace from event `late` on."""
+    draw = np.random.default_rng(seed)
+    events = []
+    for i in range(n):
+        person, shown = PEOPLE[draw.integers(2)], int(draw.integers(3))
+        extra = f" |Late x{draw.integers(3)}" if late is not None and i >= late else ""
+        lines = [f"shared |User {person} |Time t{draw.integers(4)}{extra}"]
+        for number, page in enumerate(PAGES):
+            cost = -1 if (person, page) in LIKES else 0
+            label = f"0:{cost}:{1 / 3:.4f} " if number == shown else ""
+            lines.append(f"{label}|Action {page}")
+        events.append("\n".join(lines) + "\n\n")
+    return events
+
+
+def state(workspace: Workspace) -> list[bytes]:
+    """Everything that learning and searching have changed, but for counts of checks."""
+    model, live = workspace._model, workspace.searching.slots.live
+    arrays = (model.weights, model.shared, model.lanes, model.sums, live.evidence, live.updates, live.last)
+    return [array.tobytes() for array in arrays]
+
+
+def journal_of(workspace: Workspace) -> list[Entry]:
+    entries: list[Entry] = []
+    workspace.on_decision = entries.append
+    return entries
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("cb_type", ["mtr", "ips", "dr"])
+@pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion", "rand", "qbase_cubic", "champdupe"])
+def test_a_replayed_journal_makes_the_same_model(
+    oracle: str, cb_type: str, exact: bool, tmp_path: Path
+) -> None:
+    options = {**QUICK, "cb_explore_adf": True, "cb_type": cb_type, "oracle_type": oracle, "vw_exact": exact}
+    text = "".join(stream(300, late=100)).encode()
+    path = tmp_path / "journal.jsonl"
+    first = Workspace(**options)
+    with path.open("wb") as file:
+        first.on_decision = Journal(file, command=first.configuration.command()).append
+        first.fit(text)
+    again = Workspace(**options, replay=str(path))
+    repeated = journal_of(again)
+    again.fit(text)
+    assert state(again) == state(first)
+    assert again.searching.n_switches == first.searching.n_switches
+    decisions = [decision_of(entry) for entry in repeated]
+    assert [type(each) for each in decisions[:1]] == [Widen]
+    assert any(isinstance(each, Rotate) for each in decisions)
+
+
+def test_there_are_changes_of_champion_to_replay() -> None:
+    workspace = Workspace(cb_explore_adf=True, oracle_type="one_diff_inclusion", **QUICK)
+    entries = journal_of(workspace)
+    workspace.fit("".join(stream(600)).encode())
+    swaps = [entry for entry in entries if isinstance(decision_of(entry), Swap)]
+    assert len(swaps) == workspace.searching.n_switches >= 1
+    for swap in swaps:
+        assert swap.bounds.lower > swap.bounds.champion_upper  # type: ignore[union-attr]
+    assert (b"Action", b"User") in workspace.searching.interactions(0)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.integers(1, 199), max_size=5), oracle=st.sampled_from(["one_diff_inclusion", "rand"]))
+def test_any_way_of_cutting_a_stream_gives_the_same_model(exact: bool, oracle: str, cuts: list[int]) -> None:
+    options = {**QUICK, "cb_explore_adf": True, "oracle_type": oracle, "vw_exact": exact}
+    events = stream(200, late=60)
+    whole = Workspace(**options).fit("".join(events).encode())
+    parts = Workspace(**options)
+    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), 200], strict=True):
+        if begin < end:
+            parts.fit("".join(events[begin:end]).encode())
+    assert state(parts) == state(whole)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+def test_predictions_aside_change_nothing(exact: bool) -> None:
+    events = stream(120)
+    plain = Workspace(cb_explore_adf=True, vw_exact=exact, **QUICK)
+    asked = Workspace(cb_explore_adf=True, vw_exact=exact, **QUICK)
+    for event in events:
+        plain.learn(event)
+        asked.predict(event)
+        asked.learn(event)
+    assert state(asked) == state(plain)
+    assert asked.search == plain.search
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+def test_one_live_config_is_all_quadratics(exact: bool) -> None:
+    text = "".join(stream(200, late=70)).encode()
+    single = Workspace(cb_explore_adf=True, quadratic="::", vw_exact=exact).fit(text)
+    searched = Workspace(cb_explore_adf=True, automl=1, vw_exact=exact).fit(text)
+    assert searched.weights.tobytes() == single.weights.tobytes()
+
+
+@pytest.mark.parametrize("cb_type", ["mtr", "ips", "dr", "dm"])
+def test_the_order_of_learning_makes_no_difference(cb_type: str) -> None:
+    text = "".join(stream(200)).encode()
+    options = {**QUICK, "cb_explore_adf": True, "cb_type": cb_type, "min_prediction": -1, "max_prediction": 0}
+    forward = Workspace(**options).fit(text)
+    backward = Workspace(**options, debug_reversed_learn=True).fit(text)
+    assert forward.weights.tobytes() == backward.weights.tobytes()
+
+
+def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:
+    text = "".join(stream(100, late=50)).encode()
+    found = {}
+    for exact in (True, False):
+        workspace = Workspace(cb_explore_adf=True, vw_exact=exact, **QUICK).fit(text)
+        elements = [candidate.config.elements for candidate in workspace.search.candidates]
+        late = b"L" if exact else b"Late"
+        found[exact] = any(late in interaction for names in elements for interaction in names)
+        assert any(late in interaction for interaction in workspace.searching.interactions(0))
+    assert found == {True: False, False: True}
+
+
+def test_unlabelled_events_meet_namespaces_and_spend_no_lease() -> None:
+    workspace = Workspace(cb_explore_adf=True, **QUICK)
+    workspace.fit(b"shared |User tom\n|Action a\n|Action b\n\n" * 5)
+    assert workspace.search.namespaces == (b"Action", b"User")
+    assert workspace.estimates.count(b"User") == 10
+    assert workspace.searching.n_learnt == 0
+    assert len(workspace.search.slots) == 1
+
+
+def test_costs_outside_the_range_are_cut_off_and_counted() -> None:
+    text = "".join(stream(60)).replace(":-1:", ":-7:").encode()
+    cut = Workspace(cb_explore_adf=True, **QUICK).fit(text)
+    assert 0 <= cut.estimates.lower(1) <= cut.estimates.upper(1) <= 1
+    assert cut.searching.slots.live.last[1, 0, 1] <= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"automl": 2}, "needs a bandit"),
+        ({"automl": 2, "cb_adf": True, "quadratic": ["ab"]}, "exclude each other"),
+        ({"automl": 2, "cb_adf": True, "vw_exact": True, "interaction_type": "both"}, "does not know it"),
+        ({"automl": 0, "cb_adf": True}, "from 1 to 128"),
+        ({"automl": 2, "cb_adf": True, "oracle_type": "delphi"}, "one of one_diff"),
+    ],
+)
+def test_searches_that_cannot_be(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        Workspace(**options)
+
+
+def test_aliases_are_the_options_they_stand_for() -> None:
+    one = Workspace(cb_adf=True, automl=3, lease=7, priority_type="lease_exclusion")
+    other = Workspace(cb_adf=True, automl=3, default_lease=7, priority_type="favor_popular_namespaces")
+    assert one.configuration == other.configuration
+
+
+def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the journal"):
+        Workspace(cb_adf=True, automl=2, replay=str(tmp_path / "missing"))
+    (tmp_path / "odd").write_text('{"decision": "rotate"}\n')
+    with pytest.raises(InputError, match="odd:1: not a line of a journal"):
+        Workspace(cb_adf=True, automl=2, replay=str(tmp_path / "odd"))
+
+
+def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
+    sink = io.BytesIO()
+    workspace = Workspace(cb_explore_adf=True, **QUICK)
+    workspace.on_decision = Journal(sink, command="").append
+    workspace.fit("".join(stream(60)).encode())
+    text = sink.getvalue()
+    complete = list(read_journal(io.BytesIO(text)))
+    assert list(read_journal(io.BytesIO(text[:-3]))) == complete[:-1]
+
+
+@pytest.mark.parametrize("name", [b"hex:41", b"\xc3\xa9", b"\xff\xfe", b" ", b'"\n\x01'])
+def test_any_name_survives_a_journal(name: bytes) -> None:
+    sink = io.BytesIO()
+    workspace = Workspace(cb_explore_adf=True, automl=2)
+    decision = Rotate(1, 3, Config.of([(name, name)], Kind.INCLUSION))
+    journal = Journal(sink, command="")
+    journal.append(entry_of(decision, events=4, statistics=workspace.estimates))
+    (entry,) = read_journal(io.BytesIO(sink.getvalue()))
+    assert entry.events == 4
+    assert decision_of(entry) == decision
