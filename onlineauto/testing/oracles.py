@@ -1,0 +1,98 @@
+"""What every oracle has to keep to."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Config, Kind, interactions_of
+from onlineauto.automl.oracles.oracle import Space
+from onlineauto.automl.random_draw import FairDraw, VwDraw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.automl.oracles.oracle import Oracle
+
+__all__ = ["check_oracle"]
+
+_NAMES = ((), (b"a",), (b" ", b"a", b"user"), (b"a", b"b", b"c", b"\xc3\xa9"))
+
+
+def check_oracle(oracle: Oracle) -> None:
+    """Hold an oracle to what the search expects of it.
+
+    Configs are proposed for many champions, of those namespaces that are there and of nothing else; what is
+    proposed depends on the arguments alone; every proposal has interactions that can be learnt with; and, but
+    for an oracle that is asked only once, some challenge comes of any namespace, and none is the champion.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        It need not be registered.
+
+    Raises
+    ------
+    AssertionError
+        Says which expectation it does not meet, and for which champion.
+
+    Examples
+    --------
+    >>> from onlineauto.automl.oracles.one_diff import OneDiff
+    >>> check_oracle(OneDiff())
+    """
+    for names, interaction_type in product(_NAMES, ("quadratic", "cubic", "both")):
+        space = Space(names, interaction_type)
+        for champion in _champions(oracle, space):
+            _check_proposals(oracle, champion, space)
+
+
+def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
+    """The first champion, and some that could follow it."""
+    champion = Config(kind=oracle.kind)
+    yield champion
+    for step in range(3):
+        proposals = oracle.propose(champion, space=space, draw=FairDraw(step))
+        if not proposals or oracle.once:
+            return
+        champion = proposals[len(proposals) // 2]
+        yield champion
+
+
+def _check_proposals(oracle: Oracle, champion: Config, space: Space) -> None:
+    where = f"{type(oracle).__name__}, champion {champion}, {space}"
+    for seed, kind_of_draw in product((0, 7, 2**64 - 1), (FairDraw, VwDraw)):
+        draw, again = kind_of_draw(seed), kind_of_draw(seed)
+        proposals = tuple(oracle.propose(champion, space=space, draw=draw))
+        repeated = tuple(oracle.propose(champion, space=space, draw=again))
+        _require(proposals == repeated, f"the same arguments give other proposals: {where}")
+        _require(draw.state == again.state, f"the same arguments draw more or less: {where}")
+        for config in proposals:
+            _check_config(oracle, config, space, where)
+        if oracle.once:
+            continue
+        _require(champion not in proposals, f"the champion is proposed: {where}")
+        _require(bool(proposals) == bool(space.namespaces), f"nothing, or something from nothing: {where}")
+
+
+def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> None:
+    elements = config.elements
+    _require(isinstance(config, Config), f"not a Config: {config}; {where}")
+    _require(config == Config.of(elements, config.kind), f"elements not ascending, or repeated: {where}")
+    _require(oracle.once or config.kind is oracle.kind, f"another kind than the oracle's: {config}; {where}")
+    for interaction in elements:
+        _require(interaction == tuple(sorted(interaction)), f"names not ascending: {interaction}; {where}")
+        _require(set(interaction) <= set(space.namespaces), f"not met: {interaction}; {where}")
+        _require(len(interaction) in (2, 3), f"neither of two nor of three: {interaction}; {where}")
+    crossed = interactions_of(
+        config, space.namespaces, interaction_type=space.interaction_type, base=oracle.base
+    )
+    _require(len(set(crossed)) == len(crossed), f"an interaction twice: {config}; {where}")
+    if config.kind is Kind.EXCLUSION:
+        left_out = set(elements) <= set(space.interactions())
+        _require(left_out, f"excludes what is not offered: {config}; {where}")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)

@@ -1,0 +1,64 @@
+"""What every priority has to keep to."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Config, Kind, possible_interactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.automl.priorities.priority import Priority
+
+__all__ = ["check_priority"]
+
+_COUNTS = (
+    {b"a": 1, b"b": 1, b"user": 1},
+    {b"a": 5, b"b": 4, b"user": 3},
+    {b"a": 2**24 + 1, b"b": 2**40, b"user": 7},
+)
+
+
+def check_priority(priority: Priority) -> None:
+    """Hold a priority to what the search expects of it.
+
+    It is a finite number, depends on the arguments alone, and asks for no namespace that the config does not
+    name.
+
+    Parameters
+    ----------
+    priority : Priority
+        It need not be registered.
+
+    Raises
+    ------
+    AssertionError
+        Says which expectation it does not meet, and for which config.
+
+    Examples
+    --------
+    >>> from onlineauto.automl.priorities.none import NoPriority
+    >>> check_priority(NoPriority())
+    """
+    for config, counts in product(_configs(), _COUNTS):
+        named = {name: counts[name] for interaction in config.elements for name in interaction}
+        for rank in (priority.of, priority.in_vw):
+            where = f"{type(priority).__name__}.{rank.__name__}, {config}, counts {counts}"
+            try:
+                value, again = rank(config, named.__getitem__), rank(config, named.__getitem__)
+            except KeyError as error:
+                raise AssertionError(f"asks for {error}, which is not in the config: {where}") from error
+            if not isfinite(value):
+                raise AssertionError(f"not a finite number: {value}; {where}")
+            if value != again:
+                raise AssertionError(f"the same arguments give {value} and {again}: {where}")
+
+
+def _configs() -> Iterator[Config]:
+    interactions = (*possible_interactions((b"a", b"b", b"user"), 2), (b"a", b"b", b"user"))
+    for size, kind in product(range(4), Kind):
+        for elements in combinations(interactions, size):
+            yield Config.of(elements, kind)

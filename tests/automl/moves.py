@@ -1,0 +1,163 @@
+"""Random signals with random statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from onlineauto.automl.decide import decide, start
+from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.priorities import PRIORITIES
+from onlineauto.automl.search import Rules, Search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.automl.decisions import Decision, Signal
+
+__all__ = ["Move", "Table", "make_rules", "moves", "play", "rules"]
+
+BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+MOST_SLOTS = 5
+
+
+@dataclass(frozen=True)
+class Move:
+    """A signal and what is known when it comes; slots and names that do not fit it are put right."""
+
+    kind: str
+    names: tuple[bytes, ...] = ()
+    slot: int = 1
+    counts: tuple[int, ...] = (1, 1, 1)
+    updates: tuple[int, ...] = (0,) * MOST_SLOTS
+    lower: tuple[float, ...] = (0.0,) * MOST_SLOTS
+    upper: tuple[float, ...] = (1.0,) * MOST_SLOTS
+    champion_lower: tuple[float, ...] = (0.0,) * MOST_SLOTS
+
+    def signal(self, search: Search) -> Signal | None:
+        if self.kind == "meet":
+            new = tuple(sorted(set(self.names) - set(search.namespaces)))
+            return NewNamespaces(new) if new else None
+        if self.kind == "due":
+            return LeaseDue()
+        if len(search.slots) < 2:
+            return None
+        slot = 1 + self.slot % (len(search.slots) - 1)
+        return BoundCrossed(slot) if search.slots[slot].index else None
+
+
+@dataclass
+class Table:
+    """Statistics in a table; nothing is known of slots that are not live."""
+
+    move: Move = field(default_factory=lambda: Move("due"))
+    counts: dict[bytes, int] = field(default_factory=dict)
+    live: int = MOST_SLOTS
+
+    def count(self, namespace: bytes) -> int:
+        return self.counts[namespace]
+
+    def _of(self, column: Sequence[float], slot: int) -> float:
+        assert 0 <= slot < self.live
+        return column[slot]
+
+    def updates(self, slot: int) -> int:
+        return int(self._of(self.move.updates, slot))
+
+    def lower(self, slot: int) -> float:
+        return self._of(self.move.lower, slot)
+
+    def upper(self, slot: int) -> float:
+        return self._of(self.move.upper, slot)
+
+    def champion_lower(self, slot: int) -> float:
+        return self._of(self.move.champion_lower, slot)
+
+    def champion_upper(self, slot: int) -> float:
+        raise AssertionError(f"nobody has to know the champion's upper bound over slot {slot}")
+
+
+def make_rules(
+    oracle: str = "one_diff",
+    *,
+    exact: bool,
+    n_slots: int = 3,
+    lease: int = 10,
+    interaction_type: str = "quadratic",
+    priority: str = "none",
+    n_priority: int | None = None,
+) -> Rules:
+    return Rules(
+        n_slots=n_slots,
+        lease=lease,
+        oracle=oracle,
+        interaction_type=interaction_type,
+        priority=priority,
+        n_priority=(n_slots - 1) // 2 if n_priority is None else n_priority,
+        exact=exact,
+    )
+
+
+def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
+    types = ["quadratic", "cubic"] if exact else ["quadratic", "cubic", "both"]
+    return st.builds(
+        Rules,
+        n_slots=st.integers(1, MOST_SLOTS),
+        lease=st.sampled_from([1, 3, 10] if not exact else [0, 1, 3, 10, 2**62]),
+        oracle=st.sampled_from(sorted(ORACLES)),
+        interaction_type=st.sampled_from(types),
+        priority=st.sampled_from(sorted(PRIORITIES)),
+        n_priority=st.integers(0, 3),
+        exact=st.just(exact),
+    )
+
+
+def moves(*, names: Sequence[bytes], max_size: int = 25) -> st.SearchStrategy[list[Move]]:
+    def column(values: st.SearchStrategy[float]) -> st.SearchStrategy[tuple[float, ...]]:
+        return st.tuples(*[values] * MOST_SLOTS)
+
+    count = st.one_of(st.integers(1, 9), st.integers(2**24 - 2, 2**24 + 9))
+    update = st.one_of(st.sampled_from([0, 10, 10**6, 2**63]), st.integers(0, 50))
+    move = st.builds(
+        Move,
+        kind=st.sampled_from(["meet", "due", "due", "due", "cross"]),
+        names=st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple),
+        slot=st.integers(0, 9),
+        counts=st.tuples(count, count, count),
+        updates=column(update),
+        lower=column(BOUNDS),
+        upper=column(BOUNDS),
+        champion_lower=column(BOUNDS),
+    )
+    return st.lists(move, min_size=1, max_size=max_size)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One answered signal."""
+
+    before: Search
+    signal: Signal
+    table: Table
+    after: Search
+    decisions: tuple[Decision, ...]
+
+
+def play(rules: Rules, moves: Sequence[Move], *, seed: int = 5) -> Iterator[Step]:
+    """Answer one signal after the other."""
+    search = start(rules, random_seed=seed)
+    counts: dict[bytes, int] = {}
+    for move in moves:
+        signal = move.signal(search)
+        if signal is None:
+            continue
+        met = signal.names if isinstance(signal, NewNamespaces) else ()
+        for place, name in enumerate(sorted({*counts, *met})):
+            counts[name] = counts.get(name, 0) + move.counts[place % len(move.counts)]
+        table = Table(move, dict(counts), len(search.slots))
+        after, decisions = decide(rules, search, signal, table)
+        yield Step(search, signal, table, after, decisions)
+        search = after
