@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[0-9]*.py"))
+README = Path(__file__).parent.parent / "README.md"
+EXAMPLES = sorted((README.parent / "examples").glob("[0-9]*.py"))
 PRINTED = {
     "01_learn_a_file.py": "average loss -",
     "02_read_events.py": "logged (action, cost, probability): ((0, -1.0, 0.5),)",
     "03_act_and_learn.py": "in the last",
     "04_which_interactions.py": "context x action  reward 0.8",
     "05_bad_input.py": "2 events learnt",
+    "06_search.py": "gained -q Zx",
 }
+
+
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_python_in_the_readme_runs(number: int) -> None:
+    subprocess.run([sys.executable, "-c", BLOCKS[number]], cwd=README.parent, check=True)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import option
 
 __all__ = ["AutomlOptions"]
@@ -33,7 +35,7 @@ class AutomlOptions:
         "one_diff_inclusion starts with none), the same in random order (rand), quadratic ones and chosen "
         "cubic ones (qbase_cubic), or the champion's double, to test with (champdupe).",
         keep=True,
-        choices=("one_diff", "rand", "champdupe", "one_diff_inclusion", "qbase_cubic"),
+        choices=tuple(ORACLES),
         needs=_NEEDS,
     )
     interaction_type: str = option(
@@ -58,7 +60,7 @@ class AutomlOptions:
         "Which inactive config is next: the last one proposed (none), or the one whose excluded interactions "
         "are of the rarest namespaces (favor_popular_namespaces).",
         keep=True,
-        choices=("none", "favor_popular_namespaces"),
+        choices=tuple(PRIORITIES),
         needs=_NEEDS,
         synonyms=(("lease_exclusion", "favor_popular_namespaces"),),
     )

@@ -137,7 +137,7 @@ def check_automl(configuration: Configuration) -> None:
     ------
     OptionError
         If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too, unless
-        ``--vw_exact`` lets them pass as VW does; or if ``--vw_exact`` asks for a search that VW does not have.
+        ``--vw_exact`` lets them pass as VW does; or if ``--vw_exact`` asks for what VW does not have.
     """
     automl = configuration[AutomlOptions]
     if automl.automl is None:

@@ -1,0 +1,31 @@
+"""Let the stream choose its interactions, write every decision down, and replay them."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from onlineauto import Workspace
+from onlineauto.engine.journal import Journal
+from onlineauto.engine.search_report import story
+
+DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
+OPTIONS = {
+    "cb_explore_adf": True,
+    "automl": 8,  # live configs: the champion, which predicts, and seven that learn beside it
+    "oracle_type": "one_diff_inclusion",  # begin with no interactions, try each pair
+    "lease": 2000,  # learnt events until a challenger makes room, or runs on
+}
+
+with TemporaryDirectory() as directory:
+    path = Path(directory) / "journal.jsonl"
+    bandit = Workspace(**OPTIONS)
+    with path.open("wb") as file:
+        bandit.on_decision = Journal(file, command=bandit.configuration.command()).append
+        bandit.fit(DATA)
+    for line in story(bandit.searching):
+        print(line)
+    for line in path.read_text().splitlines():
+        if '"swap"' in line:
+            print(line)
+
+    again = Workspace(**OPTIONS, replay=path).fit(DATA)  # decides nothing, and ends with the same model
+    print("replayed:", (again.weights == bandit.weights).all())
