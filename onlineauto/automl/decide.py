@@ -134,6 +134,5 @@ def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Can
         return (candidates[0], *candidates)[:2]
     places = list(candidates)
     places[0], places[winner] = places[winner], places[0]
-    if winner != 1:
-        places[1], places[winner] = places[winner], places[1]
+    places[1], places[winner] = places[winner], places[1]
     return tuple(places)

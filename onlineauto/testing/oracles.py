@@ -24,7 +24,8 @@ def check_oracle(oracle: Oracle) -> None:
 
     Configs are proposed for many champions, of those namespaces that are there and of nothing else; what is
     proposed depends on the arguments alone; every proposal has interactions that can be learnt with; and, but
-    for an oracle that is asked only once, some challenge comes of any namespace, and none is the champion.
+    for an oracle that is asked only once, the first champion is challenged as soon as there is a namespace,
+    and no champion is challenged by itself.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ def _check_proposals(oracle: Oracle, champion: Config, space: Space) -> None:
         if oracle.once:
             continue
         _require(champion not in proposals, f"the champion is proposed: {where}")
-        _require(bool(proposals) == bool(space.namespaces), f"nothing, or something from nothing: {where}")
+        begins = champion == Config(kind=oracle.kind) and bool(space.namespaces)
+        _require(not begins or bool(proposals), f"no challenger for the first champion: {where}")
 
 
 def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> None:

@@ -71,8 +71,11 @@ BAD_ORACLES = {
     "other proposals": oracle(remembers),
     "draw more or less": oracle(draws_from_elsewhere),
     "the champion is proposed": oracle(lambda champion, space, _: [champion, *toggles(champion, space)]),
-    "nothing, or something": oracle(lambda *_: []),
-    "not met": oracle(lambda champion, *_: [champion.toggled((b"nowhere", b"nowhere"))], Kind.INCLUSION),
+    "no challenger": oracle(lambda *_: []),
+    "not met": oracle(
+        lambda champion, space, _: [champion.toggled((b"x", b"x"))] if space.namespaces else [],
+        Kind.INCLUSION,
+    ),
     "not ascending, or repeated": oracle(
         lambda _, space, __: [Config(2 * (each,)) for each in space.interactions()]
     ),

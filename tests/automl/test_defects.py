@@ -59,6 +59,15 @@ def test_events_without_namespaces_at_the_start(exact: bool) -> None:
     assert live(rules, search) == [((A, A),), ((A, A),) if exact else ()]
 
 
+def test_a_champion_that_is_promoted_over_itself() -> None:
+    """VW reads past the end of its configs, and may crash; we take the champion for two."""
+    rules = make_rules(exact=True, n_slots=2)
+    search = due(rules, start(rules, random_seed=0))
+    search = promote(rules, search, 1)
+    assert [slot.index for slot in search.slots] == [0, 1]
+    assert (len(search.candidates), search.n_valid) == (2, 2)
+
+
 @MODES
 def test_the_champion_is_not_challenged_by_its_double(exact: bool) -> None:
     """VW looks for duplicates while the champion's elements are moved away."""

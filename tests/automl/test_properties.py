@@ -209,6 +209,16 @@ def all_due(search: Search, counts: dict[bytes, int], **columns: tuple[float, ..
     return Table(move, counts, len(search.slots))
 
 
+def test_a_config_that_is_worse_stays_while_no_other_waits() -> None:
+    rules = make_rules(exact=False, n_slots=2)
+    counts = {b"a": 9}
+    search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces((b"a",)), Table(counts=counts))
+    search, _ = decide(rules, search, LeaseDue(), Table(counts=counts, live=1))
+    worse = all_due(search, counts, upper=(0.0, 0.4, 0, 0, 0), champion_lower=(0.0, 0.5, 0, 0, 0))
+    search, decisions = decide(rules, search, LeaseDue(), worse)
+    assert decisions == (Extend(0, 20), Extend(1, 20))
+
+
 def test_nothing_is_known_of_a_config_that_has_just_come() -> None:
     """The priority challenger is given up, and its bound says nothing about the one in its place."""
     rules = make_rules(exact=False, n_slots=3, n_priority=1)
