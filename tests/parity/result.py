@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Result", "Weights", "differences"]
+__all__ = ["Result", "Weights", "differences", "shortened"]
 
 SHOWN = 5
 """Differences of one kind that a report spells out; the rest are counted."""
@@ -80,7 +80,7 @@ def _line_differences(kind: str, wheel: tuple[str, ...], ours: tuple[str, ...]) 
     ]
     if len(wheel) != len(ours):
         found.append(f"{kind}: wheel has {len(wheel)} lines, ours {len(ours)}")
-    return _shortened(kind, found)
+    return shortened(kind, found)
 
 
 def _weight_differences(wheel: Weights, ours: Weights) -> list[str]:
@@ -92,7 +92,7 @@ def _weight_differences(wheel: Weights, ours: Weights) -> list[str]:
         for cell in sorted(theirs.keys() | mine.keys())
         if _hexadecimal(theirs.get(cell)) != _hexadecimal(mine.get(cell))
     ]
-    return _shortened("weight", found)
+    return shortened("weight", found)
 
 
 def _hexadecimal(values: tuple[float, ...] | None) -> str:
@@ -107,7 +107,8 @@ def _state_differences(wheel: dict[str, str], ours: dict[str, str]) -> list[str]
     ]
 
 
-def _shortened(kind: str, found: list[str]) -> list[str]:
+def shortened(kind: str, found: list[str]) -> list[str]:
+    """First differences of a kind, and how many there are."""
     if len(found) <= SHOWN:
         return found
     return [*found[:SHOWN], f"{kind}: {len(found)} differences in all"]

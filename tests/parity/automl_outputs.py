@@ -1,0 +1,120 @@
+"""Everything that a run with ``--automl`` leaves behind, of the wheel or of ours, in one shape."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.parity.automl_state import SearchState, read_search_state, search_state
+from tests.parity.automl_streams import content
+from tests.parity.ours import run_and_keep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.parity.automl_cases import SearchCase
+    from tests.parity.result import Result
+    from tests.parity.wheel import Wheel
+
+__all__ = ["Outputs", "ours", "parsed_metrics", "wheels", "wheels_once"]
+
+_EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics", "--csv_trace")
+_TRACES = ("automl.cs.csv", "champ_change.csv", "input_examples.csv")
+_NOTHING = re.compile(r":(?=[,}])")
+"""What the wheel leaves of a number that is infinite or none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outputs:
+    """What one run printed, learnt and decided.
+
+    Attributes
+    ----------
+    result : Result
+        Predictions, weights, text.
+    metrics : list of (str, Any)
+        The object of ``--extra_metrics``, every object in it a list of pairs, so that order counts.
+    traces : dict of str to tuple of str
+        Lines of the ``--csv_trace`` files by their names without the time.
+    search : SearchState or None
+        State of the search at the end; None if the run failed.
+    """
+
+    result: Result
+    metrics: list[tuple[str, Any]]
+    traces: dict[str, tuple[str, ...]]
+    search: SearchState | None
+
+    @property
+    def switches(self) -> list[str]:
+        """Lines of the trace on changes of champion."""
+        return [line for line in self.traces["champ_change.csv"] if line.startswith("CHAMP_SWITCH,")]
+
+    @property
+    def rotations(self) -> list[str]:
+        """Lines of the trace on configs that went live."""
+        return [line for line in self.traces["champ_change.csv"] if line.startswith("APPLY_CONFIG,")]
+
+
+def parsed_metrics(text: str) -> list[tuple[str, Any]]:
+    """Read a metrics file, the wheel's invalid ones too; objects become lists of pairs."""
+    pairs: list[tuple[str, Any]] = json.loads(_NOTHING.sub(":null", text), object_pairs_hook=list)
+    return pairs
+
+
+def _clear(directory: Path) -> None:
+    for file in [*directory.glob("*.csv"), directory / "metrics.json"]:
+        file.unlink(missing_ok=True)
+
+
+def _traces(directory: Path) -> dict[str, tuple[str, ...]]:
+    """Lines of the trace files; a name that came twice, or not at all, is an error."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in _TRACES:
+        (file,) = directory.glob(f"*{name}")
+        found[name] = tuple(file.read_text().splitlines())
+    return found
+
+
+def _gather(result: Result, *, search: SearchState | None, directory: Path) -> Outputs:
+    metrics = directory / "metrics.json"
+    return Outputs(
+        result=result,
+        metrics=parsed_metrics(metrics.read_text()) if metrics.exists() else [],
+        traces=_traces(directory),
+        search=search,
+    )
+
+
+def _input(case: SearchCase, directory: Path) -> Path:
+    _clear(directory)
+    file = directory / "stream.txt"
+    file.write_bytes(content(case.stream, events=case.events))
+    return file
+
+
+def wheels(case: SearchCase, *, wheel: Wheel, directory: Path) -> Outputs:
+    """Run the wheel on a case in a directory of its own."""
+    result = wheel.run([*case.argv, *_EXTRA], file=_input(case, directory))
+    assert result.code == 0, result.stderr
+    search = read_search_state((directory / "wheel.model").read_text("utf-8", "backslashreplace"))
+    return _gather(result, search=search, directory=directory)
+
+
+_RUNS: dict[SearchCase, Outputs] = {}
+
+
+def wheels_once(case: SearchCase, *, wheel: Wheel, directory: Path) -> Outputs:
+    """Run the wheel on a case, or give what it did when it was run before."""
+    if case not in _RUNS:
+        _RUNS[case] = wheels(case, wheel=wheel, directory=directory)
+    return _RUNS[case]
+
+
+def ours(case: SearchCase, *, directory: Path) -> Outputs:
+    """Run onlineauto on a case; see `wheels`."""
+    result, workspace = run_and_keep([*case.argv, *_EXTRA], file=_input(case, directory))
+    assert result.code == 0, result.stderr
+    return _gather(result, search=search_state(workspace), directory=directory)
