@@ -1,0 +1,376 @@
+"""Robust confidence sequence: an anytime-valid lower bound on the mean of heavy-tailed observations.
+
+Observations x ≥ 0 have means μ ≤ 1 and may be as large as they like, such as rewards over propensities.
+A bet with stake λ against "the mean is μ" has, after t observations of sum S, wealth of at least
+exp(λ (S - tμ) - v(λ)). The stakes λⱼ = ½ · 1.6^-(j+½), j = 0, 1, ... bet at once, each with a share of the
+capital; the lower bound is the μ at which they own 2/α together: a true mean lets them grow so rich with
+probability α/2 at most, whenever one looks.
+
+The state of one sequence is a float64 array of `SIZE`; all zeros are a fresh one.
+
+Source: Mineiro, *A lower confidence sequence for the changing mean of non-negative right heavy-tailed
+observations with bounded mean*, 2022; VW ``confidence_sequence_robust``, whose constants these are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+T, SUM, LOW, MID, USED, HISTOGRAM = range(6)
+"""Entries of a state: observations, their sum, squared errors up to 0, those up to 1, one more than the last
+bucket in use, and where the histogram of larger errors begins."""
+
+LIMIT = 2.0**256
+"""Largest observation, in size: the product of any two float32 numbers. A larger one counts as this, which
+leaves a lower bound valid, and NaN as 0."""
+
+LARGEST_WEIGHT = 2.0**40
+"""From here on, rounding may outweigh all else in a wealth, and bounds be anything. To count larger weights
+as this one leaves both bounds valid; VW does not."""
+
+_BUCKETS = 448  # an error is at most 2 · LIMIT, which lies in bucket 439
+SIZE = HISTOGRAM + 2 * _BUCKETS
+"""Length of a state. Bucket n is two entries: weights of the points 1.5ⁿ, and of the terms for the error of
+interpolating between 1.5ⁿ and 1.5ⁿ⁺¹."""
+
+LOWER, UPPER = 0, 1
+"""Rows of an estimator, float64[2, SIZE]: observations w·r, and w·(1 - r)."""
+
+BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
+"""What a comparison took: nothing but means, the wealth at a few points (mostly one), or both bounds."""
+
+_BASE = 1.5
+_LOG_BASE = math.log(_BASE)
+_STAKES = 512  # with all floats as observations, the last stakes are too small to matter
+_LOG_XI = math.log1p(1.6 - 1)
+_SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
+_LOG_SCALE = math.log1p(_SCALE - 1.0)
+_J = np.arange(_STAKES)
+_STAKE = 0.5 * np.exp(-(_J + 0.5) * _LOG_XI)
+_LOG_SHARE = _LOG_SCALE + math.log1p(1.6 - 2.0) - (1 + _J) * _LOG_XI
+_LOG_REST = _LOG_SCALE - _J * _LOG_XI  # log of what the stakes from j on own at first
+_INT_MIN = -(2.0**31)
+_POINT = np.array([_BASE**n for n in range(_BUCKETS)])
+_ATTEMPTS = 7
+
+
+class Test(NamedTuple):
+    """How sure a bound has to be, and how it is found."""
+
+    alpha: np.float64  # each of the two bounds is wrong with probability alpha / 2 at most
+    tol_x: np.float64
+    brentq: bool  # Brent's method, as VW has it, in place of bisection
+
+
+@kernel
+def add(state: NDArray[np.float64], x: float) -> None:
+    """Take in one observation."""
+    if not abs(x) <= LIMIT:
+        x = LIMIT if x > 0.0 else -LIMIT if x < 0.0 else 0.0
+    error = x - min(1.0, (state[SUM] + 0.5) / (state[T] + 1.0))
+    if error <= 0.0:
+        state[LOW] += error * error
+    elif error <= 1.0:
+        state[MID] += error * error
+    else:
+        n = min(max(math.floor(math.log(error) / _LOG_BASE), 0), _BUCKETS - 2)
+        point = _POINT[n]
+        share = (_BASE * point - error) / ((_BASE - 1.0) * point)
+        at = HISTOGRAM + 2 * n
+        state[at] += share
+        state[at + 1] -= 0.5 * share * (1.0 - share)
+        state[at + 2] = state[at + 2] + 1.0 - share
+        state[USED] = max(state[USED], n + 2.0)
+    state[SUM] += x
+    state[T] += 1.0
+
+
+@kernel
+def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
+    """Take in a reward `r` and its importance weight `w`, 0 if the policy would have acted otherwise."""
+    add(estimator[LOWER], w * r)
+    add(estimator[UPPER], w * (1.0 - r))
+
+
+@kernel
+def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
+    """v: what the spread of the observations takes from the logarithm of the wealth.
+
+    The stake is multiplied by `root`, √(t+1), and every point divided by it, so that each operation is VW's.
+    """
+    low = state[LOW] / ((state[T] + 1.0) - root * stake)
+    mid = state[MID] / (state[T] + 1.0)
+    v: float = 0.0
+    for n in range(min(int(state[USED]), _BUCKETS)):
+        weak = state[HISTOGRAM + 2 * n]
+        strong = state[HISTOGRAM + 2 * n + 1]
+        if weak != 0.0 or strong != 0.0:
+            x = _POINT[n] / root
+            gap = stake * (_BASE - 1.0) * x / (1.0 + stake * _BASE * x)
+            v += weak * (stake * x - math.log1p(stake * x))
+            v += strong * (gap * gap)
+    v += 0.5 * (stake * stake) * (low + mid)
+    return v
+
+
+@kernel
+def _is_rich(
+    state: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    known: int,
+    mu: float,
+    threshold: float,
+    sure: bool,
+) -> tuple[bool, int]:
+    """Whether the stakes own exp(threshold) at `mu`.
+
+    They are added up until they do, or until the rest cannot make up for what is missing. `variances` keeps
+    v of the first `known` stakes, at least 1; the new `known` is returned too.
+
+    The rest is bounded thus: v is convex, so log wealth is concave in the stake, and past its peak it only
+    falls. VW's least number in the search for the peak is not small enough when observations are below zero
+    by far; and what it takes for the peak may be rounding, which at weights of 1e13 outweighs everything.
+    Either can make a "no" wrong, never a "yes"; a `sure` call allows for them.
+    """
+    root = math.sqrt(state[T] + 1.0)
+    y = state[SUM] - state[T] * mu
+    owned, peak, last, rounding = 0.0, _INT_MIN, -np.inf, 0.0
+    if sure:
+        peak = -np.inf
+        rounding = 1e-12 * (_STAKE[0] * (abs(state[SUM]) + state[T]) + variances[0])
+    for j in range(_STAKES):
+        if j >= known:
+            most = last + rounding if last < peak else _STAKE[j] * y
+            most += _LOG_REST[j] - threshold
+            if most < 0.0 and owned + math.exp(most) < 1.0:
+                return False, known
+            variances[j] = _variance(state, _STAKE[j] * root, root)
+            known = j + 1
+        peak = max(peak, last)
+        last = _STAKE[j] * y - variances[j]
+        term = last + _LOG_SHARE[j] - threshold
+        if term >= 0.0:
+            return True, known
+        owned += math.exp(term)
+        if owned >= 1.0:
+            return True, known
+    return False, known
+
+
+@kernel
+def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
+    """Root in [0, 1] by bisection."""
+    variances = np.empty(_STAKES)
+    root = math.sqrt(state[T] + 1.0)
+    variances[0] = _variance(state, _STAKE[0] * root, root)
+    variances[1] = _variance(state, _STAKE[1] * root, root)
+    rich, known = _is_rich(state, variances, 2, 0.0, threshold, False)
+    if not rich:
+        return 0.0
+    rich, known = _is_rich(state, variances, known, 1.0, threshold, False)
+    if rich:
+        return 1.0
+    lower, upper, mid = 0.0, 1.0, 0.0
+    while upper >= lower + tol_x:
+        mid = (lower + upper) / 2
+        if mid in (lower, upper):
+            break
+        rich, known = _is_rich(state, variances, known, mid, threshold, False)
+        if rich:
+            lower = mid
+        else:
+            upper = mid
+    return mid
+
+
+@inline_kernel
+def _stake(state: NDArray[np.float64], j: int) -> float:
+    """Stake j, times √(t+1)."""
+    return 0.5 * math.exp(-((j + 0.5) * _LOG_XI - 0.5 * math.log(state[T] + 1.0)))
+
+
+@kernel
+def _log_wealth(
+    state: NDArray[np.float64], cache: NDArray[np.float64], known: int, mu: float, threshold: float
+) -> tuple[float, int]:
+    """Logarithm of the wealth at `mu`, as far as `_brentq` has it computed.
+
+    Values as rounded as VW's: its way from value to value ends somewhere else, up to `tol_x` away, if a last
+    bit differs. Rows of `cache` are stakes and v of the first `known`, and what each made of its capital.
+    """
+    stake, variance, log_won = cache[0], cache[1], cache[2]
+    root = math.sqrt(state[T] + 1.0)
+    y = state[SUM] / root - (state[T] / root) * mu
+    for i in range(known):
+        log_won[i] = stake[i] * y - variance[i]
+    value = -np.inf
+    for j in range(known, _STAKES):
+        top = -np.inf
+        for i in range(j):
+            top = max(top, log_won[i] + _LOG_SHARE[i])
+        total, peak = 0.0, _INT_MIN
+        for i in range(j):
+            total += math.exp((log_won[i] + _LOG_SHARE[i]) - top)
+            if i < j - 1:
+                peak = max(peak, log_won[i])
+        value = math.log(total) + top
+        if not value < threshold:
+            return value, j
+        stake[j] = _stake(state, j)
+        most = _LOG_REST[j] + (log_won[j - 1] if log_won[j - 1] < peak else stake[j] * y)
+        top = max(value, most)
+        most = math.log(math.exp(value - top) + math.exp(most - top)) + top
+        if most < threshold:
+            return most, j
+        variance[j] = _variance(state, stake[j], root)
+        log_won[j] = stake[j] * y - variance[j]
+    return value, _STAKES
+
+
+@kernel
+def _brentq(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
+    """Root in [0, 1] by Brent's method; oddities are VW's, but for that of a step right onto the root."""
+    cache = np.empty((3, _STAKES))
+    for j in range(2):
+        cache[0, j] = _stake(state, j)
+        cache[1, j] = _variance(state, cache[0, j], math.sqrt(state[T] + 1.0))
+    wealth, known = _log_wealth(state, cache, 2, 0.0, threshold)
+    if not wealth > threshold:
+        return 0.0
+    wealth, known = _log_wealth(state, cache, known, 1.0, threshold)
+    if wealth >= threshold:
+        return 1.0
+    a, b = 0.0, 1.0
+    wealth, known = _log_wealth(state, cache, known, a, threshold)
+    fa = wealth - threshold
+    wealth, known = _log_wealth(state, cache, known, b, threshold)
+    fb = wealth - threshold
+    if not (fa > 0.0 and fb < 0.0):
+        return 0.0
+    if abs(fa) < abs(b):  # VW's: not abs(fb)
+        a, b, fa, fb = b, a, fb, fa
+    c, fc, d, bisected = a, fa, 0.0, True
+    while abs(b - a) > tol_x:
+        if fc not in (fa, fb):
+            s = (
+                (a * fb * fc / ((fa - fb) * (fa - fc)))
+                + (b * fa * fc / ((fb - fa) * (fb - fc)))
+                + (c * fa * fb / ((fc - fa) * (fc - fb)))
+            )
+        else:
+            s = b - fb * (b - a) / (fb - fa)
+        step = abs(b - c) if bisected else abs(c - d)
+        bisected = (
+            s < (3.0 * a + b) / 4.0 or s > b or abs(s - b) >= step * 0.5 or step < tol_x or math.isnan(s)
+        )
+        if bisected:
+            s = 0.5 * (a + b)
+            if s in (a, b):
+                break
+        wealth, known = _log_wealth(state, cache, known, s, threshold)
+        fs = wealth - threshold
+        if fs == 0.0:
+            return s
+        d, c, fc = c, b, fb
+        if (fa > 0.0) != (fs > 0.0):
+            b, fb = s, fs
+        else:
+            a, fa = s, fs
+        if abs(fa) < abs(fb):
+            a, b, fa, fb = b, a, fb, fa
+    return min(a, b)
+
+
+@inline_kernel
+def _threshold(test: Test) -> float:
+    """Log wealth that proves a point to be below the mean."""
+    return -math.log(test.alpha / 2.0)
+
+
+@kernel
+def lower_root(state: NDArray[np.float64], test: Test) -> float:
+    """Lower bound on the mean, in [0, 1]: within `tol_x` of where the wealth falls to 2/alpha."""
+    if test.brentq:
+        return _brentq(state, _threshold(test), test.tol_x)
+    return _bisect(state, _threshold(test), test.tol_x)
+
+
+@kernel
+def lower_bound(estimator: NDArray[np.float64], test: Test) -> float:
+    """Lower bound on the reward of a policy."""
+    return lower_root(estimator[LOWER], test)
+
+
+@kernel
+def upper_bound(estimator: NDArray[np.float64], test: Test) -> float:
+    """Upper bound on the reward of a policy."""
+    return 1.0 - lower_root(estimator[UPPER], test)
+
+
+@inline_kernel
+def _slack(mean: float, test: Test) -> float:
+    """How far above the root a bound may be: `tol_x`, and a million times what rounding does."""
+    return test.tol_x + 1e-9 * (1.0 + mean)
+
+
+@kernel
+def _settle(
+    challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Test, s: float, u: float
+) -> tuple[bool, int]:
+    """Look for a point between the bounds, else compute them; see `is_better`."""
+    if test.alpha <= 1.0:
+        ours, theirs = np.empty(_STAKES), np.empty(_STAKES)
+        root = math.sqrt(challenger[LOWER, T] + 1.0)
+        ours[0] = _variance(challenger[LOWER], _STAKE[0] * root, root)
+        root = math.sqrt(champion[UPPER, T] + 1.0)
+        theirs[0] = _variance(champion[UPPER], _STAKE[0] * root, root)
+        n_ours, n_theirs = 1, 1
+        m = low = 1.0 - min(1.0, u + _slack(u, test))
+        high = min(1.0, s + _slack(s, test))
+        for attempt in range(_ATTEMPTS):
+            mu = max(0.0, m - _slack(s, test))
+            rich, n_ours = _is_rich(challenger[LOWER], ours, n_ours, mu, _threshold(test), True)
+            if rich:
+                low = m
+            else:
+                if attempt > 0:  # at first, `u` is proof enough
+                    mu = max(0.0, 1.0 - m - _slack(u, test))
+                    rich, n_theirs = _is_rich(champion[UPPER], theirs, n_theirs, mu, _threshold(test), True)
+                if not rich:
+                    return False, BY_WEALTH
+                high = m
+            m = (low + high) / 2
+    return lower_bound(challenger, test) > upper_bound(champion, test), IN_FULL
+
+
+@inline_kernel
+def is_better(challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Test) -> tuple[bool, int]:
+    """Whether ``lower_bound(challenger) > upper_bound(champion)``, and what it took to know.
+
+    It is not, if any point m is known to be between the bounds; the bounds are computed if none is found.
+
+    * No root is above the mean: v(λ) ≥ 0, since no interpolated term is below what it stands for
+      (z - log1p(z) is strongly convex, and the second entry of a bucket is the term that this allows to
+      subtract). So at a μ above the mean no bet has won and the wealth is at most what the bets began with,
+      0.96 < 2/alpha.
+    * The wealth falls with μ, and so does what the first j stakes own, for every j, by which alone a μ is
+      taken to be below the root. So if at some point all stakes together own too little, the root is below.
+    * What is returned is at most `tol_x` above the root, by either method.
+    """
+    s, u = challenger[LOWER, SUM], champion[UPPER, SUM]
+    if test.alpha <= 1.0:
+        if not (s > 0.0 and u > 0.0):
+            return False, BY_MEANS  # the lower bound is 0, or the upper bound is 1
+        s /= challenger[LOWER, T]
+        u /= champion[UPPER, T]
+        if s + _slack(s, test) <= 1.0 - min(1.0, u + _slack(u, test)):
+            return False, BY_MEANS
+    return _settle(challenger, champion, test, s, u)
