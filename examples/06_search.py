@@ -2,13 +2,14 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from onlineauto import Workspace
 from onlineauto.engine.journal import Journal
 from onlineauto.engine.search_report import story
 
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "cb_explore_adf": True,
     "automl": 8,  # live configs: the champion, which predicts, and seven that learn beside it
     "oracle_type": "one_diff_inclusion",  # begin with no interactions, try each pair

@@ -77,7 +77,8 @@ class AutomlOptions:
         "Probability of a wrong change of champion, shared among the live configs.",
         keep=True,
         above=0,
-        below=1,
+        below=2,
+        because="each of two bounds has half of it",
         needs=_NEEDS,
     )
     fixed_significance_level: bool = option(

@@ -68,6 +68,12 @@ def _learns(run: Run, label: Label, holdout: bool) -> bool:
 
 
 @inline_kernel
+def _tests_unlabelled(run: Run) -> bool:
+    """Whether leases are spent on events without a label too, as VW does unless it explores."""
+    return run.task.exact and run.task.training and run.task.shape == CB_ADF and not run.task.explore
+
+
+@inline_kernel
 def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) -> tuple[int, int]:
     """First and last action that a pass visits."""
     if phase == SCORE:
@@ -134,21 +140,17 @@ def _visit_actions(
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
-    reported = len(buffers.score) - 1
     counted = shown = 0
     apart = _goes_apart(run, learns)
-    # an explored event is predicted before anyone learns, otherwise the champion predicts as it learns
-    predicts_first = apart and run.task.explore
-    for turn in range(-1 if predicts_first else 0, run.live.n if apart else 1):
-        teaches = learns and turn >= 0
+    for action in range(actions.n):
+        buffers.first_squares[action] = np.float32(np.nan)
+    for turn in range(run.live.n if apart else 1):
         for phase in range(3):
-            first, last = _span(run, actions, label, teaches, phase)
+            first, last = _span(run, actions, label, learns, phase)
             for action in range(first, last):
                 example, numbers, buffers = list_action(run, actions, action, buffers)
                 for seat in range(run.live.n if learns and not apart else 1):
-                    slot = 0
-                    if learns and turn >= 0:
-                        slot = learner(run.live, turn if apart else seat)
+                    slot = learner(run.live, turn if apart else seat) if learns else 0
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
                     target, weight, updates = _ZERO, _ONE, phase == LEARN
                     if phase == LEARN:
@@ -156,18 +158,19 @@ def _visit_actions(
                         weight = _weight(run, actions, label, slot)
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
                         target, weight, updates = label.cost, _ONE / label.probability, True
-                    squares = squares_of(run, example, numbers, slot)
-                    raw, prediction = predict_or_learn(
+                    squares = squares_of(run, buffers, action, slot)
+                    raw, prediction, learnt = predict_or_learn(
                         run, place, example, label.initial, target, weight, squares, updates
                     )
+                    if learnt:
+                        buffers.first_squares[action] = squares
                     if simple:
                         row.raw, row.prediction = raw, prediction
                     if phase == SCORE:
                         buffers.score[slot, action] = raw
                     elif phase == ESTIMATE:
                         buffers.target[action] = apply_link(run.task.link, prediction)
-                    if slot == 0 and (phase == SCORE or simple) and (turn < 0 or not predicts_first):
-                        buffers.score[reported, action] = raw
+                    if slot == 0 and (phase == SCORE or simple):
                         counted += numbers.own + numbers.crossed
                         shown += _shown(run, actions, action, numbers)
     row.shown_features = shown + actions.n * actions.repeated
@@ -213,10 +216,9 @@ def _settle_bandit(
     row = results.rows[event]
     order = results.action[row.action_start : row.action_start + n]
     score = results.score[row.action_start : row.action_start + n]
-    reported = buffers.score[len(buffers.score) - 1]
-    rank(reported, n, order)
+    rank(buffers.score[0], n, order)
     for i in range(n):
-        score[i] = reported[order[i]]
+        score[i] = buffers.score[0, order[i]]
     if run.task.explore:
         greedy(score, n, run.task.epsilon, run.task.first_only)
     known = bool(label.action >= 0 and label.probability > _ZERO)
@@ -247,13 +249,13 @@ def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 
 @inline_kernel
-def _signal(run: Run, actions: Actions, learns: bool, cursor: NDArray[np.int64]) -> int:
+def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) -> int:
     """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
     if cursor[STEP] < MET:
         cursor[STEP] = MET
         if count_namespaces(run, actions):
             return NEW_NAMESPACE
-    if learns and cursor[STEP] < SCHEDULED:
+    if tests and cursor[STEP] < SCHEDULED:
         cursor[STEP] = SCHEDULED
         if lease_is_due(run.live):
             return LEASE_DUE
@@ -272,8 +274,9 @@ def run_events(run: Run, results: Results, cursor: NDArray[np.int64], stop: int,
         actions, label = open_event(run, event)
         holdout = run.stream.events[event].holdout
         learns = _learns(run, label, holdout)
+        tests = learns or _tests_unlabelled(run)
         if run.live.searching:
-            signal = _signal(run, actions, learns, cursor)
+            signal = _signal(run, actions, tests, cursor)
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
@@ -287,7 +290,7 @@ def run_events(run: Run, results: Results, cursor: NDArray[np.int64], stop: int,
         forget(run.scratch, 0, actions.n_shared)
         _account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
-        if run.live.searching and learns:
+        if run.live.searching and tests:
             observe_rewards(run, buffers.score, actions.n, label)
             cursor[SLOT] = better_challenger(run.live)
             if cursor[SLOT] > 0:

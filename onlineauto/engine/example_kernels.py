@@ -56,21 +56,13 @@ def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
 
 
 @inline_kernel
-def _count(run: Run, example: Example, own: int, begin: int, groups: int) -> Counted:
-    """Count what VW reports of an example whose groups are [begin, groups)."""
-    crossed = 0
+def _count(example: Example, own: int, linear: int) -> Counted:
+    """Count what VW reports of an example with so many own and so many linear features."""
+    held = 0
     for r in range(example.n_runs):
         if example.holders[example.runs[r].product, 0]:
-            crossed += example.runs[r].end - example.runs[r].start
-    linear = count_linear(run.layout, run.scratch, begin, groups)
-    squares = _ZERO
-    if not (run.rule.adaptive or run.rule.normalized):
-        # with several slots VW keeps the sum of the one that learns first
-        slot = 0
-        if run.live.n > 1:
-            slot = run.live.n - 1 if run.live.reversed else 1
-        squares = sum_of_squares(run.interactions, run.scratch, begin, groups, slot)
-    return Counted(own, crossed - linear, squares)
+            held += example.runs[r].end - example.runs[r].start
+    return Counted(own, held - linear)
 
 
 @inline_kernel
@@ -92,22 +84,23 @@ def list_action(
                 cell, value = np.empty(2 * n, np.uint32), np.empty(2 * n, np.float32)
             list_linear(run.layout, scratch, begin, groups, run.task.mask, cell, value)
     example = Example(cell, value, buffers.runs, n_runs, run.interactions.holders)
-    counted = _count(run, example, own, begin, groups)
+    counted = _count(example, own, linear)
+    if not (run.rule.adaptive or run.rule.normalized):
+        for slot in range(run.live.n):
+            buffers.squares[slot] = sum_of_squares(run.interactions, scratch, begin, groups, slot)
     forget(scratch, begin, groups)
-    return example, counted, Buffers(cell, value, buffers.runs, buffers.score, buffers.target)
+    buffers = Buffers(
+        cell, value, buffers.runs, buffers.score, buffers.target, buffers.squares, buffers.first_squares
+    )
+    return example, counted, buffers
 
 
 @inline_kernel
-def squares_of(run: Run, example: Example, counted: Counted, slot: int) -> F32:
-    """Σ x² (float32) of what a slot uses; VW sums it once per event, whichever slot learns first."""
-    if run.task.exact or run.live.n == 1 or run.rule.adaptive or run.rule.normalized:
-        return counted.squares
-    total = _ZERO
-    for r in range(example.n_runs):
-        if example.holders[example.runs[r].product, slot]:
-            for i in range(example.runs[r].start, example.runs[r].end):
-                total += example.value[i] * example.value[i]
-    return total
+def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
+    """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever learnt it first."""
+    if run.task.exact and run.live.n > 1 and not math.isnan(buffers.first_squares[action]):
+        return buffers.first_squares[action]
+    return buffers.squares[slot]
 
 
 @inline_kernel
@@ -120,10 +113,11 @@ def predict_or_learn(
     weight: F32,
     squares: F32,
     learns: bool,
-) -> tuple[F32, F32]:
+) -> tuple[F32, F32, bool]:
     """Predict an example and, if it `learns`, learn it after widening the label range.
 
-    Returns the raw and the clipped prediction (float32), both from before the update.
+    Returns the raw and the clipped prediction (float32), both from before the update, and whether there was
+    anything to learn.
     """
     model = run.model
     if run.rule.guarded:
@@ -132,6 +126,7 @@ def predict_or_learn(
         see_label(run.rule, model.shared, label)
     raw = dot(run.rule, model, place, example, initial)
     prediction = clip(model.shared, raw)
+    learnt = False
     if learns and label != _FLOAT_MAX and weight > _ZERO:
-        update(run.rule, model, place, example, prediction, label, weight, squares)
-    return raw, prediction
+        learnt = update(run.rule, model, place, example, prediction, label, weight, squares)
+    return raw, prediction, learnt

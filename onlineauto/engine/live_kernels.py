@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.state import BY_MEANS, CB, CHAMPION, LEARNT, MARK, OUTSIDE, SELF
-from onlineauto.estimators.robust_kernels import is_better, observe
+from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, is_better, observe
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.learners._kernels import Place
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
 
 @inline_kernel
@@ -102,6 +103,8 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
     """Let the estimators of every challenger see the reward of its own best action and of the champion's."""
     live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
+    if not run.task.exact:
+        weight = min(weight, _LARGEST_WEIGHT)
     reward = label.cost if live.cost_is_reward else -label.cost
     if not _ZERO <= reward <= _ONE:
         live.tally[OUTSIDE] += 1

@@ -196,8 +196,8 @@ class _Explored:
         first, n_lines = block.event_start[:-1], np.diff(block.event_start)
         if not self._multiline:
             return int((per_line[first] * np.diff(outcomes.action_start)).sum())
-        repeats = np.where(block.shared[first], n_lines - 2, 0)  # of a line that is in the sum once already
-        return int(per_line[: block.event_start[-1]].sum() + (repeats * per_line[first]).sum())
+        times = np.where(block.shared[: block.event_start[-1]], np.repeat(n_lines, n_lines) - 1, 1)
+        return int((times * per_line[: len(times)]).sum())
 
     def _namespaces_of_lines(self, block: Block) -> NDArray[np.int64]:
         """Count the different namespaces of each line: int64[n_lines]."""

@@ -23,8 +23,10 @@ def make_buffers(*, features: int, actions: int, slots: int, runs: int = 64) -> 
         cell=np.empty(features, np.uint32),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((slots + 1, actions), np.float32),
+        score=np.zeros((slots, actions), np.float32),
         target=np.zeros(actions, np.float32),
+        squares=np.zeros(slots, np.float32),
+        first_squares=np.full(actions, np.nan, np.float32),
     )
 
 

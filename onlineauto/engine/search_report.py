@@ -32,7 +32,7 @@ def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
         "test_county": searching.n_learnt,
         "total_champ_switches": searching.n_switches,
     }
-    for slot in range(len(searching.estimates)):
+    for slot in sorted(range(len(searching.estimates)), key=str):  # as VW's file has them
         report[f"estimator_{slot}"] = _slot_metrics(searching, slot, verbose=verbose)
     return report
 

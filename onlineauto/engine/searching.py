@@ -125,6 +125,11 @@ class Searching:
             self._next = next(self._replayed, None)
 
     @property
+    def replays(self) -> bool:
+        """Whether the decisions are those of a journal."""
+        return self._replayed is not None
+
+    @property
     def n_learnt(self) -> int:
         """Number of events learnt."""
         return int(self.slots.live.tally[LEARNT])

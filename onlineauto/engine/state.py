@@ -133,8 +133,10 @@ class Buffers(NamedTuple):
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [slots + 1, most actions of an event]; what is reported is the last row's
+    score: NDArray[np.float32]  # [slots, most actions of an event]
     target: NDArray[np.float32]  # [most actions of an event]
+    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
+    first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
 
 
 class Counted(NamedTuple):
@@ -142,7 +144,6 @@ class Counted(NamedTuple):
 
     own: int  # own features and the constant
     crossed: int  # features of the champion's interactions
-    squares: F32  # Σ x² of the features of the slot that VW asks for it
 
 
 class Actions(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from onlineauto.automl.config import Kind
 from onlineauto.automl.decisions import Rotate
 from onlineauto.automl.text import elements_text
+from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -91,7 +92,11 @@ class Trace:
         """Write down an event of a block that was learnt, and the bounds after it."""
         first = block.event_start[event]
         logged = block.cost_start[first + block.shared[first]]
-        action, cost, probability = block.cost_action[logged], block.cost[logged], block.probability[logged]
+        action, cost, probability = np.uint32(0), UNLABELLED, np.float32(-1)
+        if logged < block.cost_start[block.event_start[event + 1]]:
+            action, cost, probability = (
+                column[logged] for column in (block.cost_action, block.cost, block.probability)
+            )
         weight = np.float32(1) / probability if probability > 0 else np.float32(0)
         reward = cost if self._cost_is_reward else -cost
         numbers = ",".join(f"{float(x):.6g}" for x in (probability, weight, reward))

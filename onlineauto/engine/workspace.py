@@ -390,14 +390,19 @@ class Workspace:
     def _run(
         self, block: Block, task: Task, holdout: NDArray[np.bool_] | None, *, aside: bool = False
     ) -> Outcomes:
-        """Run the loop over a block; `aside`, the search does not take note of it."""
+        """Run the loop over a block; `aside`, it is no part of the stream.
+
+        The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
+        """
         held = np.zeros(len(block), bool) if holdout is None else holdout
         n_actions = self._count_actions(block)
         results = make_results(block, n_actions)
         self._layout.update(block)
         slots = self.searching.slots
-        if slots.live.searching:
+        searching = slots.live.searching
+        if searching:
             slots.open_block()
+            searching = not aside or (self.exact and not self.searching.replays)
         self._make_room(int(n_actions.max(initial=0)))
         run = Run(
             task=task,
@@ -407,24 +412,26 @@ class Workspace:
             scratch=self._layout.scratch(block),
             stream=pack(block, held),
             model=self._model,
-            live=slots.live._replace(searching=False) if aside else slots.live,
+            live=slots.live._replace(searching=searching),
         )
         cursor = np.zeros(4, np.int64)
-        if aside or not slots.live.searching:
+        if not searching:
             self._buffers = run_events(run, results, cursor, len(block), self._buffers)
         else:
-            self._run_search(run, results, cursor, block)
+            self._run_search(run, results, cursor, block, aside=aside)
             slots.close_block()
         return make_outcomes(block, held, results, simple=self.kind == "simple")
 
-    def _run_search(self, run: Run, results: Results, cursor: NDArray[np.int64], block: Block) -> None:
+    def _run_search(
+        self, run: Run, results: Results, cursor: NDArray[np.int64], block: Block, *, aside: bool
+    ) -> None:
         """Run the loop over a block, and decide whenever it stops."""
         searching = self.searching
         while True:
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, len(block))
             self._buffers = run_events(run, results, cursor, stop, self._buffers)
-            searching.answer(cursor, block, self._model, through=int(cursor[EVENT]) - begin)
+            searching.answer(cursor, block, self._model, through=0 if aside else int(cursor[EVENT]) - begin)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == len(block):
                 return
             self._make_room(0)
@@ -441,7 +448,7 @@ class Workspace:
             self._buffers = make_buffers(
                 features=len(self._buffers.cell),
                 actions=max(actions, score.shape[1]),
-                slots=len(score) - 1,
+                slots=len(score),
                 runs=2 * runs,
             )
 

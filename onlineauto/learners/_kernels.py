@@ -296,12 +296,15 @@ def update(
     label: F32,
     weight: F32,
     sum_squares: F32,
-) -> None:
-    """Learn one labelled example with a positive weight, `prediction` being its clipped prediction."""
+) -> bool:
+    """Learn one labelled example with a positive weight, `prediction` being its clipped prediction.
+
+    Returns whether there was a loss to learn from.
+    """
     shared = model.shared
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
-        return
+        return False
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
     scale = _scale(rule, shared, weight)
@@ -312,11 +315,12 @@ def update(
     if (rule.l1 > 0.0 or rule.l2 > 0.0) and abs(step) > 1e-8:
         step = _regularize(rule, shared, prediction, label, step)
     if math.isnan(step) or step == _ZERO:
-        return
+        return True
     if rule.normalized:
         step *= np.float32(shared[FACTOR])
     if rule.guarded and not math.isfinite(step):
-        return
+        return True
     _move(rule, model, place, example, step)
     if shared[CONTRACTION] < 1e-9 or shared[GRAVITY] > 1e3:
         materialize(shared, model.weights)
+    return True

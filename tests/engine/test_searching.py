@@ -138,6 +138,35 @@ def test_the_order_of_learning_makes_no_difference(cb_type: str) -> None:
     assert forward.weights.tobytes() == backward.weights.tobytes()
 
 
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion", "qbase_cubic"])
+@pytest.mark.parametrize("cb_type", ["mtr", "dr"])
+@pytest.mark.parametrize("rule", [{}, {"sgd": True}, {"invariant": True, "learning_rate": 0.1}])
+def test_a_live_slot_learns_as_if_alone(rule: dict[str, Any], cb_type: str, oracle: str, exact: bool) -> None:
+    if exact and (cb_type == "dr" or "invariant" in rule):
+        pytest.skip("VW copies the wrong lanes of dr, and shares a sum over the slots with --invariant")
+    text = "".join(stream(150)).encode()
+    common = {
+        "cb_explore_adf": True,
+        "cb_type": cb_type,
+        "vw_exact": exact,
+        "bit_precision": 12,
+        "min_prediction": -2,
+        "max_prediction": 2,
+        **rule,
+    }
+    together = Workspace(automl=4, oracle_type=oracle, **common).fit(text)
+    width = 2 if cb_type == "dr" else 1
+    for slot in range(4):
+        letters = [
+            b"".join(name[:1] for name in names).decode() for names in together.searching.interactions(slot)
+        ]
+        bits = 10 if exact else 12  # VW's slots share the table
+        alone = Workspace(**{**common, "bit_precision": bits}, interactions=letters).fit(text)
+        lanes = together.weights[..., slot * width : (slot + 1) * width]
+        assert lanes.tobytes() == alone.weights.tobytes()
+
+
 def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:
     text = "".join(stream(100, late=50)).encode()
     found = {}

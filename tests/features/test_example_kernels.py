@@ -92,8 +92,9 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
     for action in range(actions.n):
         example, counted, buffers = list_action(run, actions, action, buffers)
         assert example.n_runs == 1
-        cell, value = (column[: example.runs[0]["end"]].copy() for column in (example.cell, example.value))
-        listed.append(Listed(cell, value, counted.own, counted.crossed, counted.squares))
+        n = example.runs[0]["end"]
+        cell, value = example.cell[:n].copy(), example.value[:n].copy()
+        listed.append(Listed(cell, value, counted.own, counted.crossed, buffers.squares[0]))
     forget(run.scratch, 0, actions.n_shared)
     assert (run.scratch.where == -1).all()
     return listed

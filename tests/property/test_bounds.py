@@ -12,8 +12,9 @@ SELECTED = [
     "tests/features/test_example_kernels.py",
     "tests/explorers/test_greedy_kernels.py",
     "tests/engine/test_workspace.py",
+    "tests/engine/test_searching.py",
 ]
-CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action"
+CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed"
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
