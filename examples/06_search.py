@@ -20,7 +20,7 @@ with TemporaryDirectory() as directory:
     path = Path(directory) / "journal.jsonl"
     bandit = Workspace(**OPTIONS)
     with path.open("wb") as file:
-        bandit.on_decision = Journal(file, command=bandit.configuration.command()).append
+        bandit.on_decision = Journal(file, command=bandit.configuration.command(kept=True)).append
         bandit.fit(DATA)
     for line in story(bandit.searching):
         print(line)

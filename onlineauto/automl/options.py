@@ -31,9 +31,8 @@ class AutomlOptions:
     )
     oracle_type: str = option(
         "one_diff",
-        "What proposes configs: all that differ from the champion in one interaction (one_diff; "
-        "one_diff_inclusion starts with none), the same in random order (rand), quadratic ones and chosen "
-        "cubic ones (qbase_cubic), or the champion's double, to test with (champdupe).",
+        "Who proposes configs: one interaction more or less than the champion's, from all (one_diff, rand: "
+        "shuffled), from none (one_diff_inclusion), or over all pairs (qbase_cubic); champdupe is a test.",
         keep=True,
         choices=tuple(ORACLES),
         needs=_NEEDS,

@@ -160,7 +160,7 @@ class _Report:
         workspace = self._workspace
         if self._options.journal is not None:
             sink = files.enter_context(open_sink(self._options.journal))
-            workspace.on_decision = Journal(sink, command=self._configuration.command()).append
+            workspace.on_decision = Journal(sink, command=self._configuration.command(kept=True)).append
         if self._search.csv_trace:
             workspace.searching.trace = Trace(
                 Path(),
@@ -190,6 +190,8 @@ class _Report:
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
                 self._say(line)
+            if self._workspace.searching.unplayed:
+                self._say("onlineauto: warning: the stream ended before the journal that was replayed did")
             if warning := outside_warning(self._workspace.searching):
                 self._say(f"onlineauto: warning: {warning}")
         if self._metrics is not None and self._options.extra_metrics is not None:

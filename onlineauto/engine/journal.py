@@ -57,6 +57,7 @@ class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
     index: int
     kind: Kind
     elements: list[list[str]]
+    bounds: Bounds | None  # of the config that made room
 
 
 class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
@@ -128,8 +129,9 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, Widen):
         return _Widen(events, [_written(name) for name in decision.names])
     if isinstance(decision, Rotate):
-        config = decision.config
-        return _Rotate(events, decision.slot, decision.index, config.kind, _elements(config))
+        config, slot = decision.config, decision.slot
+        made_room = bounds_of(slot, statistics) if statistics.updates(slot) > 0 else None
+        return _Rotate(events, slot, decision.index, config.kind, _elements(config), made_room)
     bounds = bounds_of(decision.slot, statistics)
     if isinstance(decision, Extend):
         return _Extend(events, decision.slot, decision.lease, decision.place_of, bounds)
@@ -176,13 +178,13 @@ class Journal:
         self._sink.flush()
 
 
-def read_journal(source: BinaryIO, *, name: str = "journal") -> Iterator[Entry]:
+def read_journal(source: BinaryIO, *, name: str = "journal", command: str | None = None) -> Iterator[Entry]:
     """Yield the decisions of a journal, in order; a last line that was cut off is left out.
 
     Raises
     ------
     InputError
-        A line is not one of a journal.
+        A line is not one of a journal, or its options are not those of `command`.
     """
     for number, line in enumerate(source, 1):
         if not line.endswith(b"\n"):
@@ -193,3 +195,5 @@ def read_journal(source: BinaryIO, *, name: str = "journal") -> Iterator[Entry]:
             raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
         if not isinstance(entry, Head):
             yield entry
+        elif command not in (None, entry.command):
+            raise InputError(f"{name} is the journal of another run: of {entry.command}, and not {command}")

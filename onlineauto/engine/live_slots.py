@@ -175,10 +175,11 @@ class LiveSlots:
             column[0] = column[slot]
             column[1] = column[0][[CHAMPION, SELF]]
         live.updates[:2] = live.updates[slot]
+        self._reset(slice(2, None))
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
         self.live = live._replace(n=2)
 
-    def _reset(self, slot: int) -> None:
+    def _reset(self, slot: int | slice) -> None:
         self.live.evidence[slot] = 0
         self.live.last[slot] = 0
         self.live.updates[slot] = 0

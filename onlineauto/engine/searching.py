@@ -12,6 +12,7 @@ from onlineauto.engine.estimates import Estimates
 from onlineauto.engine.journal import bounds_of, decision_of, entry_of
 from onlineauto.engine.live_slots import LiveSlots
 from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, SIGNAL, SLOT
+from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -130,6 +131,11 @@ class Searching:
         return self._replayed is not None
 
     @property
+    def unplayed(self) -> bool:
+        """Whether the journal that is replayed has decisions to come."""
+        return self._next is not None
+
+    @property
     def n_learnt(self) -> int:
         """Number of events learnt."""
         return int(self.slots.live.tally[LEARNT])
@@ -140,9 +146,9 @@ class Searching:
 
     def stop(self, begin: int, end: int) -> int:
         """Say how far the loop may go now, of the events [begin, end) of a block."""
-        if self._replayed is not None:
-            return end if self._next is None else min(end, begin + self._next.events - self.n_events)
-        return begin + 1 if self.trace is not None and begin < end else end
+        if self._next is not None:
+            end = min(end, begin + self._next.events - self.n_events)
+        return min(end, begin + 1) if self.trace is not None else end
 
     def answer(self, cursor: NDArray[np.int64], block: Block, model: Model, *, through: int) -> None:
         """Decide on what the loop stopped for, and carry it out.
@@ -157,6 +163,11 @@ class Searching:
             Whose lanes are moved.
         through : int
             Events that it is through with since the last time.
+
+        Raises
+        ------
+        InputError
+            A journal is replayed over a stream that it does not belong to.
         """
         self.n_events += through
         if self.trace is not None and self.n_learnt > self._n_traced:
@@ -192,11 +203,18 @@ class Searching:
     def _replay(self, model: Model) -> None:
         """Carry out what the journal says was decided after so many events."""
         assert self._replayed is not None
-        self.slots.new_names()
+        met = self.slots.new_names()
         while self._next is not None and self._next.events <= self.n_events:
-            self._carry_out(decision_of(self._next), model)
+            decision = decision_of(self._next)
+            self._check(getattr(decision, "slot", 0) <= len(self.slots.configs))
+            self._carry_out(decision, model)
             self._next = next(self._replayed, None)
+        self._check(set(met) <= set(self.slots.namespaces))
         self.slots.cross()
+
+    def _check(self, fits: bool) -> None:
+        if not fits:
+            raise InputError(f"after {self.n_events} events: the journal to be replayed is of another stream")
 
     def _carry_out(self, decision: Decision, model: Model) -> None:
         if self.on_decision is not None:

@@ -171,7 +171,8 @@ class Workspace:
         if run.replay is not None:
             try:
                 with Path(run.replay).open("rb") as file:
-                    replayed = list(read_journal(file, name=run.replay))
+                    command = self.configuration.command(kept=True)
+                    replayed = list(read_journal(file, name=run.replay, command=command))
             except OSError as error:
                 raise InputError(f"cannot read the journal {run.replay}: {error.strerror}") from None
         return Searching(

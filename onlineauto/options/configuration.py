@@ -67,11 +67,14 @@ class Configuration:
                 return value
         raise KeyError(name)
 
-    def command(self) -> str:
-        """Return the supplied options as a command line, from which `Registry.parse` makes an equal value."""
+    def command(self, *, kept: bool = False) -> str:
+        """Return the supplied options as a command line, from which `Registry.parse` makes an equal value.
+
+        Only those that a model keeps, if `kept`.
+        """
         words = []
         for option, value in self._items():
-            if option.name in self.supplied:
+            if option.name in self.supplied and (option.keep or not kept):
                 words += _words(option, value)
         return shlex.join(words)
 

@@ -71,7 +71,7 @@ def test_a_replayed_journal_makes_the_same_model(
     path = tmp_path / "journal.jsonl"
     first = Workspace(**options)
     with path.open("wb") as file:
-        first.on_decision = Journal(file, command=first.configuration.command()).append
+        first.on_decision = Journal(file, command=first.configuration.command(kept=True)).append
         first.fit(text)
     again = Workspace(**options, replay=str(path))
     repeated = journal_of(again)
@@ -222,6 +222,30 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "odd").write_text('{"decision": "rotate"}\n')
     with pytest.raises(InputError, match="odd:1: not a line of a journal"):
         Workspace(cb_adf=True, automl=2, replay=str(tmp_path / "odd"))
+
+
+def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    first = Workspace(cb_explore_adf=True, **QUICK)
+    with path.open("wb") as file:
+        first.on_decision = Journal(file, command=first.configuration.command(kept=True)).append
+        first.fit("".join(stream(100)).encode())
+    with pytest.raises(InputError, match="of another run"):
+        Workspace(cb_explore_adf=True, **{**QUICK, "automl": 3}, replay=path)
+    with pytest.raises(InputError, match="after 40 events: the journal to be replayed is of another stream"):
+        Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, late=40)).encode())
+    short = Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(10)).encode())
+    assert short.searching.unplayed
+
+
+def test_a_config_that_makes_room_leaves_its_bounds_in_the_journal() -> None:
+    workspace = Workspace(cb_explore_adf=True, **QUICK)
+    entries = journal_of(workspace)
+    workspace.fit("".join(stream(200)).encode())
+    rotations = [entry for entry in entries if isinstance(decision_of(entry), Rotate)]
+    left = [entry.bounds for entry in rotations if entry.bounds is not None]  # type: ignore[union-attr]
+    assert len(rotations) - len(left) == 3
+    assert {bounds.updates for bounds in left} >= {20}
 
 
 def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
