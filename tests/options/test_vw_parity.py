@@ -14,6 +14,7 @@ from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 peer = pytest.importorskip("vowpalwabbit")
 
 DEFAULTS = {
+    "automl": "there is no search unless asked for; VW's 4 is that of --automl without a number",
     "bit_precision": "VW fills in 18 after it has read the options",
 }
 """Options with another default than VW declares, and why."""
