@@ -1,0 +1,81 @@
+"""Whole processes of the command line: their time and memory, and what a cold start compiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datasets.generate import write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["KINDS", "cold", "run"]
+
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "automl": ("narrow", ("--cb_explore_adf", "--automl", "4")),
+    "automl exact": ("narrow", ("--cb_explore_adf", "--automl", "4", "--vw_exact")),
+    "dr": ("narrow", ("--cb_adf", "--cb_type", "dr", "-q", "::")),
+    "simple": ("regression", ("--passes", "2")),
+}
+"""Streams and flags that between them need most of the kernels."""
+
+_RUN = """
+import json, resource, subprocess, sys, time
+begin = time.perf_counter()
+code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode
+seconds = time.perf_counter() - begin
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print(json.dumps({"code": code, "seconds": seconds, "peak_mb": peak / 1e6}))
+"""
+"""Starts a process from a small one: a large parent would count into the peak of its child."""
+
+
+def run(flags: Sequence[str], *, environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Run ``onlineauto`` with some words; its exit code, seconds and peak memory in MB (10^6 bytes)."""
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, sys.executable, "-m", "onlineauto", *flags],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    numbers: dict[str, float] = json.loads(done.stdout)
+    return numbers
+
+
+def cold(*, events: int = 64) -> dict[str, float]:
+    """Compile everything into an empty cache.
+
+    Returns
+    -------
+    dict
+        ``seconds`` of ``onlineauto warmup``, and ``missed``, the number of kernels that runs of `KINDS` still
+        had to compile afterwards. If there is no such verb, ``seconds`` are those of the runs of `KINDS`
+        together, and ``warmup`` is 0.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {**os.environ, "ONLINEAUTO_CACHE_DIR": str(Path(directory, "cache"))}
+        warmed = run(["warmup"], environment=environment)
+        known = _kernels(directory)
+        seconds = 0.0
+        for kind, flags in KINDS.values():
+            path = Path(directory, f"{kind}.txt")
+            write(path, kind=kind, events=events)
+            done = run([*flags, "--quiet", "-d", str(path)], environment=environment)
+            if done["code"] != 0:
+                raise RuntimeError(f"onlineauto {' '.join(flags)} ended with code {done['code']:.0f}")
+            seconds += done["seconds"]
+        if warmed["code"] != 0:
+            return {"seconds": seconds, "warmup": 0.0, "missed": 0.0}
+        return {"seconds": warmed["seconds"], "warmup": 1.0, "missed": float(_kernels(directory) - known)}
+
+
+def _kernels(directory: str) -> int:
+    return sum(1 for _ in Path(directory, "cache").rglob("*.nbc"))

@@ -1,0 +1,283 @@
+"""What is measured, and the rows of the table that the measurements make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["CONTENDERS", "ROWS", "STREAMS", "WEIGHTS_MB", "Contender", "Row", "contenders_of"]
+
+STREAMS = {
+    "narrow": ("narrow", 20_000),
+    "heavy": ("heavy", 20_000),
+    "wide": ("wide", 500),
+    "planted": ("planted", 20_000),
+    "long": ("narrow", 100_000),
+    "short": ("narrow", 1000),
+}
+"""Streams by name: their kind and their number of events."""
+
+WEIGHTS_MB = 2**18 * 4 * 4 * 4 / 1e6
+"""Weights of four live configs: 2^18 cells of four float32 (weight, Σ gradient², scale, rate) for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """Something to run again and again.
+
+    Attributes
+    ----------
+    name : str
+    by : {"wheel", "ours", "process"}
+        Who runs it: a worker that has imported the wheel or onlineauto, or a new process.
+    stream : str
+        A name of `STREAMS`.
+    task : str
+        What a worker of ours does (``fit``, ``read``, ``predict``), or what kind of process it is.
+    flags : tuple of str
+        Flags of the wheel or of the command line.
+    options : dict
+        Keywords of `Workspace` or `read`.
+    """
+
+    name: str
+    by: Literal["wheel", "ours", "process"]
+    stream: str = "narrow"
+    task: str = "fit"
+    flags: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def command(self) -> str:
+        """Say in one line what runs."""
+        if self.by != "ours":
+            return " ".join(("vw" if self.by == "wheel" else "onlineauto", *self.flags))
+        words = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        return {
+            "fit": f"Workspace({words}).fit(file)",
+            "read": f"for block in read(file, {words})",
+            "predict": f"Workspace({words}).fit(file).predict_block(block)",
+        }[self.task]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A figure and its target.
+
+    Attributes
+    ----------
+    name : str
+        What ``--only`` calls it.
+    what : str
+        The figure in words.
+    over, under : str
+        Measurements, each ``"contender"`` (its seconds) or ``"contender/number"``. The figure is the ratio of
+        their medians, or, without `under`, the median itself.
+    target : float
+    least : bool
+        Whether the target is the least that will do, or the most.
+    unit : str
+        Unit of the figure.
+    """
+
+    name: str
+    what: str
+    over: str
+    under: str = ""
+    target: float
+    least: bool
+    unit: str = "\N{MULTIPLICATION SIGN}"
+
+    def is_met(self, figure: float) -> bool:
+        """Compare with the target."""
+        return figure >= self.target if self.least else figure <= self.target
+
+
+def _adf(**options: Any) -> dict[str, Any]:
+    return {"cb_explore_adf": True, **options}
+
+
+_ADF = ("--cb_explore_adf", "--quiet")
+_READING = ("--cb_adf", "-t", "--noconstant", "--ignore", "abcZ", "--quiet")
+_AUTOML = _adf(automl=4)
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender(name="vw narrow automl 4", by="wheel", flags=(*_ADF, "--automl", "4")),
+        Contender(name="vw narrow -q ::", by="wheel", flags=(*_ADF, "-q", "::")),
+        Contender(name="ours narrow automl 4", by="ours", options=_AUTOML),
+        Contender(name="ours exact automl 4", by="ours", options=_adf(automl=4, vw_exact=True)),
+        Contender(name="vw wide -q ::", by="wheel", stream="wide", flags=(*_ADF, "-q", "::")),
+        Contender(name="ours wide automl 4", by="ours", stream="wide", options=_AUTOML),
+        Contender(name="vw heavy automl 4", by="wheel", stream="heavy", flags=(*_ADF, "--automl", "4")),
+        Contender(name="ours heavy automl 4", by="ours", stream="heavy", options=_AUTOML),
+        Contender(name="ours automl 32", by="ours", stream="planted", options=_adf(automl=32)),
+        Contender(name="ours automl 1", by="ours", stream="planted", options=_adf(automl=1)),
+        Contender(name="vw reading", by="wheel", stream="long", flags=_READING),
+        Contender(name="ours reading", by="ours", stream="long", task="read", options={"cb_adf": True}),
+        Contender(name="ours predict", by="ours", task="predict", options=_AUTOML),
+        Contender(
+            name="learn 1,000",
+            by="process",
+            stream="short",
+            task="run",
+            flags=("learn", "--cb_explore_adf", "--automl", "4"),
+        ),
+        Contender(name="help", by="process", task="run", flags=("--help",)),
+        Contender(name="cold", by="process", task="cold", flags=("warmup",)),
+        Contender(
+            name="memory 20,000",
+            by="process",
+            task="run",
+            flags=("learn", "--cb_explore_adf", "--automl", "4", "-b", "18", "--quiet"),
+        ),
+        Contender(
+            name="memory 100,000",
+            by="process",
+            stream="long",
+            task="run",
+            flags=("learn", "--cb_explore_adf", "--automl", "4", "-b", "18", "--quiet"),
+        ),
+    )
+}
+"""All that is run, by name.
+
+Reading alone: the wheel has no flag for it. Among the ways to make it do as little as possible after reading,
+``--cb_adf -t --noconstant`` with all namespaces ignored takes the least time: every line is split, hashed and
+handed to the learner, which has no feature left to look at and nothing to learn. A second thread of the wheel
+does the reading, so what remains of the learner hardly shows. The stream is long, so that what it takes to
+make a workspace does not either.
+
+Growth: on the planted stream, whose 9 namespaces make 45 pairs, so that all 32 slots are taken. The narrow
+stream has 10 pairs, and so never more than 11 live configs.
+"""
+
+ROWS = (
+    Row(
+        name="narrow",
+        what="narrow stream: VW `--automl 4` / our four live configs",
+        over="vw narrow automl 4",
+        under="ours narrow automl 4",
+        target=40,
+        least=True,
+    ),
+    Row(
+        name="narrow-q",
+        what="narrow stream: VW `-q ::`, one model / our four live configs",
+        over="vw narrow -q ::",
+        under="ours narrow automl 4",
+        target=3,
+        least=True,
+    ),
+    Row(
+        name="wide-q",
+        what="wide stream: VW `-q ::`, one model / our four live configs",
+        over="vw wide -q ::",
+        under="ours wide automl 4",
+        target=4,
+        least=True,
+    ),
+    Row(
+        name="exact",
+        what="narrow stream, `--vw_exact`: VW `--automl 4` / our four live configs",
+        over="vw narrow automl 4",
+        under="ours exact automl 4",
+        target=15,
+        least=True,
+    ),
+    Row(
+        name="growth",
+        what="planted stream: our 32 live configs / our 1",
+        over="ours automl 32",
+        under="ours automl 1",
+        target=5,
+        least=False,
+    ),
+    Row(
+        name="reading",
+        what="reading VW text alone: VW / ours",
+        over="vw reading",
+        under="ours reading",
+        target=4,
+        least=True,
+    ),
+    Row(
+        name="reading-mb",
+        what="reading VW text alone",
+        over="ours reading/mb_per_second",
+        target=150,
+        least=True,
+        unit="MB/s",
+    ),
+    Row(
+        name="heavy",
+        what="importance weights up to 1000: VW `--automl 4` / our four live configs",
+        over="vw heavy automl 4",
+        under="ours heavy automl 4",
+        target=40,
+        least=True,
+    ),
+    Row(
+        name="memory",
+        what="peak memory, `--automl 4 -b 18`, 100,000 events",
+        over="memory 100,000/peak_mb",
+        target=round(1.5 * WEIGHTS_MB + 150, 1),
+        least=False,
+        unit="MB",
+    ),
+    Row(
+        name="memory-growth",
+        what="peak memory: 100,000 events / 20,000",
+        over="memory 100,000/peak_mb",
+        under="memory 20,000/peak_mb",
+        target=1.05,
+        least=False,
+    ),
+    Row(
+        name="predict-p50",
+        what="`predict_block` of a parsed event of 8 actions, `--automl 4`, median",
+        over="ours predict/p50",
+        target=15,
+        least=False,
+        unit="µs",
+    ),
+    Row(
+        name="predict-p99",
+        what="the same, 99th percentile",
+        over="ours predict/p99",
+        target=60,
+        least=False,
+        unit="µs",
+    ),
+    Row(
+        name="learn",
+        what="`onlineauto learn --automl 4`, 1,000 events, whole process",
+        over="learn 1,000",
+        target=1.2,
+        least=False,
+        unit="s",
+    ),
+    Row(
+        name="help",
+        what="`onlineauto --help`, whole process",
+        over="help",
+        target=0.15,
+        least=False,
+        unit="s",
+    ),
+    Row(
+        name="cold",
+        what="cold compile of everything, whole process",
+        over="cold",
+        target=20,
+        least=False,
+        unit="s",
+    ),
+)
+"""The table."""
+
+
+def contenders_of(rows: tuple[Row, ...]) -> list[Contender]:
+    """Return what must run for some rows, each once, in the order of the rows."""
+    measurements = [side for row in rows for side in (row.over, row.under) if side]
+    return [CONTENDERS[name] for name in dict.fromkeys(side.partition("/")[0] for side in measurements)]

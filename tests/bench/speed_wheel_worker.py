@@ -1,0 +1,66 @@
+"""The process that times the wheel: imports it once, then forks for every run.
+
+Reads one JSON object a line, ``{"argv": [...], "directory": ...}``, and answers each with one: ``{"seconds":
+...}`` for ``Workspace(arg_list).finish()`` and nothing else, or ``{"error": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from typing import Any
+
+SECONDS = 600
+"""A run that takes longer is killed."""
+
+
+def run(argv: list[str], *, directory: str) -> dict[str, Any]:
+    """Run the wheel in this process, its output thrown away, and say how long it took."""
+    import vowpalwabbit
+
+    os.chdir(directory)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    try:
+        begin = time.perf_counter()
+        vowpalwabbit.Workspace(arg_list=argv).finish()
+        return {"seconds": time.perf_counter() - begin}
+    except Exception:  # whatever the wheel raises is an outcome to report
+        return {"error": traceback.format_exc()}
+
+
+def run_apart(request: dict[str, Any]) -> dict[str, Any]:
+    """Run in a child, so that every run has the heap of a process that has only imported the wheel."""
+    readable, writable = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        os.write(writable, json.dumps(run(**request)).encode())
+        os._exit(0)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as pipe:
+        answer = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if not answer:
+        return {"error": f"the wheel ended with code {code}"}
+    parsed: dict[str, Any] = json.loads(answer)
+    return parsed
+
+
+def main() -> None:
+    """Say what the import took, then answer requests until the standard input ends."""
+    begin = time.perf_counter()
+    import vowpalwabbit  # noqa: F401 - so that the children need not load it
+
+    print(json.dumps({"import_seconds": time.perf_counter() - begin}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(run_apart(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
