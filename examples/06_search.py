@@ -20,8 +20,10 @@ with TemporaryDirectory() as directory:
     path = Path(directory) / "journal.jsonl"
     bandit = Workspace(**OPTIONS)
     with path.open("wb") as file:
-        bandit.on_decision = Journal(file, command=bandit.configuration.command(kept=True)).append
+        journal = Journal(file, command=bandit.configuration.command(kept=True))
+        bandit.on_decision = journal.append
         bandit.fit(DATA)
+        journal.end(events=bandit.searching.n_events)
     for line in story(bandit.searching):
         print(line)
     for line in path.read_text().splitlines():

@@ -92,11 +92,12 @@ def _meet(
     rules: Rules, search: Search, names: tuple[bytes, ...], statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Take new namespaces in; in exact mode only the first ones lead to new challengers."""
+    late = frozenset(names if search.namespaces and not rules.exact else ())
     search = replace(search, namespaces=tuple(sorted({*search.namespaces, *names})))
     champion = search.candidates[0]
     if not rules.exact or champion.state is State.NEW:
         search = search.with_candidate(0, replace(champion, state=State.LIVE))
-        search = propose(rules, search, statistics)
+        search = propose(rules, search, statistics, new=late)
     return search, (Widen(names),)
 
 

@@ -65,7 +65,7 @@ class AutomlOptions:
     )
     priority_challengers: int = option(
         -1,
-        "Challengers that keep running when their lease is over; -1 is half of the live configs.",
+        "Challengers that keep running when their lease is over; -1 is half of them, rounded down.",
         keep=True,
         minimum=-(2**31),
         maximum=2**31 - 1,

@@ -21,20 +21,25 @@ if TYPE_CHECKING:
 __all__ = ["propose"]
 
 
-def propose(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Ask the oracle for challengers of the champion, and put those that are new under consideration."""
+def propose(
+    rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
+) -> Search:
+    """Ask the oracle for challengers of the champion, and put those that are new under consideration.
+
+    With `new` namespaces, only for those that have one of them.
+    """
     oracle = ORACLES[rules.oracle]
     if oracle.once and len(search.candidates) > 1:
         return search
     draw = (VwDraw if rules.exact else FairDraw)(search.random_state)
-    space = Space(search.namespaces, rules.interaction_type)
+    space = Space(search.namespaces, rules.interaction_type, new)
     configs = oracle.propose(search.champion, space=space, draw=draw)
     search = replace(search, random_state=draw.state)
     if oracle.once:
         return _append(rules, search, configs, statistics)
     if rules.exact:
         return _overwrite(rules, search, configs, statistics)
-    known = {candidate.config for candidate in search.candidates}
+    known = set() if new else {candidate.config for candidate in search.candidates}
     return _append(rules, search, [each for each in dict.fromkeys(configs) if each not in known], statistics)
 
 

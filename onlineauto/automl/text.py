@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from onlineauto.automl.config import Config, Interaction
 
-__all__ = ["elements_text", "flags_text", "namespace_text"]
+__all__ = ["elements_text", "flags_text", "namespace_text", "words_text"]
 
 _SPECIAL = {
     b" ": "[default]",
@@ -36,10 +36,24 @@ def flags_text(interactions: Iterable[Interaction]) -> str:
     >>> flags_text([(b"a", b"b"), (b"a", b"b", b"b")])
     '-q ab --cubic=abb '
     """
-    return "".join(
-        f"{_FLAGS[len(interaction)]}{''.join(map(namespace_text, interaction))} "
-        for interaction in interactions
-    )
+    return "".join(f"{_FLAGS[len(interaction)]}{_together(interaction)} " for interaction in interactions)
+
+
+def _together(interaction: Interaction) -> str:
+    """Names side by side, as VW's letters are, or parted by bars if one is longer."""
+    bar = "|" if any(len(name) > 1 for name in interaction) else ""
+    return bar.join(map(namespace_text, interaction))
+
+
+def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:
+    """Interactions for people, the first `most` of them.
+
+    >>> words_text([(b"user", b"page"), (b"user", b"user")], most=1)
+    'user*page and 1 more'
+    """
+    shown = ", ".join("*".join(map(namespace_text, names)) for names in interactions[:most])
+    more = len(interactions) - most
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def elements_text(config: Config, delimiter: str = ", ") -> str:

@@ -26,7 +26,7 @@ from onlineauto.engine.header import header
 from onlineauto.engine.journal import Journal
 from onlineauto.engine.metrics import Metrics
 from onlineauto.engine.options import OutputOptions, RunOptions
-from onlineauto.engine.predictions import Predictions, open_sink
+from onlineauto.engine.predictions import STDOUT, Predictions, open_sink
 from onlineauto.engine.progress import Progress
 from onlineauto.engine.search_report import outside_warning, story
 from onlineauto.engine.summary import summary
@@ -107,7 +107,11 @@ def _check_files(configuration: Configuration) -> None:
     options = configuration[OutputOptions]
     if data is not None and data != "-" and not stat.S_ISFIFO(_mode(data)):
         ByteSource(data).close()
-    for name in ("predictions", "raw_predictions", "extra_metrics", "journal"):
+    outputs = ("predictions", "raw_predictions", "extra_metrics", "journal")
+    written = [getattr(options, name) for name in outputs if getattr(options, name) not in (None, *STDOUT)]
+    if len(set(written)) < len(written):
+        raise OptionError(f"{max(written, key=written.count)} is named for two outputs: one would be lost")
+    for name in outputs:
         output = getattr(options, name)
         for source in (data, configuration[RunOptions].replay):
             if output is None or source in (None, "-") or not Path(output).exists():
@@ -136,6 +140,7 @@ class _Report:
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
             self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
+        self._journal: Journal | None = None
         self._search = configuration[AutomlOptions]
         if self._search.automl is not None:
             self._watch_search(files)
@@ -160,7 +165,8 @@ class _Report:
         workspace = self._workspace
         if self._options.journal is not None:
             sink = files.enter_context(open_sink(self._options.journal))
-            workspace.on_decision = Journal(sink, command=self._configuration.command(kept=True)).append
+            self._journal = Journal(sink, command=self._configuration.command(kept=True))
+            workspace.on_decision = self._journal.append
         if self._search.csv_trace:
             workspace.searching.trace = Trace(
                 Path(),
@@ -190,10 +196,12 @@ class _Report:
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
                 self._say(line)
-            if self._workspace.searching.unplayed:
-                self._say("onlineauto: warning: the stream ended before the journal that was replayed did")
             if warning := outside_warning(self._workspace.searching):
                 self._say(f"onlineauto: warning: {warning}")
+        if warning := self._workspace.searching.replay_warning:
+            self._say(f"onlineauto: warning: {warning}")
+        if self._journal is not None:
+            self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
 

@@ -67,5 +67,7 @@ class Estimates:
 
     def _bound(self, slot: int, who: int, *, upper: bool) -> float:
         live = self._slots.live
+        if not 0 <= slot < live.n:
+            raise IndexError(f"there is no live slot {slot}: there are {live.n}")
         find = upper_bound if upper else lower_bound
         return float(find(live.evidence[slot, who], live.test))

@@ -2,32 +2,47 @@
 
 The first line names the options. Every other line has ``events``, the number of events that the loop was
 through with; what was decided; and what it rested on: bounds of the slots concerned, and, for a new
-namespace, nothing but that it was met.
+namespace, nothing but that it was met. The last line says how many events there were; a journal that lacks it
+broke off.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
 
 import msgspec
 
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import Extend, Remove, Rotate, Swap, Widen
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.engine.predictions import Sink
 
-__all__ = ["Bounds", "Entry", "Head", "Journal", "bounds_of", "decision_of", "entry_of", "read_journal"]
+__all__ = [
+    "Bounds",
+    "End",
+    "Entry",
+    "Head",
+    "Journal",
+    "bounds_of",
+    "decision_of",
+    "entry_of",
+    "read_journal",
+]
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Names = Annotated[list[str], msgspec.Meta(min_length=2, max_length=3)]
 
 
 class Bounds(msgspec.Struct, frozen=True):
     """What is known of a slot's reward, and of the champion's over the same events: a window of `updates`."""
 
-    updates: int
+    updates: Count
     lower: float
     upper: float
     champion_lower: float
@@ -47,51 +62,57 @@ class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
 
 
 class _Widen(msgspec.Struct, frozen=True, tag="widen", tag_field="decision"):
-    events: int
+    events: Count
     names: list[str]
 
 
 class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
-    events: int
-    slot: int
-    index: int
+    events: Count
+    slot: Count
+    index: Count
     kind: Kind
-    elements: list[list[str]]
+    elements: list[Names]
     bounds: Bounds | None  # of the config that made room
 
 
 class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
-    events: int
-    slot: int
-    lease: int
+    events: Count
+    slot: Count
+    lease: Count
     place_of: int | None
     bounds: Bounds
 
 
 class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
-    events: int
-    slot: int
+    events: Count
+    slot: Count
     kind: Kind
-    elements: list[list[str]]
+    elements: list[Names]
     bounds: Bounds
 
 
 class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):
-    events: int
-    slot: int
-    index: int
+    events: Count
+    slot: Count
+    index: Count
     bounds: Bounds
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
+    """The last line: after so many events the run was over."""
+
+    events: Count
 
 
 Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove
 """A line on a decision."""
 
-_DECODER = msgspec.json.Decoder(Head | Entry)
+_DECODER = msgspec.json.Decoder(Head | End | Entry)
 
 
 def _written(name: bytes) -> str:
     """Name of a namespace as JSON can hold it, whatever its bytes."""
-    return name.decode("utf-8", "backslashreplace") if _is_plain(name) else "hex:" + name.hex()
+    return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
 
 
 def _is_plain(name: bytes) -> bool:
@@ -173,27 +194,55 @@ class Journal:
         """Write a line."""
         self._write(entry)
 
-    def _write(self, line: Head | Entry) -> None:
+    def end(self, *, events: int) -> None:
+        """Write the last line, after so many events in all."""
+        self._write(End(events))
+
+    def _write(self, line: Head | Entry | End) -> None:
         self._sink.write(msgspec.json.encode(line) + b"\n")
         self._sink.flush()
 
 
-def read_journal(source: BinaryIO, *, name: str = "journal", command: str | None = None) -> Iterator[Entry]:
-    """Yield the decisions of a journal, in order; a last line that was cut off is left out.
+def read_journal(
+    source: BinaryIO, *, name: str = "journal", same_options: Callable[[str], bool] | None = None
+) -> Iterator[Entry | End]:
+    """Yield the lines of a journal behind the first, in order; a last line that was cut off is left out.
+
+    Parameters
+    ----------
+    source : binary file
+        The journal.
+    name : str
+        What to call it in messages.
+    same_options : callable, optional
+        Tells whether the options of the first line are those that are wanted.
 
     Raises
     ------
     InputError
-        A line is not one of a journal, or its options are not those of `command`.
+        A line is not one of a journal, or not where it belongs, or the options are others.
     """
+    began, events = False, 0
     for number, line in enumerate(source, 1):
         if not line.endswith(b"\n"):
-            return
+            break
         try:
             entry = _DECODER.decode(line)
-        except (msgspec.DecodeError, ValueError) as error:
+            if not isinstance(entry, Head | End):
+                decision_of(entry)
+        except (msgspec.DecodeError, ValueError, OptionError) as error:
             raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
-        if not isinstance(entry, Head):
-            yield entry
-        elif command not in (None, entry.command):
-            raise InputError(f"{name} is the journal of another run: of {entry.command}, and not {command}")
+        if isinstance(entry, Head) == began:
+            what = "a second first line" if began else "the first line, which names the options, is missing"
+            raise InputError(f"{name}:{number}: {what}")
+        if isinstance(entry, Head):
+            began = True
+            if same_options is not None and not same_options(entry.command):
+                raise InputError(f"{name} is the journal of a run with other options: {entry.command}")
+            continue
+        if entry.events < events:
+            raise InputError(f"{name}:{number}: its events come before those of the line above")
+        events = entry.events
+        yield entry
+    if not began:
+        raise InputError(f"{name}: the first line, which names the options, is missing")

@@ -109,9 +109,11 @@ class LiveSlots:
             counts=np.zeros(keys, np.int64), met=~layout.crossable(), marks=np.zeros(keys, np.int64)
         )
         for name, count in self._counts.items():
-            live.counts[layout.key_of(name)] = count
+            if key := layout.key_of(name):
+                live.counts[key] = count
         for name in self.namespaces:
-            live.met[layout.key_of(name)] = True
+            if key := layout.key_of(name):
+                live.met[key] = True
         live.tally[MARK] = 0
         self.live = live
         self.cross()
@@ -119,8 +121,7 @@ class LiveSlots:
     def close_block(self) -> None:
         """Remember the counts by name, since the next block may number its namespaces anew."""
         for key in np.flatnonzero(self.live.counts):
-            if name := self._layout.name_of(int(key)):
-                self._counts[name] = int(self.live.counts[key])
+            self._counts[self._layout.name_of(int(key))] = int(self.live.counts[key])
 
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""

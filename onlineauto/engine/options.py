@@ -145,12 +145,14 @@ def check_automl(configuration: Configuration) -> None:
     exact = configuration[RunOptions].vw_exact
     if configuration.supplied.isdisjoint(_BANDITS):
         raise OptionError("--automl needs a bandit: one of " + ", ".join("--" + name for name in _BANDITS))
-    given = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
+    given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
     for name in given:
         if name in configuration.supplied and not exact:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"
             )
+    if automl.default_lease == 0 and not exact:
+        raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
     if exact and automl.interaction_type == "both":

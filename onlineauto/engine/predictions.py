@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Predictions", "Sink", "open_sink"]
 
-_STDOUT: Final = ("stdout", "/dev/stdout")
+STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
 """Spelled numbers to remember; a run repeats many."""
 
@@ -115,7 +115,7 @@ def open_sink(path: str) -> Iterator[Sink]:
     OSError
         The file cannot be opened.
     """
-    if path not in _STDOUT:
+    if path not in STDOUT:
         with _open(path) as file:
             yield file
     elif hasattr(sys.stdout, "buffer"):

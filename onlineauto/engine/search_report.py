@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
-from onlineauto.automl.text import elements_text, flags_text
+from onlineauto.automl.text import elements_text, flags_text, words_text
 from onlineauto.engine.state import OUTSIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from onlineauto.automl.config import Interaction
     from onlineauto.engine.searching import Change, Searching
+
+_MANY = 40
 
 __all__ = ["outside_warning", "search_metrics", "story"]
 
@@ -74,7 +75,7 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"  the first {left_out} are not shown"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
-    yield f"champion's interactions = {_listed(searching.interactions(0), searching)}"
+    yield f"champion's interactions = {_listed(searching)}"
 
 
 def outside_warning(searching: Searching) -> str | None:
@@ -83,8 +84,8 @@ def outside_warning(searching: Searching) -> str | None:
     if not outside:
         return None
     return (
-        f"{outside} of {searching.n_learnt} events have a cost outside [-1, 0]; the search took the nearest "
-        "cost within, so it compares configs by rewards cut off at 0 and 1"
+        f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated cost, or "
+        "with --reward_as_cost the cost); the search compares configs by rewards cut off there"
     )
 
 
@@ -100,18 +101,14 @@ def _difference(change: Change) -> str:
     """Say what the new champion crosses that the old one did not, and the other way round."""
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
-    parts = [
-        f"{word} {flags_text(names).strip()}" for word, names in (("gained", gained), ("lost", lost)) if names
-    ]
+    parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
     return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
 
 
-def _listed(interactions: Sequence[Interaction], searching: Searching) -> str:
-    if interactions:
-        return flags_text(interactions).strip()
-    met = bool(searching.slots.namespaces)
-    return (
-        "none"
-        if met or searching.search.champion.kind is Kind.INCLUSION
-        else "none yet: no event had features"
-    )
+def _listed(searching: Searching) -> str:
+    """The champion's interactions; for exclusions, what is left out."""
+    config, crossed = searching.slots.configs[0], searching.interactions(0)
+    if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
+        left_out = f" but {words_text(config.elements)}" if config.elements else ""
+        return f"all{left_out} ({len(crossed)} of {len(searching.slots.namespaces)} namespaces)"
+    return words_text(crossed, most=_MANY) or "none"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from onlineauto.automl.decide import can_fill, decide, interactions_for, start
-from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate, Swap
+from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate, Swap, Widen
 from onlineauto.automl.search import Rules
 from onlineauto.engine.estimates import Estimates
-from onlineauto.engine.journal import bounds_of, decision_of, entry_of
+from onlineauto.engine.journal import End, bounds_of, decision_of, entry_of
 from onlineauto.engine.live_slots import LiveSlots
 from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, SIGNAL, SLOT
 from onlineauto.errors import InputError
@@ -69,7 +72,7 @@ class Searching:
         Lanes of the model that a live slot uses.
     random_seed : int
         Seed of the oracles that draw.
-    replayed : iterable of Entry, optional
+    replayed : iterable of Entry and End, optional
         A journal whose decisions are taken in place of own ones.
 
     Attributes
@@ -100,7 +103,7 @@ class Searching:
         exact: bool,
         width: int,
         random_seed: int,
-        replayed: Iterable[Entry] | None = None,
+        replayed: Iterable[Entry | End] | None = None,
     ) -> None:
         self._rules = Rules.of(options, exact=exact)
         self.search: Search = start(self._rules, random_seed=random_seed)
@@ -117,7 +120,8 @@ class Searching:
         self.on_decision: Callable[[Entry], object] | None = None
         self.trace: Trace | None = None
         self._replayed = None if replayed is None else iter(replayed)
-        self._next: Entry | None = None
+        self._next: Entry | End | None = None
+        self._ended: int | None = None
         self._n_traced = 0
         self.changes: deque[Change] = deque(maxlen=_KEPT)
         if self._replayed is None:
@@ -131,9 +135,15 @@ class Searching:
         return self._replayed is not None
 
     @property
-    def unplayed(self) -> bool:
-        """Whether the journal that is replayed has decisions to come."""
-        return self._next is not None
+    def replay_warning(self) -> str | None:
+        """What to say of a journal that ends elsewhere than the stream that it was replayed over."""
+        if self._replayed is None or self._ended == self.n_events:
+            return None
+        if self._next is not None:
+            return "the stream ended before the journal that was replayed"
+        if self._ended is None:
+            return "the journal that was replayed broke off; decisions at its end may be missing"
+        return f"the journal that was replayed ended after {self._ended} events; nothing was decided since"
 
     @property
     def n_learnt(self) -> int:
@@ -187,7 +197,8 @@ class Searching:
                 self._carry_out(decision, model)
             self.search = search
             self._set_leases()
-            self.slots.cross()
+            if any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions):
+                self.slots.cross()
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         return interactions_for(self._rules, config, namespaces)
@@ -205,12 +216,30 @@ class Searching:
         assert self._replayed is not None
         met = self.slots.new_names()
         while self._next is not None and self._next.events <= self.n_events:
-            decision = decision_of(self._next)
-            self._check(getattr(decision, "slot", 0) <= len(self.slots.configs))
-            self._carry_out(decision, model)
+            if isinstance(self._next, End):
+                self._ended = self._next.events
+            else:
+                self._check(self._fits(self._next))
+                self._carry_out(decision_of(self._next), model)
             self._next = next(self._replayed, None)
-        self._check(set(met) <= set(self.slots.namespaces))
+        self._check(self._next is None or set(met) <= set(self.slots.namespaces))
         self.slots.cross()
+
+    def _fits(self, entry: Entry) -> bool:
+        """Whether a line can be about this stream: its slot is live, and its bounds are the same here."""
+        recorded: Bounds | None = getattr(entry, "bounds", None)
+        live = len(self.estimates)
+        if recorded is None:
+            return getattr(entry, "slot", 0) <= live
+        slot: int = getattr(entry, "slot", live)
+        if slot >= live:
+            return False
+        pairs = zip(
+            msgspec.structs.astuple(bounds_of(slot, self.estimates)),
+            msgspec.structs.astuple(recorded),
+            strict=True,
+        )
+        return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
 
     def _check(self, fits: bool) -> None:
         if not fits:

@@ -11,6 +11,7 @@ import numpy as np
 
 from onlineauto.automl.config import ORDERS
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
@@ -133,11 +134,18 @@ class Workspace:
         if self.exact:  # all lanes share the table
             lanes = 1 << (lanes - 1).bit_length()
             cells = max(1, 2**bits // lanes)
-        self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
+        try:
+            self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
+        except MemoryError:
+            raise OptionError(
+                f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
+            ) from None
         self._model = self._make_model(initial_state(configuration, training=training), slots)
         self._rule = make_rule(configuration, guarded=not self.exact)
         self._task = self._make_task(training=training)
-        searched = ORDERS[automl.interaction_type] if automl.automl else ()
+        searched: tuple[int, ...] = ()
+        if automl.automl:
+            searched = ORACLES[automl.oracle_type].orders or ORDERS[automl.interaction_type]
         self._layout = Layout(configuration[FeatureOptions], exact=self.exact, searched=searched)
         self.searching = self._make_search(automl, width=width)
         self._buffers = make_buffers(features=1024, actions=16, slots=slots)
@@ -148,7 +156,15 @@ class Workspace:
 
     @property
     def search(self) -> Search:
-        """The state of the search: configs, queue, leases; a value that does not change."""
+        """The state of the search: configs, queue, leases; a value that does not change.
+
+        Raises
+        ------
+        OptionError
+            A replay decides nothing, and has no such state; `searching.slots` has the live configs.
+        """
+        if self.searching.replays:
+            raise OptionError("a replay has no search of its own; searching.slots has the live configs")
         return self.searching.search
 
     @property
@@ -171,8 +187,7 @@ class Workspace:
         if run.replay is not None:
             try:
                 with Path(run.replay).open("rb") as file:
-                    command = self.configuration.command(kept=True)
-                    replayed = list(read_journal(file, name=run.replay, command=command))
+                    replayed = list(read_journal(file, name=run.replay, same_options=self._has_options))
             except OSError as error:
                 raise InputError(f"cannot read the journal {run.replay}: {error.strerror}") from None
         return Searching(
@@ -183,6 +198,12 @@ class Workspace:
             random_seed=run.random_seed,
             replayed=replayed,
         )
+
+    def _has_options(self, command: str) -> bool:
+        """Whether a command line gives the options that a model keeps the values that they have here."""
+        other = REGISTRY.parse(command)
+        kept = (option.name for option in REGISTRY.options if option.keep)
+        return all(other.get(name) == self.configuration.get(name) for name in kept)
 
     def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
         lanes = self.weights.shape[2]
@@ -469,7 +490,8 @@ def _refuse_command_line(configuration: Configuration) -> None:
     OptionError
         One of them was given as a keyword.
     """
-    names = ("data", *(option.name for option in options_of(OutputOptions)))
+    outputs = (option.name for option in options_of(OutputOptions))
+    names = ("data", "csv_trace", "verbose_metrics", *outputs)
     for name in names:
         if name in configuration.supplied:
             raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

@@ -80,6 +80,7 @@ class Layout:
         self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
+        self._number: dict[bytes, int] = {}
         self._seen = np.zeros(0, bool)
         self.kernel_layout = self._make_layout([])
         self.interactions = self._make_interactions()
@@ -98,6 +99,7 @@ class Layout:
             self._names, self._n_names = names, len(names)
             self._seen = np.concatenate([self._seen, np.zeros(len(names) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(names.names)
+            self._number = {} if self._exact else {name: i + 1 for i, name in enumerate(names.names)}
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
         if int(np.count_nonzero(self._seen)) == before and not renumbered:
@@ -114,19 +116,18 @@ class Layout:
         return np.array([False, *(name in self._known for name in names)])
 
     def name_of(self, key: int) -> bytes:
-        """Name of the namespace with a group key; its first byte only, if exact; the constant has none."""
-        if key == self.kernel_layout.constant_key:
-            return b""
+        """Name of the namespace with a group key; its first byte only, if exact."""
         if self._exact:
             return bytes([key])
         assert self._names is not None
+        assert key > 0, "0 is the constant's, and that of names that the block does not have"
         return self._names.names[key - 1]
 
     def key_of(self, name: bytes) -> int:
         """Group key of the namespace that `name_of` calls so; 0 if the block at hand does not have it."""
         if self._exact:
             return name[0]
-        return self._names.names.index(name) + 1 if self._names and name in self._names.names else 0
+        return self._number.get(name, 0)
 
     def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
         """Let each slot use its own interactions.
@@ -227,7 +228,7 @@ class Layout:
             products = [tuple(name[:1] for name in product) for product in products]
         else:
             assert self._names is not None or not self._known
-            number = {name: i + 1 for i, name in enumerate(self._names.names)} if self._names else {}
+            number = self._number
             products = [product for product in products if all(name in number for name in product)]
         factors = [*(tuple(number[name] for name in product) for product in products), *extents]
         holders = np.ones((1 + len(factors), self._n_slots), bool)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import Rotate, Swap, Widen
-from onlineauto.engine.journal import Journal, decision_of, entry_of, read_journal
+from onlineauto.engine.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -96,9 +96,16 @@ def test_there_are_changes_of_champion_to_replay() -> None:
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
 @settings(max_examples=15, deadline=None)
-@given(cuts=st.lists(st.integers(1, 199), max_size=5), oracle=st.sampled_from(["one_diff_inclusion", "rand"]))
-def test_any_way_of_cutting_a_stream_gives_the_same_model(exact: bool, oracle: str, cuts: list[int]) -> None:
+@given(
+    cuts=st.lists(st.integers(1, 199), max_size=5),
+    oracle=st.sampled_from(["one_diff_inclusion", "rand"]),
+    noconstant=st.booleans(),
+)
+def test_any_way_of_cutting_a_stream_gives_the_same_model(
+    exact: bool, oracle: str, noconstant: bool, cuts: list[int]
+) -> None:
     options = {**QUICK, "cb_explore_adf": True, "oracle_type": oracle, "vw_exact": exact}
+    options["noconstant"] = noconstant
     events = stream(200, late=60)
     whole = Workspace(**options).fit("".join(events).encode())
     parts = Workspace(**options)
@@ -179,6 +186,27 @@ def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:
     assert found == {True: False, False: True}
 
 
+def test_counts_of_absent_namespaces_are_nobody_elses() -> None:
+    first = "shared |User a\n0:-1:0.5 |Act p\n|Act q\n\n"
+    second = "shared |Other b\n0:-1:0.5 |Act p\n|Act q |Zed x:0\n\n"
+    third = "shared |New b\n0:-1:0.5 |Act p\n|Act q\n\nshared |New b\n0:-1:0.5 |Act p\n|Act q |Zed x\n\n"
+    whole = Workspace(cb_explore_adf=True, automl=2, noconstant=True)
+    parts = Workspace(cb_explore_adf=True, automl=2, noconstant=True)
+    told, expected = journal_of(parts), journal_of(whole)
+    whole.fit((first + second + third).encode())
+    for text in (first, second, third):
+        parts.fit(text.encode())
+    assert told == expected
+
+
+def test_triples_are_counted_where_the_oracle_chooses_among_them(caplog: pytest.LogCaptureFixture) -> None:
+    names = " ".join(f"|n{i} x" for i in range(120))
+    workspace = Workspace(cb_explore_adf=True, automl=2, oracle_type="qbase_cubic")
+    workspace.fit(f"{names}\n{names}\n\n".encode())
+    assert "interactions" in caplog.text
+    assert len(workspace.search.candidates) < 200_001
+
+
 def test_unlabelled_events_meet_namespaces_and_spend_no_lease() -> None:
     workspace = Workspace(cb_explore_adf=True, **QUICK)
     workspace.fit(b"shared |User tom\n|Action a\n|Action b\n\n" * 5)
@@ -230,12 +258,57 @@ def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path)
     with path.open("wb") as file:
         first.on_decision = Journal(file, command=first.configuration.command(kept=True)).append
         first.fit("".join(stream(100)).encode())
-    with pytest.raises(InputError, match="of another run"):
+    with pytest.raises(InputError, match="with other options"):
         Workspace(cb_explore_adf=True, **{**QUICK, "automl": 3}, replay=path)
     with pytest.raises(InputError, match="after 40 events: the journal to be replayed is of another stream"):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, late=40)).encode())
-    short = Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(10)).encode())
-    assert short.searching.unplayed
+    with pytest.raises(InputError, match="of another stream"):
+        Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, seed=1)).encode())
+    Workspace(cb_explore_adf=True, **QUICK, epsilon=0.05, replay=path)  # the default, said
+
+
+def replayed(path: Path, *, events: int) -> Workspace:
+    return Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(events)).encode())
+
+
+def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    first = Workspace(cb_explore_adf=True, **QUICK)
+    with path.open("wb") as file:
+        journal = Journal(file, command=first.configuration.command(kept=True))
+        first.on_decision = journal.append
+        first.fit("".join(stream(100)).encode())
+        broken = path.read_bytes()
+        journal.end(events=100)
+    assert replayed(path, events=100).searching.replay_warning is None
+    for events, words in ((10, "stream ended before"), (150, "ended after 100 events")):
+        assert words in (replayed(path, events=events).searching.replay_warning or "")
+    path.write_bytes(broken)
+    assert "broke off" in (replayed(path, events=100).searching.replay_warning or "")
+    with pytest.raises(OptionError, match="no search of its own"):
+        _ = replayed(path, events=100).search
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"decision":"rotate","events":0,"slot":-1,"index":1,"kind":"exclusion","elements":[],"bounds":null}',
+        '{"decision":"widen","events":0,"names":["hex:zz"]}',
+        '{"decision":"rotate","events":0,"slot":1,"index":1,"kind":"inclusion","elements":[["a"]],"bounds":null}',
+        '{"decision":"search","command":""}',
+        "nothing",
+    ],
+)
+def test_a_damaged_journal_is_refused_by_its_line(line: str) -> None:
+    text = '{"decision":"search","command":""}\n' + line + "\n"
+    with pytest.raises(InputError, match="odd:2: "):
+        list(read_journal(io.BytesIO(text.encode()), name="odd"))
+
+
+def test_a_journal_without_its_first_line_is_refused() -> None:
+    for text in (b"", b'{"decision":"widen","events":0,"names":["a"]}\n'):
+        with pytest.raises(InputError, match="first line"):
+            list(read_journal(io.BytesIO(text)))
 
 
 def test_a_config_that_makes_room_leaves_its_bounds_in_the_journal() -> None:
@@ -266,5 +339,6 @@ def test_any_name_survives_a_journal(name: bytes) -> None:
     journal = Journal(sink, command="")
     journal.append(entry_of(decision, events=4, statistics=workspace.estimates))
     (entry,) = read_journal(io.BytesIO(sink.getvalue()))
+    assert not isinstance(entry, End)
     assert entry.events == 4
     assert decision_of(entry) == decision

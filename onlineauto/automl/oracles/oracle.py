@@ -26,18 +26,29 @@ class Space:
         Those met so far, in ascending order.
     interaction_type : {"quadratic", "cubic", "both"}
         As on the command line.
+    new : frozenset of bytes
+        Where namespaces are met late, those: proposals without any of them are under consideration already,
+        so the methods below leave them out. Empty otherwise.
     """
 
     namespaces: tuple[bytes, ...]
     interaction_type: str
+    new: frozenset[bytes] = frozenset()
 
-    def interactions(self) -> tuple[Interaction, ...]:
-        """All interactions of this type, in ascending order of length, then of name."""
-        return possible_interactions(self.namespaces, *ORDERS[self.interaction_type])
+    def interactions(self, *orders: int) -> tuple[Interaction, ...]:
+        """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
+        return self.only_new(possible_interactions(self.namespaces, *orders or ORDERS[self.interaction_type]))
 
     def interactions_of(self, config: Config) -> tuple[Interaction, ...]:
         """Interactions of one config; for an inclusion, those that it names."""
-        return interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
+        crossed = interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
+        return self.only_new(crossed)
+
+    def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
+        """Those with a new namespace; all, if there is none."""
+        if not self.new:
+            return interactions
+        return tuple(each for each in interactions if not self.new.isdisjoint(each))
 
 
 class Oracle(ABC):
@@ -57,6 +68,8 @@ class Oracle(ABC):
         What the elements of the first champion are; it has none, so with exclusions it has all interactions.
     base : tuple of int
         Orders of which every inclusion config has all interactions.
+    orders : tuple of int
+        Orders of the interactions it chooses from, where ``--interaction_type`` has no say.
     once : bool
         Ask only at the first event, and take every proposal, doubles too; a change of champion then keeps all
         configs. For oracles that serve as tests.
@@ -67,6 +80,7 @@ class Oracle(ABC):
 
     kind: ClassVar[Kind] = Kind.EXCLUSION
     base: ClassVar[tuple[int, ...]] = ()
+    orders: ClassVar[tuple[int, ...]] = ()
     once: ClassVar[bool] = False
     hides_champion: ClassVar[bool] = False
 

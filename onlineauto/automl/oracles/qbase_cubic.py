@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Kind, possible_interactions
+from onlineauto.automl.config import Kind
 from onlineauto.automl.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ class QbaseCubic(Oracle):
 
     kind: ClassVar[Kind] = Kind.INCLUSION
     base: ClassVar[tuple[int, ...]] = (2,)
+    orders: ClassVar[tuple[int, ...]] = (2, 3)
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
         """Propose the neighbours."""
-        changes = possible_interactions(space.namespaces, 3)
+        changes = space.interactions(3)
         return [champion.toggled(changes[number]) for number in draw.order(len(changes))]
