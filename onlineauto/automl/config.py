@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import combinations_with_replacement
+from functools import lru_cache
+from itertools import chain, combinations_with_replacement
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -76,9 +77,12 @@ def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[In
     >>> possible_interactions([b"a", b"b"], 2)
     ((b'a', b'a'), (b'a', b'b'), (b'b', b'b'))
     """
-    return tuple(
-        interaction for order in orders for interaction in combinations_with_replacement(namespaces, order)
-    )
+    return _possible(tuple(namespaces), orders)
+
+
+@lru_cache(maxsize=2)  # every live slot asks for the same
+def _possible(namespaces: tuple[bytes, ...], orders: tuple[int, ...]) -> tuple[Interaction, ...]:
+    return tuple(chain.from_iterable(combinations_with_replacement(namespaces, order) for order in orders))
 
 
 ORDERS = {"quadratic": (2,), "cubic": (3,), "both": (2, 3)}
@@ -109,8 +113,10 @@ def interactions_of(
     Source: VW ``ns_based_config::apply_config_to_interactions``.
     """
     if config.kind is Kind.EXCLUSION:
-        left_out = set(config.elements)
         offered = possible_interactions(namespaces, *ORDERS[interaction_type])
-        return tuple(interaction for interaction in offered if interaction not in left_out)
+        if not config.elements:
+            return offered
+        left_out = set(config.elements)
+        return tuple([interaction for interaction in offered if interaction not in left_out])
     chosen = (*config.elements, *possible_interactions(namespaces, *base))
     return tuple(sorted(chosen, key=lambda interaction: (len(interaction), interaction)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from itertools import chain, compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,8 @@ class Layout:
         self._options = options
         self._exact = exact
         self._searched = bool(searched)
-        self._crossed: dict[tuple[bytes, ...], tuple[bool, ...]] = {}
+        self._crossed: list[tuple[bytes, ...]] = []
+        self._held = np.zeros((0, 1), bool)
         self._n_slots = 1
         letters = [*options.quadratic, *options.cubic, *options.interactions]
         full_names = [parse_full_names(text) for text in options.experimental_full_name_interactions]
@@ -137,9 +139,12 @@ class Layout:
         interactions : sequence of sequences of tuples of bytes
             For each slot, names of namespaces that it crosses.
         """
-        held = [set(each) for each in interactions]
-        products = sorted(set().union(*held), key=lambda names: (len(names), names))
-        self._crossed = {product: tuple(product in each for each in held) for product in products}
+        self._crossed = sorted(dict.fromkeys(chain.from_iterable(interactions)))
+        self._crossed.sort(key=len)
+        self._held = np.empty((len(self._crossed), len(interactions)), bool)
+        for slot, each in enumerate(interactions):
+            held = set(each)
+            self._held[:, slot] = [product in held for product in self._crossed]
         self._n_slots = len(interactions)
         self.interactions = self._make_interactions()
 
@@ -217,11 +222,12 @@ class Layout:
     def _make_interactions(self) -> Interactions:
         keep_duplicates = self._options.leave_duplicate_interactions
         wild_extents = any(WILDCARD in terms for terms in self._extents)
-        products = list(self._crossed)
+        products, held = self._crossed, self._held
         if not self._searched:
             products = compile_products(
                 [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
             )
+            held = np.ones((len(products), 1), bool)
         extents = compile_extents(self._extents, self._seen_names(), keep_duplicates=keep_duplicates)
         if self._exact:
             number = {bytes([byte]): byte for byte in range(256)}
@@ -229,14 +235,17 @@ class Layout:
         else:
             assert self._names is not None or not self._known
             number = self._number
-            products = [product for product in products if all(name in number for name in product)]
-        factors = [*(tuple(number[name] for name in product) for product in products), *extents]
+            if not {name for product in products for name in product} <= number.keys():
+                present = [all(name in number for name in product) for product in products]
+                products = list(compress(products, present))
+                held = held[present]
+        factors = [tuple([number[name] for name in product]) for product in products]
+        factors += extents
         holders = np.ones((1 + len(factors), self._n_slots), bool)
-        if self._searched and products:
-            holders[1 : 1 + len(products)] = [self._crossed[product] for product in products]
+        holders[1 : 1 + len(products)] = held
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
-            factor=np.array([factor for product in factors for factor in product], np.int32),
+            factor=np.array(list(chain.from_iterable(factors)), np.int32),
             n_group=len(products),
             permutations=self._options.permutations,
             holders=holders,
