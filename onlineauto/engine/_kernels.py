@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event_kernels import open_event
-from onlineauto.engine.example_kernels import apply_link, list_action, predict_or_learn, squares_of
+from onlineauto.engine.example_kernels import (
+    apply_link,
+    list_action,
+    predict_or_learn,
+    shown_features,
+    squares_of,
+)
 from onlineauto.engine.live_kernels import (
     better_challenger,
     count_namespaces,
@@ -25,6 +31,7 @@ from onlineauto.engine.live_kernels import (
     observe_rewards,
     place_of,
 )
+from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
     BLOCK_END,
     BOUND_CROSSED,
@@ -42,14 +49,23 @@ from onlineauto.engine.state import (
 from onlineauto.explorers._kernels import greedy, rank
 from onlineauto.features._kernels import forget
 from onlineauto.jit import F32, borrow, inline_kernel, kernel
-from onlineauto.learners._kernels import HOLDOUT_WEIGHT, MAX_LABEL, MIN_LABEL, UNLABELLED_WEIGHT, T
+from onlineauto.learners._kernels import (
+    HOLDOUT_WEIGHT,
+    MAX_LABEL,
+    MIN_LABEL,
+    UNLABELLED_WEIGHT,
+    T,
+    see_label,
+)
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 from onlineauto.learners.loss_kernels import loss_value
+from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.state import Actions, Buffers, Counted, Label, Results, Run
+    from onlineauto.engine.state import Actions, Buffers, Label, Results, Run
+    from onlineauto.features.records import Example
     from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
@@ -57,6 +73,7 @@ ESTIMATE, SCORE, LEARN = 0, 1, 2
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_UNKNOWN = np.float32(np.nan)
 
 
 @inline_kernel
@@ -116,21 +133,43 @@ def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
 
 
 @inline_kernel
-def _shown(run: Run, actions: Actions, action: int, counted: Counted) -> int:
-    """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
-    features = counted.own + counted.crossed
-    lines = run.stream.lines
-    if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
-        return features
-    constant = 1 if run.layout.constant_key >= 0 else 0
-    return (actions.n_lines - 1) * (features - constant)
-
-
-@inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
     """Whether each slot has its own turn, since what one learns changes what the next one predicts."""
     penalties = run.rule.l1 > 0.0 or run.rule.l2 > 0.0
     return bool(learns and run.live.n > 1 and (penalties or run.task.cb_type != MTR))
+
+
+@inline_kernel
+def _learn_fours(
+    run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
+) -> bool:
+    """Let all live slots learn an action, four at a time; False if they are to learn one by one."""
+    n, score = run.live.n, buffers.score
+    if not has_fours(run.rule, run.model, (n - 1) // 4 * 4):
+        return False
+    finite = bool(not run.rule.guarded or math.isfinite(label.cost))
+    if finite:
+        see_label(run.rule, run.model.shared, label.cost)
+    for slot in range(0, n, 4):
+        w0 = _weight(run, actions, label, slot)
+        w1 = _weight(run, actions, label, slot + 1) if slot + 1 < n else _ZERO
+        w2 = _weight(run, actions, label, slot + 2) if slot + 2 < n else _ZERO
+        w3 = _weight(run, actions, label, slot + 3) if slot + 3 < n else _ZERO
+        weight = (w0, w1, w2, w3)
+        raw = (score[slot, action], score[slot + 1, action], score[slot + 2, action], score[slot + 3, action])
+        learns = (
+            bool(finite and w0 > _ZERO),
+            bool(finite and w1 > _ZERO),
+            bool(finite and w2 > _ZERO),
+            bool(finite and w3 > _ZERO),
+        )
+        if not update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns):
+            for k in range(min(4, n - slot)):
+                place, squares = place_of(run.live, slot + k, 0), buffers.squares[slot + k]
+                predict_or_learn(
+                    run, place, example, label.initial, label.cost, weight[k], squares, True, raw[k]
+                )
+    return True
 
 
 @inline_kernel
@@ -142,13 +181,21 @@ def _visit_actions(
     simple = run.task.shape == SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
+    directly = not apart and scores_directly(run)
     for action in range(actions.n):
         buffers.first_squares[action] = np.float32(np.nan)
     for turn in range(run.live.n if apart else 1):
         for phase in range(3):
             first, last = _span(run, actions, label, learns, phase)
+            if phase == SCORE and directly:
+                slots = run.live.n if learns else 1
+                counted, shown, buffers = score_actions(run, actions, slots, buffers)
+                continue
             for action in range(first, last):
                 example, numbers, buffers = list_action(run, actions, action, buffers)
+                fours = phase == LEARN and directly and run.live.n > 1
+                if fours and _learn_fours(run, actions, action, label, example, buffers):
+                    continue
                 for seat in range(run.live.n if learns and not apart else 1):
                     slot = learner(run.live, turn if apart else seat) if learns else 0
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
@@ -159,8 +206,11 @@ def _visit_actions(
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
                         target, weight, updates = label.cost, _ONE / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
+                    known = _UNKNOWN
+                    if phase == LEARN and directly and run.task.cb_type == MTR:
+                        known = buffers.score[slot, action]  # nothing was learnt since
                     raw, prediction, learnt = predict_or_learn(
-                        run, place, example, label.initial, target, weight, squares, updates
+                        run, place, example, label.initial, target, weight, squares, updates, known
                     )
                     if learnt:
                         buffers.first_squares[action] = squares
@@ -172,7 +222,7 @@ def _visit_actions(
                         buffers.target[action] = apply_link(run.task.link, prediction)
                     if slot == 0 and (phase == SCORE or simple):
                         counted += numbers.own + numbers.crossed
-                        shown += _shown(run, actions, action, numbers)
+                        shown += shown_features(run, actions, action, numbers)
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.explore else counted + actions.once
     return buffers

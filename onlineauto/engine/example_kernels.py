@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import CB, Buffers, Counted
+from onlineauto.engine.state import CB, CB_ADF, Buffers, Counted
 from onlineauto.features._kernels import forget, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import count_linear, cross_all, list_linear, sum_of_squares
@@ -16,6 +16,8 @@ from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import clip, dot, see_label, update
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.engine.state import Actions, Run
     from onlineauto.learners._kernels import Place
 
@@ -41,7 +43,7 @@ def apply_link(link: int, raw: F32) -> F32:
 
 
 @inline_kernel
-def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
+def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
     """Make the groups of one action; return their end and the number of own features."""
     line, header = actions.first, -1
     if run.task.shape == CB:
@@ -53,6 +55,34 @@ def _open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
     if run.interactions.n_group < len(run.interactions.start) - 1:
         list_extents(run.layout, run.scratch, run.stream, line, header, actions.n_shared, groups)
     return groups, own
+
+
+@inline_kernel
+def shown_features(run: Run, actions: Actions, action: int, counted: Counted) -> int:
+    """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
+    features = counted.own + counted.crossed
+    lines = run.stream.lines
+    if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
+        return features
+    constant = 1 if run.layout.constant_key >= 0 else 0
+    return (actions.n_lines - 1) * (features - constant)
+
+
+@inline_kernel
+def with_columns(buffers: Buffers, cell: NDArray[np.uint32], value: NDArray[np.float32]) -> Buffers:
+    """The buffers with other columns to list features in."""
+    return Buffers(
+        cell,
+        value,
+        buffers.runs,
+        buffers.score,
+        buffers.target,
+        buffers.squares,
+        buffers.first_squares,
+        buffers.base,
+        buffers.front,
+        buffers.back,
+    )
 
 
 @inline_kernel
@@ -71,7 +101,7 @@ def list_action(
 ) -> tuple[Example, Counted, Buffers]:
     """List the features of one action of an event; return the buffers, grown if need was."""
     scratch, begin = run.scratch, actions.n_shared
-    groups, own = _open_action(run, actions, action)
+    groups, own = open_action(run, actions, action)
     cell, value = buffers.cell, buffers.value
     linear = count_linear(run.layout, scratch, begin, groups)
     n_runs = 0
@@ -89,10 +119,7 @@ def list_action(
         for slot in range(run.live.n):
             buffers.squares[slot] = sum_of_squares(run.interactions, scratch, begin, groups, slot)
     forget(scratch, begin, groups)
-    buffers = Buffers(
-        cell, value, buffers.runs, buffers.score, buffers.target, buffers.squares, buffers.first_squares
-    )
-    return example, counted, buffers
+    return example, counted, with_columns(buffers, cell, value)
 
 
 @inline_kernel
@@ -113,18 +140,19 @@ def predict_or_learn(
     weight: F32,
     squares: F32,
     learns: bool,
+    known: F32,
 ) -> tuple[F32, F32, bool]:
     """Predict an example and, if it `learns`, learn it after widening the label range.
 
-    Returns the raw and the clipped prediction (float32), both from before the update, and whether there was
-    anything to learn.
+    The raw prediction may be `known`, otherwise that is NaN. Returns the raw and the clipped prediction
+    (float32), both from before the update, and whether there was anything to learn.
     """
     model = run.model
     if run.rule.guarded:
         learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
         see_label(run.rule, model.shared, label)
-    raw = dot(run.rule, model, place, example, initial)
+    raw = known if not math.isnan(known) else dot(run.rule, model, place, example, initial)
     prediction = clip(model.shared, raw)
     learnt = False
     if learns and label != _FLOAT_MAX and weight > _ZERO:

@@ -39,7 +39,7 @@ def _count_line(
     return new
 
 
-@kernel
+@inline_kernel
 def count_namespaces(run: Run, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
@@ -98,7 +98,7 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
     live.last[slot, who, 1] = reward
 
 
-@kernel
+@inline_kernel
 def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
     """Let the estimators of every challenger see the reward of its own best action and of the champion's."""
     live = run.live
@@ -119,7 +119,7 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
     live.tally[LEARNT] += 1
 
 
-@kernel
+@inline_kernel
 def better_challenger(live: Live) -> int:
     """Last live slot that is proved to be better than the champion; 0 if none is."""
     found = 0

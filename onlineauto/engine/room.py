@@ -23,10 +23,13 @@ def make_buffers(*, features: int, actions: int, slots: int, runs: int = 64) -> 
         cell=np.empty(features, np.uint32),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((slots, actions), np.float32),
+        score=np.zeros((slots + 3, actions), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
+        base=np.zeros((1, slots + 3), np.float32),
+        front=np.zeros(runs, np.int64),
+        back=np.zeros(runs, np.int64),
     )
 
 

@@ -133,10 +133,13 @@ class Buffers(NamedTuple):
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [slots, most actions of an event]
+    score: NDArray[np.float32]  # [slots + 3, most actions of an event]
     target: NDArray[np.float32]  # [most actions of an event]
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
     first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
+    base: NDArray[np.float32]  # [1, slots + 3]: what is the same for every action of an event
+    front: NDArray[np.int64]  # [1 + products]: products that are the same for every action
+    back: NDArray[np.int64]  # [1 + products]: the others
 
 
 class Counted(NamedTuple):

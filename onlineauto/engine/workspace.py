@@ -134,6 +134,8 @@ class Workspace:
         if self.exact:  # all lanes share the table
             lanes = 1 << (lanes - 1).bit_length()
             cells = max(1, 2**bits // lanes)
+        elif slots > 1:
+            lanes = -(-lanes // 4) * 4  # kernels take four at a time
         try:
             self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
         except MemoryError:
@@ -216,7 +218,10 @@ class Workspace:
             self.weights[cell, 0, lane] = features.constant
         sums = np.zeros((lanes, 2))
         sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
-        return Model(weights=self.weights, shared=shared, lanes=sums, sums=np.zeros((slots, 2), np.int64))
+        table = self.weights.reshape(len(self.weights), -1)
+        return Model(
+            weights=self.weights, table=table, shared=shared, lanes=sums, sums=np.zeros((slots, 2), np.int64)
+        )
 
     def _make_task(self, *, training: bool) -> Task:
         configuration = self.configuration
@@ -470,7 +475,7 @@ class Workspace:
             self._buffers = make_buffers(
                 features=len(self._buffers.cell),
                 actions=max(actions, score.shape[1]),
-                slots=len(score),
+                slots=len(score) - 3,
                 runs=2 * runs,
             )
 

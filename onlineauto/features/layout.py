@@ -241,12 +241,14 @@ class Layout:
                 held = held[present]
         factors = [tuple([number[name] for name in product]) for product in products]
         factors += extents
-        holders = np.ones((1 + len(factors), self._n_slots), bool)
-        holders[1 : 1 + len(products)] = held
+        holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time
+        holders[:, : self._n_slots] = True
+        holders[1 : 1 + len(products), : self._n_slots] = held
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
             n_group=len(products),
             permutations=self._options.permutations,
+            n_slots=self._n_slots,
             holders=holders,
         )

@@ -23,7 +23,7 @@ _ONE = np.float32(1)
 
 
 @inline_kernel
-def _look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
+def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
     """Look up the features of every factor of a product of groups; False if one has none."""
     first = interactions.start[product]
     for k in range(interactions.start[product + 1] - first):
@@ -41,7 +41,7 @@ def _look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool
 
 
 @inline_kernel
-def _count(scratch: Scratch, order: int) -> int:
+def count_product(scratch: Scratch, order: int) -> int:
     """Number of features of the looked-up product: C(n + r - 1, r) for a run of r equal factors."""
     total = 1
     run = 1
@@ -74,7 +74,7 @@ def _cross_pair(
 
 
 @kernel
-def _cross_any(
+def cross_any(
     scratch: Scratch,
     order: int,
     mask: np.uint64,
@@ -127,10 +127,10 @@ def _cross(
 ) -> int:
     """Append the looked-up product to the listed features; only count it unless `write`."""
     if not write:
-        return n + _count(scratch, order)
+        return n + count_product(scratch, order)
     if order == 2:
         return _cross_pair(scratch, mask, cell, value, n)
-    return _cross_any(scratch, order, mask, cell, value, n)
+    return cross_any(scratch, order, mask, cell, value, n)
 
 
 @kernel
@@ -185,7 +185,7 @@ def cross_all(
     Returns the number of features, and the number of runs: the first is what is listed already, then there
     is one for each product that is present; if all slots hold the same, everything is one run.
     """
-    together = interactions.holders.shape[1] == 1
+    together = interactions.n_slots == 1
     n_runs = 1
     runs[0].start, runs[0].end, runs[0].product = 0, n, 0
     for product in range(len(interactions.start) - 1):
@@ -193,7 +193,7 @@ def cross_all(
         of_groups = product < interactions.n_group
         start = n
         if of_groups:
-            state = 0 if _look_up(interactions, scratch, product) else -1
+            state = 0 if look_up(interactions, scratch, product) else -1
         else:
             state = _first_choice(interactions, scratch, product)
         while state >= 0:

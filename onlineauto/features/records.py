@@ -104,7 +104,8 @@ class Interactions(NamedTuple):
     factor: NDArray[np.int32]  # group key, or namespace number in a product of extents
     n_group: int  # so many are products of groups
     permutations: bool
-    holders: NDArray[np.bool_]  # [1 + n, slots]: who uses the linear features (all), and each product
+    n_slots: int
+    holders: NDArray[np.bool_]  # [1 + n, slots + 3]: who uses the linear features (all), and each product
 
 
 class Scratch(NamedTuple):

@@ -66,6 +66,7 @@ class Model(NamedTuple):
     """Everything that learning changes."""
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
+    table: NDArray[np.float32]  # [cells, 4 · lanes]: the same memory, row by row
     shared: NDArray[np.float64]  # [8], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
     sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over

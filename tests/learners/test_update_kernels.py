@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onlineauto.engine.options import REGISTRY
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
+from onlineauto.jit import kernel
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRAVITY,
@@ -30,10 +31,13 @@ from onlineauto.learners._kernels import (
 from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.options import UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from onlineauto.learners.update_kernels import update_four
 from tests.naive.bandit import make_twin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from tests.naive.learner import Learner
 
@@ -107,7 +111,8 @@ class Compiled:
         self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
         self.lanes = np.zeros((LANES, 2))
         self.lanes[0] = configuration[UpdateOptions].initial_t or 0.0
-        self.model = Model(self.weights, self.shared, self.lanes, np.zeros((LANES, 2), np.int64))
+        table = self.weights.reshape(CELLS, -1)
+        self.model = Model(self.weights, table, self.shared, self.lanes, np.zeros((LANES, 2), np.int64))
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
 
@@ -317,3 +322,56 @@ def test_l1_makes_small_weights_zero() -> None:
 
 def test_prediction_that_is_no_number_becomes_zero() -> None:
     assert clip(initial_state(REGISTRY.from_keywords(), training=True), F(np.nan)) == 0
+
+
+@kernel
+def learn_four(
+    rule: Any, model: Any, listed: Any, raw: NDArray[np.float32], label: Any, weight: NDArray[np.float32]
+) -> bool:
+    learns = (weight[0] > 0, weight[1] > 0, weight[2] > 0, weight[3] > 0)
+    raws = (raw[0], raw[1], raw[2], raw[3])
+    weights = (weight[0], weight[1], weight[2], weight[3])
+    return bool(update_four(rule, model, 0, listed, raws, label, weights, learns))
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
+@settings(max_examples=100, deadline=None)
+@given(
+    events=st.lists(st.tuples(FEATURES, ANY_LABEL, st.lists(WEIGHT, min_size=4, max_size=4)), max_size=8),
+    held=st.lists(st.booleans(), min_size=8, max_size=8),
+)
+def test_four_lanes_learn_what_each_learns_alone(
+    guarded: bool, events: list[tuple[list[Any], np.float32, list[np.float32]]], held: list[bool]
+) -> None:
+    rule = make_rule(REGISTRY.from_keywords(), guarded=guarded)
+    together, apart = (
+        Model(
+            weights := np.zeros((CELLS, 4, 4), np.float32),
+            weights.reshape(CELLS, -1),
+            initial_state(REGISTRY.from_keywords(), training=True),
+            np.zeros((4, 2)),
+            np.zeros((4, 2), np.int64),
+        )
+        for _ in range(2)
+    )
+    holders = np.zeros((3, 7), bool)
+    holders[0, :4] = True
+    holders[1:, :4] = np.reshape(held, (2, 4))
+    for features, label, weight in events:
+        parts = [features[:1], features[1:3], features[3:]]
+        ends = np.cumsum([len(part) for part in parts])
+        runs = np.zeros(3, RUN)
+        runs["start"], runs["end"], runs["product"] = [0, *ends[:-1]], ends, [0, 1, 2]
+        cell = np.array([c for c, _ in features], np.uint32)
+        listed = Listed(cell, np.array([x for _, x in features], np.float32), runs, 3, holders)
+        see(rule, together.shared, label)
+        see(rule, apart.shared, label)
+        raw = [F(dot(rule, apart, Place(lane, lane), listed, F(0))) for lane in range(4)]
+        done = learn_four(rule, together, listed, np.array(raw), label, np.array(weight))
+        for model in (apart,) if done else (apart, together):
+            for lane in range(4):
+                if weight[lane] > 0:
+                    p = F(clip(model.shared, raw[lane]))
+                    update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(0))
+        assert together.lanes.tobytes() == apart.lanes.tobytes()
+        assert as_bits(together.weights) == as_bits(apart.weights)

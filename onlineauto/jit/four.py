@@ -1,0 +1,219 @@
+"""``Four``: four float32 numbers that one instruction works on.
+
+LLVM does not see that four lanes of an update, with their conditions, are one vector; so kernels say it. A
+Four lives in a register; arithmetic is elementwise, each element rounded as it is alone. Conditions give a
+mask, and `pick` chooses by one.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, models, overload, register_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["at_most", "element", "flags", "four", "load", "pick", "root", "splat", "store"]
+
+_N = 4
+_VECTOR = ir.VectorType(ir.FloatType(), _N)
+_BITS = ir.VectorType(ir.IntType(1), _N)
+
+
+def _operation(function: Callable[..., Any]) -> Any:
+    """A function of kernels, made of instructions."""
+    return intrinsic(function)
+
+
+class FourType(types.Type):
+    """Numba's type of a Four."""
+
+
+class FlagsType(types.Type):
+    """Numba's type of four truth values."""
+
+
+FOUR, FLAGS = FourType("Four"), FlagsType("Flags")
+
+
+@register_model(FourType)
+class _FourModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+@register_model(FlagsType)
+class _FlagsModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _BITS)  # type: ignore[no-untyped-call]
+
+
+def _index(i: int) -> Any:
+    return ir.Constant(ir.IntType(32), i)
+
+
+def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
+    value = ir.Constant(kind, ir.Undefined)
+    for i, part in enumerate(parts):
+        value = builder.insert_element(value, part, _index(i))
+    return value
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Address of table[row, column]."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    width = builder.extract_value(array.shape, 1)
+    row, column = (
+        context.cast(builder, value, kind, types.intp)
+        for value, kind in zip(arguments[1:3], signature.args[1:3], strict=True)
+    )
+    place = builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
+    return builder.bitcast(place, _VECTOR.as_pointer())
+
+
+@_operation
+def splat(typingctx: Any, x: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
+    """The same float32 four times."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        one = context.cast(builder, arguments[0], signature.args[0], types.float32)
+        return _gather(builder, _VECTOR, [one] * _N)
+
+    return FOUR(x), codegen
+
+
+@_operation
+def four(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """A Four of its elements."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        parts = [
+            context.cast(builder, value, kind, types.float32)
+            for value, kind in zip(arguments, signature.args, strict=True)
+        ]
+        return _gather(builder, _VECTOR, parts)
+
+    return FOUR(a, b, c, d), codegen
+
+
+@_operation
+def flags(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Four truth values."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        parts = [
+            context.is_true(builder, kind, value)
+            for value, kind in zip(arguments, signature.args, strict=True)
+        ]
+        return _gather(builder, _BITS, parts)
+
+    return FLAGS(a, b, c, d), codegen
+
+
+@_operation
+def element(typingctx: Any, value: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """One element."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = context.cast(builder, arguments[1], signature.args[1], types.int32)
+        return builder.extract_element(arguments[0], place)
+
+    return types.float32(value, i), codegen
+
+
+@_operation
+def load(typingctx: Any, table: Any, row: Any, column: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Four numbers of a row of a contiguous float32 table, from `column` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, signature, arguments), align=4)
+
+    return FOUR(table, row, column), codegen
+
+
+@_operation
+def store(
+    typingctx: Any,  # noqa: ARG001
+    table: Any,
+    row: Any,
+    column: Any,
+    value: Any,
+) -> tuple[Any, Callable[..., Any]]:
+    """Write four numbers into a row of a contiguous float32 table, from `column` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)
+        return context.get_dummy_value()
+
+    return types.void(table, row, column, value), codegen
+
+
+@_operation
+def root(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Square roots."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        function = builder.module.globals.get("llvm.sqrt.v4f32")
+        return builder.call(function or ir.Function(builder.module, kind, "llvm.sqrt.v4f32"), arguments)
+
+    return FOUR(value), codegen
+
+
+@_operation
+def at_most(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Where one is at most the other; nowhere that either is NaN."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.fcmp_ordered("<=", arguments[0], arguments[1])
+
+    return FLAGS(one, other), codegen
+
+
+@_operation
+def pick(typingctx: Any, where: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """`one` where it is true, `other` elsewhere."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.select(*arguments)
+
+    return FOUR(where, one, other), codegen
+
+
+def _arithmetic(name: str) -> Any:
+    @_operation
+    def apply(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+            return getattr(builder, name)(*arguments)
+
+        return FOUR(one, other), codegen
+
+    return apply
+
+
+_ADD, _MUL, _DIV = map(_arithmetic, ("fadd", "fmul", "fdiv"))
+
+
+@overload(operator.add)
+def _add(one, other):  # type: ignore[no-untyped-def] # Numba compares signatures
+    if one is FOUR and other is FOUR:
+        return lambda one, other: _ADD(one, other)  # noqa: PLW0108 - an overload returns Python
+    return None
+
+
+@overload(operator.mul)
+def _mul(one, other):  # type: ignore[no-untyped-def] # Numba compares signatures
+    if one is FOUR and other is FOUR:
+        return lambda one, other: _MUL(one, other)  # noqa: PLW0108 - an overload returns Python
+    return None
+
+
+@overload(operator.truediv)
+def _div(one, other):  # type: ignore[no-untyped-def] # Numba compares signatures
+    if one is FOUR and other is FOUR:
+        return lambda one, other: _DIV(one, other)  # noqa: PLW0108 - an overload returns Python
+    return None

@@ -1,0 +1,203 @@
+"""Updates of four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
+
+Square roots and divisions of four lanes cost as much as those of one. Each lane's numbers and their order are
+those of `onlineauto.learners._kernels.update`; a lane that does not learn, or whose slot does not hold a
+product, keeps what it has.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import F32, Four, inline_kernel
+from onlineauto.jit.four import at_most, element, flags, four, load, pick, root, splat, store
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, RATE, WEIGHT, A, N, clip
+from onlineauto.learners.loss_kernels import loss_slope_squared, loss_step, loss_value
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from onlineauto.features.records import Example
+    from onlineauto.learners._kernels import Model, Rule
+
+    FourFloats: TypeAlias = tuple[F32, F32, F32, F32]
+    FourBools: TypeAlias = tuple[bool, bool, bool, bool]
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_X_MIN = np.float32(1.084202e-19)
+_X2_MIN = np.float32(_X_MIN * _X_MIN)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@inline_kernel
+def holders_of(example: Example, run: int, slot: int, learns: FourBools) -> FourBools:
+    """Which of four slots use a run, of those that learn."""
+    held = example.holders[example.runs[run].product]
+    return (
+        learns[0] and held[slot],
+        learns[1] and held[slot + 1],
+        learns[2] and held[slot + 2],
+        learns[3] and held[slot + 3],
+    )
+
+
+@inline_kernel
+def _grow(model: Model, cell: int, lane: int, size: F32, guarded: bool) -> None:
+    """Let the scale of a lane's feature become `size`, and the weight what it would be with it."""
+    lanes = model.weights.shape[2]
+    before = model.table[cell, N * lanes + lane]
+    if before > _ZERO:
+        rescaled = model.table[cell, lane] * (before / size)
+        if not guarded or math.isfinite(rescaled):
+            model.table[cell, lane] = rescaled
+    model.table[cell, N * lanes + lane] = size
+
+
+@inline_kernel
+def accumulate_four(
+    model: Model, slot: int, example: Example, slopes: Four, learns: FourBools, guarded: bool
+) -> tuple[Four, Four]:
+    """First pass of an update of slots `slot` to `slot` + 3, whose lanes these are too.
+
+    Returns the predictions per unit step and Σ (x/n)² of the four.
+    """
+    table, lanes = model.table, model.weights.shape[2]
+    at_a, at_n, at_rate = A * lanes + slot, N * lanes + slot, RATE * lanes + slot
+    zero, one, largest = splat(_ZERO), splat(_ONE), splat(_FLOAT_MAX)
+    reach, norm = zero, zero
+    for r in range(example.n_runs):
+        h0, h1, h2, h3 = holders_of(example, r, slot, learns)
+        if not (h0 or h1 or h2 or h3):
+            continue
+        held = flags(h0, h1, h2, h3)
+        for i in range(example.runs[r].start, example.runs[r].end):
+            c, x = example.cell[i], example.value[i]
+            x2 = x * x
+            size = abs(x)
+            if x2 < _X2_MIN:
+                x2, size = _X2_MIN, _X_MIN
+            if h0 and size > table[c, at_n]:
+                _grow(model, c, slot, size, guarded)
+            if h1 and size > table[c, at_n + 1]:
+                _grow(model, c, slot + 1, size, guarded)
+            if h2 and size > table[c, at_n + 2]:
+                _grow(model, c, slot + 2, size, guarded)
+            if h3 and size > table[c, at_n + 3]:
+                _grow(model, c, slot + 3, size, guarded)
+            square, scale, before = splat(x2), load(table, c, at_n), load(table, c, at_a)
+            grown = before + slopes * square
+            if guarded:
+                grown = pick(at_most(grown, largest), grown, before)
+            grown = pick(held, grown, before)
+            store(table, c, at_a, grown)
+            rate = (one / root(grown)) * (one / scale)
+            if guarded:
+                rate = pick(at_most(rate, largest), rate, zero)
+            store(table, c, at_rate, pick(held, rate, load(table, c, at_rate)))
+            share = square / (scale * scale)
+            if x2 > _FLOAT_MAX:
+                share = one
+            norm = norm + pick(held, share, zero)
+            reach = reach + pick(held, square * rate, zero)
+    return reach, norm
+
+
+@inline_kernel
+def move_four(
+    model: Model, slot: int, example: Example, steps: Four, learns: FourBools, guarded: bool
+) -> None:
+    """Second pass of an update: move the weights of four slots, each by its own step and rate."""
+    table, lanes = model.table, model.weights.shape[2]
+    at_rate = RATE * lanes + slot
+    lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
+    for r in range(example.n_runs):
+        h0, h1, h2, h3 = holders_of(example, r, slot, learns)
+        if not (h0 or h1 or h2 or h3):
+            continue
+        held = flags(h0, h1, h2, h3)
+        for i in range(example.runs[r].start, example.runs[r].end):
+            c, x = example.cell[i], example.value[i]
+            if not -_FLOAT_MAX < x < _FLOAT_MAX:
+                continue
+            before = load(table, c, slot)
+            moved = before + steps * (splat(x) * load(table, c, at_rate))
+            if guarded:
+                moved = pick(at_most(lowest, moved), pick(at_most(moved, largest), moved, before), before)
+            store(table, c, slot, pick(held, moved, before))
+
+
+@inline_kernel
+def has_fours(rule: Rule, model: Model, slot: int) -> bool:
+    """Whether the rule is the default one, and four lanes begin at `slot`."""
+    plain = rule.adaptive and rule.normalized and rule.invariant and rule.square_root
+    return bool(plain and rule.l1 == 0.0 and rule.l2 == 0.0 and slot + 4 <= model.weights.shape[2])
+
+
+@inline_kernel
+def _slope(rule: Rule, model: Model, raw: F32, label: F32, weight: F32, learns: bool) -> tuple[F32, F32]:
+    """Clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
+    minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
+    prediction = clip(model.shared, raw)
+    loss = loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum)
+    slope = -_ONE
+    if learns and loss > 0.0:
+        slope = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
+    return prediction, slope
+
+
+@inline_kernel
+def _step(
+    rule: Rule, model: Model, lane: int, prediction: F32, label: F32, weight: F32, reach: F32, norm: F32
+) -> F32:
+    """Step (float32) of a lane that learns, after its sums; 0 if it is not finite."""
+    sums = model.lanes[lane]
+    sums[NORM] += np.float64(weight) * norm
+    sums[WEIGHT] += weight
+    factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
+    scale = rule.learning_rate * weight
+    step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
+    if math.isnan(step) or step == _ZERO:
+        return _ZERO
+    step *= factor
+    return _ZERO if rule.guarded and not math.isfinite(step) else step
+
+
+@inline_kernel
+def update_four(
+    rule: Rule,
+    model: Model,
+    slot: int,
+    example: Example,
+    raw: FourFloats,
+    label: F32,
+    weight: FourFloats,
+    learns: FourBools,
+) -> bool:
+    """Learn one labelled example in four lanes, from `slot` on, whose raw predictions are known.
+
+    Returns False, and leaves everything as it was, if a slope underflows; `update` knows what to do then.
+    """
+    p0, g0 = _slope(rule, model, raw[0], label, weight[0], learns[0])
+    p1, g1 = _slope(rule, model, raw[1], label, weight[1], learns[1])
+    p2, g2 = _slope(rule, model, raw[2], label, weight[2], learns[2])
+    p3, g3 = _slope(rule, model, raw[3], label, weight[3], learns[3])
+    if g0 == _ZERO or g1 == _ZERO or g2 == _ZERO or g3 == _ZERO:
+        return False
+    learns = (g0 != -_ONE, g1 != -_ONE, g2 != -_ONE, g3 != -_ONE)
+    reach, norm = accumulate_four(model, slot, example, four(g0, g1, g2, g3), learns, rule.guarded)
+    u0 = u1 = u2 = u3 = _ZERO
+    if learns[0]:
+        u0 = _step(rule, model, slot, p0, label, weight[0], element(reach, 0), element(norm, 0))
+    if learns[1]:
+        u1 = _step(rule, model, slot + 1, p1, label, weight[1], element(reach, 1), element(norm, 1))
+    if learns[2]:
+        u2 = _step(rule, model, slot + 2, p2, label, weight[2], element(reach, 2), element(norm, 2))
+    if learns[3]:
+        u3 = _step(rule, model, slot + 3, p3, label, weight[3], element(reach, 3), element(norm, 3))
+    moves = (u0 != _ZERO, u1 != _ZERO, u2 != _ZERO, u3 != _ZERO)
+    move_four(model, slot, example, four(u0, u1, u2, u3), moves, rule.guarded)
+    return True
