@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic, models, overload, register_model
 
 if TYPE_CHECKING:
@@ -64,13 +64,21 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Address of table[row, column]."""
+    """Address of table[row, column], checked where Numba checks indices."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    width = builder.extract_value(array.shape, 1)
+    height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
     row, column = (
         context.cast(builder, value, kind, types.intp)
         for value, kind in zip(arguments[1:3], signature.args[1:3], strict=True)
     )
+    if vars(config)["BOUNDSCHECK"]:  # which the environment sets
+        end = builder.add(column, ir.Constant(column.type, _N))
+        below = builder.icmp_unsigned(">=", row, height)
+        before = builder.icmp_signed("<", column, ir.Constant(column.type, 0))
+        beside = builder.or_(before, builder.icmp_signed(">", end, width))
+        with builder.if_then(builder.or_(below, beside), likely=False):
+            message = ("four numbers are asked for where a row does not have them",)
+            context.call_conv.return_user_exc(builder, IndexError, message)
     place = builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
     return builder.bitcast(place, _VECTOR.as_pointer())
 

@@ -35,3 +35,26 @@ def test_indices_are_checked_there() -> None:
     code = "import numpy as np\nfrom onlineauto.explorers._kernels import count_tied\n"
     done = run("-c", code + "count_tied(np.zeros(2, np.float32), 5)")
     assert "IndexError" in done.stderr
+
+
+def test_so_are_those_of_four_numbers_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("""
+import numpy as np
+from onlineauto.jit import kernel
+from onlineauto.jit.four import element, load
+
+@kernel
+def first(table, row, column):
+    return element(load(table, row, column), 0)
+
+table = np.zeros((2, 6), np.float32)
+first(table, 1, 2)
+for row, column in ((2, 0), (1, 3), (-1, 0), (0, -1)):
+    try:
+        first(table, row, column)
+    except IndexError:
+        print("checked")
+""")
+    done = run(str(script))
+    assert done.stdout.split() == ["checked"] * 4, done.stderr
