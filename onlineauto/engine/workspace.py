@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import groupby
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -15,8 +14,8 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
-from onlineauto.engine.journal import read_journal
 from onlineauto.engine.options import REGISTRY, OutputOptions, RunOptions
+from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
 from onlineauto.engine.source import kind_of, open_text
@@ -185,27 +184,14 @@ class Workspace:
 
     def _make_search(self, automl: AutomlOptions, *, width: int) -> Searching:
         run = self.configuration[RunOptions]
-        replayed = None
-        if run.replay is not None:
-            try:
-                with Path(run.replay).open("rb") as file:
-                    replayed = list(read_journal(file, name=run.replay, same_options=self._has_options))
-            except OSError as error:
-                raise InputError(f"cannot read the journal {run.replay}: {error.strerror}") from None
         return Searching(
             automl,
             self._layout,
             exact=self.exact,
             width=width,
             random_seed=run.random_seed,
-            replayed=replayed,
+            replayed=replayed_entries(self.configuration, REGISTRY),
         )
-
-    def _has_options(self, command: str) -> bool:
-        """Whether a command line gives the options that a model keeps the values that they have here."""
-        other = REGISTRY.parse(command)
-        kept = (option.name for option in REGISTRY.options if option.keep)
-        return all(other.get(name) == self.configuration.get(name) for name in kept)
 
     def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
         lanes = self.weights.shape[2]
