@@ -32,6 +32,21 @@ def option_tables() -> str:
     return "\n\n".join("\n".join(_table(group)) for group in REGISTRY.groups)
 
 
+def between(text: str, *, begin: str, end: str, made: str) -> str:
+    """Return a text with what stands between two markers replaced by `made`.
+
+    Raises
+    ------
+    ValueError
+        If the text does not have each marker once, in order.
+    """
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"the text needs {begin} and then {end}, each once")
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    return f"{before}{begin}\n\n{made}\n\n{end}{after}"
+
+
 def update(text: str) -> str:
     """Return a Markdown text with the option tables between its two markers made anew.
 
@@ -40,11 +55,7 @@ def update(text: str) -> str:
     ValueError
         If the text does not have each marker once, in order.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"the text needs {BEGIN} and then {END}, each once")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{option_tables()}\n\n{END}{after}"
+    return between(text, begin=BEGIN, end=END, made=option_tables())
 
 
 def main(argv: Sequence[str]) -> int:

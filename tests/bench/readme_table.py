@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from onlineauto.cli.option_table import between
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,11 +39,7 @@ def update(text: str, *, document: Mapping[str, Any]) -> str:
     ValueError
         If the text does not have each marker once, in order.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"the text needs {BEGIN} and then {END}, each once")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{benchmark_table(document)}\n\n{END}{after}"
+    return between(text, begin=BEGIN, end=END, made=benchmark_table(document))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from tests.bounds_checked import run
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SELECTED = ["tests/estimators/test_robust_kernels.py", "tests/estimators/test_lazy.py"]
 CHOICE = "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh"
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
-    )
 
 
 def test_nothing_is_read_or_written_out_of_bounds() -> None:

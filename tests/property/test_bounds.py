@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.bounds_checked import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SELECTED = [
     "tests/features/test_example_kernels.py",
     "tests/explorers/test_greedy_kernels.py",
@@ -15,14 +16,6 @@ SELECTED = [
     "tests/engine/test_searching.py",
 ]
 CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed"
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with kernels compiled under bounds checking; their cache is another one."""
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
-    )
 
 
 def test_nothing_is_read_out_of_bounds() -> None:
