@@ -23,7 +23,7 @@ each_kernel_file = pytest.mark.parametrize(
 AT_IMPORT = {"_powers_by_steps"}
 """Functions in kernel files that make a constant when the module is imported."""
 
-KERNELS = {"kernel", "inline_kernel"}
+KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -38,7 +38,8 @@ def help_text(registry: Registry, *, width: int) -> str:
         Columns of the terminal; the text keeps to 60 at least and 110 at most.
     """
     width = min(max(width, 60), 110)
-    parts = ["Usage: onlineauto [learn] [options] [FILE]", textwrap.fill(_INTRODUCTION, width)]
+    usage = "Usage: onlineauto [learn] [options] [FILE]\n       onlineauto warmup    compile the kernels now"
+    parts = [usage, textwrap.fill(_INTRODUCTION, width)]
     parts += ["\n".join(_group_lines(group, width)) for group in registry.groups]
     return "\n\n".join([*parts, _EXAMPLES])
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.cli.warmup import warm_up
 from onlineauto.engine.header import header
 from onlineauto.engine.journal import Journal
 from onlineauto.engine.metrics import Metrics
@@ -76,7 +77,7 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace = Workspace(configuration=configuration)
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_compiled():
-        print("onlineauto: compiling the kernels, once; this takes about a minute", file=sys.stderr)
+        warm_up()  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)
         source = _source(configuration[InputOptions].data, interrupt, files)

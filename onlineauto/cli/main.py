@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "help")
+_VERBS: Final = ("learn", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +59,10 @@ def _run(words: list[str]) -> int:
         return _print_help()
     if output.version:
         return _print_version()
+    if verb == "warmup":
+        from onlineauto.cli.warmup import run as run_warmup
+
+        return run_warmup()
     if not output.quiet:
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)

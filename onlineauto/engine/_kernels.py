@@ -19,6 +19,7 @@ from onlineauto.engine.event_kernels import open_event
 from onlineauto.engine.example_kernels import (
     apply_link,
     list_action,
+    open_action,
     predict_or_learn,
     shown_features,
     squares_of,
@@ -33,6 +34,7 @@ from onlineauto.engine.live_kernels import (
 )
 from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
+    ASIDE,
     BLOCK_END,
     BOUND_CROSSED,
     CB_ADF,
@@ -45,10 +47,13 @@ from onlineauto.engine.state import (
     SIMPLE,
     SLOT,
     STEP,
+    STREAM,
+    Run,
 )
 from onlineauto.explorers._kernels import greedy, rank
 from onlineauto.features._kernels import forget
-from onlineauto.jit import F32, borrow, inline_kernel, kernel
+from onlineauto.features.product_kernels import count_all
+from onlineauto.jit import F32, borrow, entry_kernel, inline_kernel, opened, short_loop
 from onlineauto.learners._kernels import (
     HOLDOUT_WEIGHT,
     MAX_LABEL,
@@ -64,8 +69,9 @@ from onlineauto.learners.update_kernels import has_fours, update_four
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.state import Actions, Buffers, Label, Results, Run
-    from onlineauto.features.records import Example
+    from onlineauto.engine.state import Actions, Buffers, Context, Label, Results
+    from onlineauto.features.records import Example, Stream
+    from onlineauto.jit import Sealed
     from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
@@ -74,12 +80,13 @@ ESTIMATE, SCORE, LEARN = 0, 1, 2
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _UNKNOWN = np.float32(np.nan)
+_UNLABELLED = np.float32(np.finfo(np.float32).max)
 
 
 @inline_kernel
 def _learns(run: Run, label: Label, holdout: bool) -> bool:
     """Whether the model learns from an event: VW trains on held-out events of several lines too."""
-    if label.action < 0 or not run.task.training:
+    if label.action < 0:
         return False
     return not holdout or (run.task.exact and run.task.shape == CB_ADF)
 
@@ -87,7 +94,7 @@ def _learns(run: Run, label: Label, holdout: bool) -> bool:
 @inline_kernel
 def _tests_unlabelled(run: Run) -> bool:
     """Whether leases are spent on events without a label too, as VW does unless it explores."""
-    return run.task.exact and run.task.training and run.task.shape == CB_ADF and not run.task.explore
+    return run.task.exact and run.task.shape == CB_ADF and not run.task.explore
 
 
 @inline_kernel
@@ -151,12 +158,13 @@ def _learn_fours(
     if finite:
         see_label(run.rule, run.model.shared, label.cost)
     for slot in range(0, n, 4):
+        short_loop()
         w0 = _weight(run, actions, label, slot)
         w1 = _weight(run, actions, label, slot + 1) if slot + 1 < n else _ZERO
         w2 = _weight(run, actions, label, slot + 2) if slot + 2 < n else _ZERO
         w3 = _weight(run, actions, label, slot + 3) if slot + 3 < n else _ZERO
         weight = (w0, w1, w2, w3)
-        raw = (score[slot, action], score[slot + 1, action], score[slot + 2, action], score[slot + 3, action])
+        raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
         learns = (
             bool(finite and w0 > _ZERO),
             bool(finite and w1 > _ZERO),
@@ -165,6 +173,7 @@ def _learn_fours(
         )
         if not update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns):
             for k in range(min(4, n - slot)):
+                short_loop()
                 place, squares = place_of(run.live, slot + k, 0), buffers.squares[slot + k]
                 predict_or_learn(
                     run, place, example, label.initial, label.cost, weight[k], squares, True, raw[k]
@@ -175,7 +184,7 @@ def _learn_fours(
 @inline_kernel
 def _visit_actions(
     run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
-) -> Buffers:
+) -> None:
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
@@ -183,20 +192,24 @@ def _visit_actions(
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
     for action in range(actions.n):
+        short_loop()
         buffers.first_squares[action] = np.float32(np.nan)
     for turn in range(run.live.n if apart else 1):
+        short_loop()
         for phase in range(3):
             first, last = _span(run, actions, label, learns, phase)
             if phase == SCORE and directly:
                 slots = run.live.n if learns else 1
-                counted, shown, buffers = score_actions(run, actions, slots, buffers)
+                counted, shown = score_actions(run, actions, slots, buffers)
                 continue
             for action in range(first, last):
-                example, numbers, buffers = list_action(run, actions, action, buffers)
+                short_loop()
+                example, numbers = list_action(run, actions, action, buffers)
                 fours = phase == LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):
                     continue
                 for seat in range(run.live.n if learns and not apart else 1):
+                    short_loop()
                     slot = learner(run.live, turn if apart else seat) if learns else 0
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
                     target, weight, updates = _ZERO, _ONE, phase == LEARN
@@ -208,7 +221,7 @@ def _visit_actions(
                     squares = squares_of(run, buffers, action, slot)
                     known = _UNKNOWN
                     if phase == LEARN and directly and run.task.cb_type == MTR:
-                        known = buffers.score[slot, action]  # nothing was learnt since
+                        known = buffers.score[action, slot]  # nothing was learnt since
                     raw, prediction, learnt = predict_or_learn(
                         run, place, example, label.initial, target, weight, squares, updates, known
                     )
@@ -217,7 +230,7 @@ def _visit_actions(
                     if simple:
                         row.raw, row.prediction = raw, prediction
                     if phase == SCORE:
-                        buffers.score[slot, action] = raw
+                        buffers.score[action, slot] = raw
                     elif phase == ESTIMATE:
                         buffers.target[action] = apply_link(run.task.link, prediction)
                     if slot == 0 and (phase == SCORE or simple):
@@ -225,7 +238,18 @@ def _visit_actions(
                         shown += shown_features(run, actions, action, numbers)
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.explore else counted + actions.once
-    return buffers
+
+
+@inline_kernel
+def _open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
+    """Begin the results of an event behind those of the one before."""
+    row = results.rows[event]
+    row.known_action = -1
+    row.known_cost = _UNLABELLED
+    row.n_actions = 0 if run.task.shape == SIMPLE else n_actions
+    row.action_start = 0
+    if event > 0:
+        row.action_start = results.rows[event - 1].action_start + results.rows[event - 1].n_actions
 
 
 @inline_kernel
@@ -266,15 +290,20 @@ def _settle_bandit(
     row = results.rows[event]
     order = results.action[row.action_start : row.action_start + n]
     score = results.score[row.action_start : row.action_start + n]
-    rank(buffers.score[0], n, order)
     for i in range(n):
-        score[i] = buffers.score[0, order[i]]
+        short_loop()
+        score[i] = buffers.score[i, 0]
+    rank(score, n, order)
+    for i in range(n):
+        short_loop()
+        score[i] = buffers.score[order[i], 0]
     if run.task.explore:
         greedy(score, n, run.task.epsilon, run.task.first_only)
     known = bool(label.action >= 0 and label.probability > _ZERO)
     loss = _ZERO
     if known and run.task.explore:
         for i in range(n):
+            short_loop()
             loss += _cost_of(label, order[i], _ZERO) * score[i]
     elif known and n > 0:
         estimated = learns and run.task.cb_type == DR
@@ -312,39 +341,73 @@ def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) 
     return BLOCK_END
 
 
-@kernel
-def run_events(run: Run, results: Results, cursor: NDArray[np.int64], stop: int, buffers: Buffers) -> Buffers:
+@entry_kernel
+def run_events(
+    context: Sealed[Context],
+    stream: Stream,
+    results: Results,
+    cursor: NDArray[np.int64],
+    stop: int,
+    standing: int,
+) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    Returns the buffers, grown if need was; the cursor says where to go on and which signal there is.
+    The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
     """
-    run, results, buffers, cursor = borrow(run), borrow(results), borrow(buffers), borrow(cursor)
+    at, results, cursor = opened(context), borrow(results), borrow(cursor)
+    run = Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+    buffers = at.buffers
+    training = bool(run.task.training and standing == STREAM)
+    searching = bool(run.live.searching and standing != ASIDE)
     while cursor[EVENT] < stop:
         event = cursor[EVENT]
         actions, label = open_event(run, event)
-        holdout = run.stream.events[event].holdout
-        learns = _learns(run, label, holdout)
-        tests = learns or _tests_unlabelled(run)
-        if run.live.searching:
+        _open_row(run, results, event, actions.n)
+        holdout = run.stream.holdout[event]
+        learns = training and _learns(run, label, holdout)
+        tests = bool(learns or (training and _tests_unlabelled(run)))
+        if searching:
             signal = _signal(run, actions, tests, cursor)
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
-                return buffers
-        buffers = _visit_actions(run, results, event, actions, label, learns, buffers)
+                return
+        _visit_actions(run, results, event, actions, label, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
             labelled = _settle_bandit(run, results, event, actions, label, learns, buffers)
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
-        _account(run.model, label.weight, labelled, holdout)
+        if standing == STREAM:
+            _account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
-        if run.live.searching and tests:
+        if searching and tests:
             observe_rewards(run, buffers.score, actions.n, label)
             cursor[SLOT] = better_challenger(run.live)
             if cursor[SLOT] > 0:
                 cursor[SIGNAL] = BOUND_CROSSED
-                return buffers
+                return
     cursor[SIGNAL] = BLOCK_END
-    return buffers
+
+
+@entry_kernel
+def largest_example(context: Sealed[Context], stream: Stream) -> int:
+    """Number of features of the largest action of a block, those of all interactions included."""
+    at = opened(context)
+    run = Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+    largest = 0
+    for event in range(len(run.stream.events) - 1):
+        short_loop()
+        actions, _ = open_event(run, event)
+        for action in range(actions.n):
+            short_loop()
+            groups, _, _ = open_action(run, actions, action)
+            n = count_all(run.interactions, run.scratch)
+            for group in range(groups):
+                short_loop()
+                n += run.scratch.groups[group].end - run.scratch.groups[group].start
+            largest = max(largest, n)
+            forget(run.scratch, actions.n_shared, groups)
+        forget(run.scratch, 0, actions.n_shared)
+    return largest

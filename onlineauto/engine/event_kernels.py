@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.state import CB, SIMPLE, Actions, Label
-from onlineauto.features._kernels import gather, open_line
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.features._kernels import open_constant, open_line
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Run
@@ -23,6 +23,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
     """Logged action of a ``--cb N`` line: the first observed cost."""
     for i in range(stream.lines[line].cost, stream.lines[line + 1].cost):
+        short_loop()
         logged = stream.costs[i]
         if logged.cost != _FLOAT_MAX and logged.probability > _ZERO:
             action = np.int64(logged.action) - np.int64(1)
@@ -36,6 +37,7 @@ def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
     """Logged action of an ADF event: the line with a cost, whatever its probability."""
     for action in range(n):
+        short_loop()
         i = stream.lines[first + action].cost
         if i + 1 == stream.lines[first + action + 1].cost and stream.costs[i].cost != _FLOAT_MAX:
             return Label(np.int64(action), stream.costs[i].cost, stream.costs[i].probability, _ONE, _ZERO)
@@ -52,20 +54,19 @@ def _simple_label(stream: Stream, line: int) -> Label:
 
 @inline_kernel
 def open_event(run: Run, event: int) -> tuple[Actions, Label]:
-    """Find the actions and the label of an event, and gather what its actions share."""
-    stream, layout = run.stream, run.layout
-    first = stream.events[event].start
+    """Find the actions and the label of an event, and the groups that its actions share."""
+    stream, layout, scratch = run.stream, run.layout, run.scratch
+    first, room = stream.events[event], stream.constant + 1
     if run.task.shape == SIMPLE:
-        return Actions(first, 1, 1, 0, 1, 0, 0), _simple_label(stream, first)
+        return Actions(first, 1, 1, 0, room, 0, 0), _simple_label(stream, first)
     if run.task.shape == CB:
-        groups, own = open_line(layout, run.scratch, stream, first, 0, 1)
-        actions = Actions(first, run.task.n_actions, 1, groups, 1 + own, 0, 0)
+        groups, _, room = open_line(layout, scratch, stream, first, 0, room)
+        groups = open_constant(layout, scratch, stream, 0, groups)
+        actions = Actions(first, run.task.n_actions, 1, groups, room, 0, 0)
         return actions, _label_of_line(stream, first, run.task.n_actions)
-    n = stream.events[event + 1].start - first
+    n = stream.events[event + 1] - first
     if not stream.lines[first].shared:
-        return Actions(first, n, n, 0, 1, 0, 0), _label_of_event(stream, first, n)
-    groups, used = gather(layout, run.scratch, stream, first, 0, 1)
-    once = used - 1 + (1 if layout.constant_key >= 0 else 0)
-    return Actions(first + 1, n - 1, n, groups, used, used - 1, once), _label_of_event(
-        stream, first + 1, n - 1
-    )
+        return Actions(first, n, n, 0, room, 0, 0), _label_of_event(stream, first, n)
+    groups, size, room = open_line(layout, scratch, stream, first, 0, room)
+    once = size + (1 if layout.constant_key >= 0 else 0)
+    return Actions(first + 1, n - 1, n, groups, room, size, once), _label_of_event(stream, first + 1, n - 1)

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import CB, CB_ADF, Buffers, Counted
-from onlineauto.features._kernels import forget, open_line, open_numbered
+from onlineauto.engine.state import CB, CB_ADF, Counted
+from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
-from onlineauto.features.product_kernels import count_linear, cross_all, list_linear, sum_of_squares
+from onlineauto.features.product_kernels import cross_all, list_linear, sum_of_squares
 from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import clip, dot, see_label, update
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.engine.state import Actions, Run
+    from onlineauto.engine.state import Actions, Buffers, Run
     from onlineauto.learners._kernels import Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
@@ -43,18 +41,28 @@ def apply_link(link: int, raw: F32) -> F32:
 
 
 @inline_kernel
-def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int]:
-    """Make the groups of one action; return their end and the number of own features."""
+def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
+    """Make the groups of one action.
+
+    Returns their end, the number of own features, and whether the shared ones are not as they were.
+    """
+    scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
     line, header = actions.first, -1
-    if run.task.shape == CB:
-        groups, own = open_numbered(run.scratch, actions.n_shared, actions.used, run.task.action_bits, action)
+    merged = run.task.shape == CB
+    if merged:
+        bits = run.task.action_bits
+        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, bits, action)
     else:
         line += action
-        header = actions.first - 1 if actions.n_shared else -1
-        groups, own = open_line(run.layout, run.scratch, run.stream, line, actions.n_shared, actions.used)
+        header = actions.first - 1 if n_shared else -1
+        groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
+        with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
+        own += with_constant - groups
+        groups = with_constant
+        merged = merge_shared(scratch, stream, n_shared, groups, room)
     if run.interactions.n_group < len(run.interactions.start) - 1:
-        list_extents(run.layout, run.scratch, run.stream, line, header, actions.n_shared, groups)
-    return groups, own
+        list_extents(run.layout, scratch, stream, line, header, n_shared, groups)
+    return groups, own, merged
 
 
 @inline_kernel
@@ -69,23 +77,6 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
 
 
 @inline_kernel
-def with_columns(buffers: Buffers, cell: NDArray[np.uint32], value: NDArray[np.float32]) -> Buffers:
-    """The buffers with other columns to list features in."""
-    return Buffers(
-        cell,
-        value,
-        buffers.runs,
-        buffers.score,
-        buffers.target,
-        buffers.squares,
-        buffers.first_squares,
-        buffers.base,
-        buffers.front,
-        buffers.back,
-    )
-
-
-@inline_kernel
 def _count(example: Example, own: int, linear: int) -> Counted:
     """Count what VW reports of an example with so many own and so many linear features."""
     held = 0
@@ -96,30 +87,20 @@ def _count(example: Example, own: int, linear: int) -> Counted:
 
 
 @inline_kernel
-def list_action(
-    run: Run, actions: Actions, action: int, buffers: Buffers
-) -> tuple[Example, Counted, Buffers]:
-    """List the features of one action of an event; return the buffers, grown if need was."""
-    scratch, begin = run.scratch, actions.n_shared
-    groups, own = open_action(run, actions, action)
-    cell, value = buffers.cell, buffers.value
-    linear = count_linear(run.layout, scratch, begin, groups)
-    n_runs = 0
-    for write in (False, True):
-        n, n_runs = cross_all(
-            run.interactions, scratch, run.task.mask, cell, value, buffers.runs, linear, write
-        )
-        if not write:
-            if n > len(cell):
-                cell, value = np.empty(2 * n, np.uint32), np.empty(2 * n, np.float32)
-            list_linear(run.layout, scratch, begin, groups, run.task.mask, cell, value)
-    example = Example(cell, value, buffers.runs, n_runs, run.interactions.holders)
-    counted = _count(example, own, linear)
+def list_action(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[Example, Counted]:
+    """List the features of one action of an event."""
+    scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
+    interactions, cell, value = run.interactions, buffers.cell, buffers.value
+    groups, own, _ = open_action(run, actions, action)
+    linear = list_linear(run.layout, scratch, features, n_shared, groups, mask, cell, value)
+    _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
+    example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
         for slot in range(run.live.n):
-            buffers.squares[slot] = sum_of_squares(run.interactions, scratch, begin, groups, slot)
-    forget(scratch, begin, groups)
-    return example, counted, with_columns(buffers, cell, value)
+            squares = sum_of_squares(interactions, scratch, features, n_shared, groups, slot)
+            buffers.squares[slot] = squares
+    forget(scratch, n_shared, groups)
+    return example, _count(example, own, linear)
 
 
 @inline_kernel

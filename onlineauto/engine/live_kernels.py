@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import BY_MEANS, CB, CHAMPION, LEARNT, MARK, OUTSIDE, SELF
-from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, is_better, observe
-from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.engine.state import CB, CHAMPION, LEARNT, MARK, OUTSIDE, SELF
+from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
+from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
 from onlineauto.learners._kernels import Place
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def _count_line(
     """Count the namespaces of a line that no mark above `above` has yet; return whether one is new."""
     new = False
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
         key = layout.key[stream.spans[span].namespace]
         empty = stream.spans[span + 1].start == stream.spans[span].start
         if layout.ignore[key] or empty or live.marks[key] == above or live.marks[key] == mark:
@@ -51,6 +52,7 @@ def count_namespaces(run: Run, actions: Actions) -> bool:
     if actions.n_lines > actions.n and actions.n > 0:
         new = _count_line(run.layout, stream, live, actions.first - 1, actions.n, -1, shared)
     for action in range(actions.n):
+        short_loop()
         line = actions.first + action
         found = _count_line(run.layout, stream, live, line, 1, shared, shared + 1 + action)
         new = new or found
@@ -63,6 +65,7 @@ def lease_is_due(live: Live) -> bool:
     """Whether a live slot has learnt as many events as it was given, or a place is to be filled."""
     due = live.fill
     for slot in range(live.n):
+        short_loop()
         due = due or live.updates[slot] >= live.lease[slot]
     return due
 
@@ -82,18 +85,22 @@ def place_of(live: Live, slot: int, part: int) -> Place:
 
 
 @inline_kernel
-def best_action(score: NDArray[np.float32], n: int) -> int:
-    """Action of the lowest score, the first of several."""
+def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
+    """Action to which a slot gives its lowest score, the first of several."""
     best = 0
     for action in range(1, n):
-        if score[action] < score[best]:
+        short_loop()
+        if score[action, slot] < score[best, slot]:
             best = action
     return best
 
 
 @inline_kernel
 def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
-    observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
+    if weight == _ZERO:
+        observe_nothing(live.evidence, slot, who)
+    else:
+        observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
     live.last[slot, who, 0] = weight
     live.last[slot, who, 1] = reward
 
@@ -110,40 +117,48 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
         live.tally[OUTSIDE] += 1
         if not run.task.exact:
             reward = min(max(reward, _ZERO), _ONE)
-    champion = weight if best_action(score[0], n) == label.action else _ZERO
+    champion = weight if best_action(score, 0, n) == label.action else _ZERO
     for slot in range(1, live.n):
-        own = weight if best_action(score[slot], n) == label.action else _ZERO
+        short_loop()
+        own = weight if best_action(score, slot, n) == label.action else _ZERO
         _observe(live, slot, SELF, own, reward)
         _observe(live, slot, CHAMPION, champion, reward)
+        live.settled[slot] &= own == _ZERO and champion == _ZERO
         live.updates[slot] += 1
     live.tally[LEARNT] += 1
 
 
 @inline_kernel
 def better_challenger(live: Live) -> int:
-    """Last live slot that is proved to be better than the champion; 0 if none is."""
+    """Last live slot that is proved to be better than the champion; 0 if none is.
+
+    Where a point between the bounds is known it stays one until somebody's weight is not 0: a reward of 0
+    raises no lower bound, as no bet wins by it, and lowers no upper one.
+    """
     found = 0
     for slot in range(1, live.n):
-        better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
-        live.tally[BY_MEANS + effort] += 1
-        if better:
-            found = slot
+        short_loop()
+        if not live.settled[slot]:
+            better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
+            live.settled[slot] = not better and effort != IN_FULL
+            if better:
+                found = slot
     return found
 
 
-@kernel
-def copy_lane(weights: NDArray[np.float32], source: int, target: int) -> None:
-    """Copy all that differs from one lane to another; equal zeros of either sign stay, as in VW."""
-    for cell in range(weights.shape[0]):
+@entry_kernel
+def copy_lane(weights: NDArray[np.float32], cells: NDArray[np.int64], source: int, target: int) -> None:
+    """Copy what differs in some cells from one lane to another; zeros of either sign are equal, as in VW."""
+    for cell in cells:
         for field in range(weights.shape[1]):
             if weights[cell, field, target] != weights[cell, field, source]:
                 weights[cell, field, target] = weights[cell, field, source]
 
 
-@kernel
-def swap_lanes(weights: NDArray[np.float32], one: int, other: int) -> None:
-    """Swap two lanes."""
-    for cell in range(weights.shape[0]):
+@entry_kernel
+def swap_lanes(weights: NDArray[np.float32], cells: NDArray[np.int64], one: int, other: int) -> None:
+    """Swap some cells of two lanes."""
+    for cell in cells:
         for field in range(weights.shape[1]):
             if weights[cell, field, one] != weights[cell, field, other]:
                 kept = weights[cell, field, one]

@@ -72,6 +72,8 @@ class LiveSlots:
         self.indices = [0]
         self.namespaces: list[bytes] = []
         self._counts: dict[bytes, int] = {}
+        self._keys: dict[bytes, int] = {}
+        self._version = -1
         level = float(np.float32(options.automl_significance_level))
         share = 1 if options.fixed_significance_level else slots
         self.live = Live(
@@ -90,7 +92,8 @@ class LiveSlots:
             updates=np.zeros(slots, np.int64),
             evidence=np.zeros((slots, 2, 2, SIZE)),
             last=np.zeros((slots, 2, 2)),
-            tally=np.zeros(6, np.int64),
+            settled=np.zeros(slots, bool),
+            tally=np.zeros(3, np.int64),
             counts=np.zeros(0, np.int64),
             met=np.zeros(0, bool),
             marks=np.zeros(0, np.int64),
@@ -102,31 +105,27 @@ class LiveSlots:
         return len(self.live.lease)
 
     def open_block(self) -> None:
-        """Number the namespaces as the block does that the layout has just taken in."""
+        """Number the namespaces as the layout does, if that has changed since the last block."""
         layout, live = self._layout, self.live
+        if layout.version == self._version:
+            return
+        self._counts |= {name: int(live.counts[key]) for name, key in self._keys.items()}
         keys = layout.n_keys
+        self._version, self._keys = layout.version, layout.keys()
         live = live._replace(
             counts=np.zeros(keys, np.int64), met=~layout.crossable(), marks=np.zeros(keys, np.int64)
         )
-        for name, count in self._counts.items():
-            if key := layout.key_of(name):
-                live.counts[key] = count
-        for name in self.namespaces:
-            if key := layout.key_of(name):
-                live.met[key] = True
+        for name, key in self._keys.items():
+            live.counts[key] = self._counts.get(name, 0)
+            live.met[key] |= name in self.namespaces
         live.tally[MARK] = 0
         self.live = live
         self.cross()
 
-    def close_block(self) -> None:
-        """Remember the counts by name, since the next block may number its namespaces anew."""
-        for key in np.flatnonzero(self.live.counts):
-            self._counts[self._layout.name_of(int(key))] = int(self.live.counts[key])
-
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
-        key = self._layout.key_of(name)
-        return int(self.live.counts[key]) if key else self._counts.get(name, 0)
+        key = self._keys.get(name)
+        return self._counts.get(name, 0) if key is None else int(self.live.counts[key])
 
     def new_names(self) -> tuple[bytes, ...]:
         """Namespaces that were counted and are new, in ascending order; they are known from here on."""
@@ -146,6 +145,7 @@ class LiveSlots:
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Carry a decision out."""
+        self.live.settled[:] = False
         if isinstance(decision, Widen):
             self.namespaces = sorted({*self.namespaces, *decision.names})
         elif isinstance(decision, Rotate):
@@ -163,9 +163,9 @@ class LiveSlots:
 
     def _swap(self, slot: int, config: Config, model: Model) -> None:
         """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
-        live = self.live
+        live, cells = self.live, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(0, model), self._lanes(slot, model), strict=True):
-            swap_lanes(model.weights, one, other)
+            swap_lanes(model.weights, cells, one, other)
             if not self._exact:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if not self._exact:
@@ -186,9 +186,9 @@ class LiveSlots:
         self.live.updates[slot] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
-        lanes = zip(self._lanes(source, model), self._lanes(target, model), strict=True)
-        for one, other in lanes:
-            copy_lane(model.weights, one, other)
+        cells = np.flatnonzero(model.touched)
+        for one, other in zip(self._lanes(source, model), self._lanes(target, model), strict=True):
+            copy_lane(model.weights, cells, one, other)
             if not self._exact:
                 model.lanes[other] = model.lanes[one]
         if not self._exact:

@@ -65,6 +65,14 @@ class RunOptions:
         metavar="FILE",
         needs=("automl",),
     )
+    threads: int = option(
+        2,
+        "Threads: with 2, a large file is read ahead of what is being learnt. No result depends on it.",
+        vw=False,
+        minimum=1,
+        maximum=2,
+        metavar="N",
+    )
     random_seed: int = option(0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED")
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
 
 __all__ = ["Outcomes"]
 
@@ -18,6 +21,8 @@ class Outcomes:
 
     Attributes
     ----------
+    rows : ROW[n]
+        Records of the events, of which the columns are views but for those of the input.
     line : int64[n]
         Line of the block that begins the event (its tag is printed with the prediction).
     loss : float32[n]
@@ -49,23 +54,64 @@ class Outcomes:
         Probability of each action (``--cb_explore*``) or its predicted cost (``--cb_adf``).
     """
 
+    rows: Records
     line: NDArray[np.int64]
-    loss: NDArray[np.float32]
     weight: NDArray[np.float32]
-    labelled: NDArray[np.bool_]
     holdout: NDArray[np.bool_]
-    n_features: NDArray[np.int64]
-    shown_features: NDArray[np.int64]
     label: NDArray[np.float32]
-    prediction: NDArray[np.float32]
-    raw: NDArray[np.float32]
-    known_action: NDArray[np.int64]
-    known_cost: NDArray[np.float32]
-    known_probability: NDArray[np.float32]
-    action_start: NDArray[np.int64]
     action: NDArray[np.int32]
     score: NDArray[np.float32]
 
     def __len__(self) -> int:
         """Count the events."""
-        return len(self.loss)
+        return len(self.rows)
+
+    @property
+    def action_start(self) -> NDArray[np.int64]:
+        """First entry of each event in `action` and `score`: int64[n + 1]."""
+        return np.append(self.rows["action_start"], len(self.action))
+
+    @property
+    def loss(self) -> NDArray[np.float32]:
+        """Progressive loss of each event: float32[n]."""
+        return self.rows["loss"]  # type: ignore[no-any-return]
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Whether each event has a label: bool[n]."""
+        return self.rows["labelled"]  # type: ignore[no-any-return]
+
+    @property
+    def n_features(self) -> NDArray[np.int64]:
+        """Features used: int64[n]."""
+        return self.rows["n_features"]  # type: ignore[no-any-return]
+
+    @property
+    def shown_features(self) -> NDArray[np.int64]:
+        """Features as shown in a row of the progress table: int64[n]."""
+        return self.rows["shown_features"]  # type: ignore[no-any-return]
+
+    @property
+    def prediction(self) -> NDArray[np.float32]:
+        """Prediction, or chosen action: float32[n]."""
+        return self.rows["prediction"]  # type: ignore[no-any-return]
+
+    @property
+    def raw(self) -> NDArray[np.float32]:
+        """Prediction before clipping and link: float32[n]."""
+        return self.rows["raw"]  # type: ignore[no-any-return]
+
+    @property
+    def known_action(self) -> NDArray[np.int64]:
+        """Logged action, -1 if none: int64[n]."""
+        return self.rows["known_action"]  # type: ignore[no-any-return]
+
+    @property
+    def known_cost(self) -> NDArray[np.float32]:
+        """Its cost: float32[n]."""
+        return self.rows["known_cost"]  # type: ignore[no-any-return]
+
+    @property
+    def known_probability(self) -> NDArray[np.float32]:
+        """Its logged probability: float32[n]."""
+        return self.rows["known_probability"]  # type: ignore[no-any-return]

@@ -6,55 +6,93 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine._kernels import largest_example
 from onlineauto.engine.outcomes import Outcomes
-from onlineauto.engine.state import ROW, Buffers, Results
-from onlineauto.features.block import UNLABELLED, Block
-from onlineauto.features.records import RUN
+from onlineauto.engine.state import CB, ROW, Buffers, Results
+from onlineauto.features.block import UNLABELLED
+from onlineauto.features.records import RUN, largest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["make_buffers", "make_outcomes", "make_results"]
+    from onlineauto.engine.state import Context
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Scratch, Stream
+    from onlineauto.jit import Sealed
+
+__all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
 
 
-def make_buffers(*, features: int, actions: int, slots: int, runs: int = 64) -> Buffers:
-    """Working columns: room for so many features, actions, live slots and runs of features."""
+_FEATURES = 1 << 16
+_MOST_GUESSED = 1 << 20
+
+
+def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: int = 64) -> Buffers:
+    """Working columns: room for so many actions, live slots, features of an action and runs of them."""
     return Buffers(
         cell=np.empty(features, np.uint32),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((slots + 3, actions), np.float32),
+        score=np.zeros((actions, slots + 3), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
-        base=np.zeros((1, slots + 3), np.float32),
-        front=np.zeros(runs, np.int64),
-        back=np.zeros(runs, np.int64),
+        total=np.zeros((2, slots + 3), np.float32),
+        parted=np.zeros(runs, np.int64),
     )
 
 
-def make_results(block: Block, n_actions: NDArray[np.int64]) -> Results:
-    """Room for the results of a block."""
-    rows = np.zeros(len(block), ROW)
-    rows["known_action"] = -1
-    rows["known_cost"] = UNLABELLED
-    rows["action_start"][1:] = np.cumsum(n_actions)[:-1]
-    total = int(n_actions.sum())
-    return Results(rows=rows, action=np.zeros(total, np.int32), score=np.zeros(total, np.float32))
+def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buffers:
+    """Return the buffers or, if they do not suffice for a block, larger ones."""
+    buffers, task, lines = context.value.buffers, context.value.task, stream.events
+    room, runs = len(buffers.cell), len(layout.interactions.start)
+    actions = task.n_actions if task.shape == CB else largest(lines)
+    own = (len(stream.features) - stream.constant) // 2
+    features = own + sum(count * own**order for order, count in layout.n_products.items())
+    if features > max(room, _MOST_GUESSED):
+        features = largest_example(context, stream)
+    if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
+        return buffers
+    return make_buffers(
+        features=max(room, features),
+        actions=max(actions, len(buffers.score)),
+        slots=buffers.score.shape[1] - 3,
+        runs=2 * runs,
+    )
+
+
+def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
+    """Return the scratch or, if it does not suffice for a block, a larger one."""
+    spans = largest(block.line_start[block.event_start])
+    if (
+        len(scratch.places) != layout.n_keys
+        or len(scratch.extents) <= spans
+        or len(scratch.factors) < layout.highest_order
+    ):
+        return layout.scratch(spans=2 * spans)
+    return scratch
+
+
+def make_results(block: Block, *, n_actions: int) -> Results:
+    """Room for the results of a block with so many actions in all."""
+    return Results(
+        rows=np.zeros(len(block), ROW),
+        action=np.empty(n_actions, np.int32),
+        score=np.empty(n_actions, np.float32),
+    )
 
 
 def make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool) -> Outcomes:
     """What the loop found out about a block, in columns."""
-    line = block.event_start[:-1]
-    n = len(block)
-    columns = {str(name): np.ascontiguousarray(results.rows[name]) for name in results.rows.dtype.names}
-    columns["action_start"] = np.append(columns["action_start"], len(results.action))
+    line, n, rows = block.event_start[:-1], len(block), results.rows
+    n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
     return Outcomes(
+        rows=rows,
         line=line,
         weight=block.weight[line] if simple else np.ones(n, np.float32),
         holdout=holdout,
         label=block.label[line] if simple else np.full(n, UNLABELLED),
-        action=results.action,
-        score=results.score,
-        **columns,
+        action=results.action[:n_actions],
+        score=results.score[:n_actions],
     )

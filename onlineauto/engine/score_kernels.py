@@ -1,7 +1,8 @@
 """Scores of all actions of an event, for all live slots: what they share is added up once.
 
-In native mode the products of shared namespaces, the same for every action, are summed once per event. Exact
-mode adds every term in VW's order, action by action.
+In native mode the features and products of the shared line, the same for every action, are summed once per
+event. Exact mode adds every term in VW's order, action by action, as native mode does where an action has
+features of its own in a shared namespace.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.example_kernels import open_action, shown_features, with_columns
+from onlineauto.engine.example_kernels import open_action, shown_features
 from onlineauto.engine.state import CB_ADF, SIMPLE, Counted
-from onlineauto.features._kernels import forget
-from onlineauto.features.product_kernels import count_product, cross_any, look_up
-from onlineauto.jit import Four, inline_kernel
-from onlineauto.jit.four import element, load, splat, store
+from onlineauto.features._kernels import forget, turned
+from onlineauto.features.product_kernels import cross_any, is_linear, look_up
+from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit.four import load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
-from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, choose
+from onlineauto.learners.score_kernels import add_listed, add_pair, add_run
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Run
+
+EVENT, ACTION = 0, 1
+"""Rows of the totals: what is the same for every action of an event; the sum of one action."""
 
 _ZERO = np.float32(0)
 
@@ -33,103 +37,134 @@ def scores_directly(run: Run) -> bool:
 
 
 @inline_kernel
-def _overlaps(run: Run, actions: Actions) -> bool:
-    """Whether some action has features of its own in a shared namespace."""
-    stream = run.stream
-    first, last = stream.lines[actions.first].start, stream.lines[actions.first + actions.n].start
-    for span in range(first, last):
-        if run.scratch.where[run.layout.key[stream.spans[span].namespace]] >= 0:
-            return True
-    return False
+def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> None:
+    """Add the features of a group to a row of the totals."""
+    start, end, mask = run.scratch.groups[group].start, run.scratch.groups[group].end, run.task.mask
+    for slot in range(0, slots, 4):
+        short_loop()
+        total = load(buffers.total, row, slot)
+        total = add_run(run.model.table, run.stream.features, start, end, mask, slot, total)
+        store(buffers.total, row, slot, total)
 
 
 @inline_kernel
-def _add_product(
-    run: Run, product: int, slot: int, total: Four, buffers: Buffers
-) -> tuple[Four, int, Buffers]:
-    """Add a product, if present, to the sums of four slots; return how many features it has."""
-    table, scratch, interactions = run.model.table, run.scratch, run.interactions
-    n = 0
-    if look_up(interactions, scratch, product):
-        order = interactions.start[product + 1] - interactions.start[product]
-        n = count_product(scratch, order)
-        if order == 2:
-            after = add_pair(table, scratch, run.task.mask, slot, total)
-        else:
-            if n > len(buffers.cell):
-                buffers = with_columns(buffers, np.empty(2 * n, np.uint32), np.empty(2 * n, np.float32))
-            cross_any(scratch, order, run.task.mask, buffers.cell, buffers.value, 0)
-            after = add_listed(table, buffers.cell, buffers.value, n, slot, total)
-        total = choose(interactions.holders[product + 1], slot, after, total)
-    return total, n, buffers
+def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product of two groups to a row of the totals; return how many features it has."""
+    interactions, places = run.interactions, run.scratch.places
+    factor = interactions.start[product]
+    one, other = interactions.factor[factor], interactions.factor[factor + 1]
+    first, second = (places[one].start, places[one].end), (places[other].start, places[other].end)
+    m, n = first[1] - first[0], second[1] - second[0]
+    if m == 0 or n == 0:
+        return 0
+    same = bool(one == other and not interactions.permutations)
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if some(held):
+            before = load(buffers.total, row, slot)
+            total = add_pair(
+                run.model.table, run.stream.features, first, second, same, run.task.mask, slot, before
+            )
+            store(buffers.total, row, slot, pick(held, total, before))
+    return int(m * (m + 1) // 2 if same else m * n)
+
+
+@kernel
+def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
+    """List the features of a product of any order; return how many there are."""
+    if not look_up(run.interactions, run.scratch, product):
+        return 0
+    features, mask = run.stream.features, run.task.mask
+    return cross_any(run.scratch, features, order, mask, buffers.cell, buffers.value, 0)
 
 
 @inline_kernel
-def _add_groups(run: Run, begin: int, groups: int, skip: int, slot: int, total: Four) -> Four:
-    """Add the features of groups [begin, groups) themselves, but of those that lie in [1, `skip`)."""
-    for group in range(begin, groups):
-        start, end = run.scratch.groups[group].start, run.scratch.groups[group].end
-        if run.layout.ignore_linear[run.scratch.groups[group].key] or 0 < start < skip:
-            continue
-        total = add_run(run.model.table, run.scratch.features, start, end, run.task.mask, slot, total)
-    return total
+def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product to a row of the totals; return how many features it has."""
+    interactions = run.interactions
+    order = interactions.start[product + 1] - interactions.start[product]
+    if order == 2:
+        return _add_pair(run, product, slots, row, buffers)
+    n = _list_product(run, product, order, buffers)
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if n > 0 and some(held):
+            before = load(buffers.total, row, slot)
+            total = add_listed(run.model.table, buffers.cell, buffers.value, n, slot, before)
+            store(buffers.total, row, slot, pick(held, total, before))
+    return n
 
 
 @inline_kernel
-def _part(run: Run, actions: Actions, buffers: Buffers) -> tuple[int, int, int]:
-    """Part the products into those of shared namespaces alone, at the front, and the others, behind.
-
-    Returns how many the first are, where the others begin, and the end of the features that are the same for
-    every action. In exact mode nothing is.
-    """
-    n = len(run.interactions.start) - 1
-    alike = not run.task.exact and run.task.shape == CB_ADF and not _overlaps(run, actions)
+def _part(run: Run, buffers: Buffers) -> int:
+    """Part the products: those of shared namespaces alone to the front; return how many these are."""
+    interactions, places = run.interactions, run.scratch.places
+    n = len(interactions.start) - 1
     front, back = 0, n
     for product in range(n - 1, -1, -1):
-        if alike and look_up(run.interactions, run.scratch, product):
-            buffers.front[front] = product
+        short_loop()
+        alike = True
+        for k in range(interactions.start[product], interactions.start[product + 1]):
+            short_loop()
+            alike = alike and places[interactions.factor[k]].group >= 0
+        if alike:
+            buffers.parted[front] = product
             front += 1
         else:
             back -= 1
-            buffers.back[back] = product
-    return front, back, actions.used if alike else 0
+            buffers.parted[back] = product
+    return front
 
 
 @inline_kernel
-def score_actions(run: Run, actions: Actions, slots: int, buffers: Buffers) -> tuple[int, int, Buffers]:
+def score_actions(run: Run, actions: Actions, slots: int, buffers: Buffers) -> tuple[int, int]:
     """Fill `buffers.score` for the first `slots` live slots.
 
-    Returns the features of the champion as they are counted and as they are shown, and the buffers.
+    Returns the features of the champion as they are counted and as they are shown.
     """
-    scratch, base, score = run.scratch, buffers.base, buffers.score
-    holders, n = run.interactions.holders, len(run.interactions.start) - 1
-    contraction = np.float32(run.model.shared[CONTRACTION])
-    front, back, alike = _part(run, actions, buffers)
+    scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
+    holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
+    contraction = splat(np.float32(run.model.shared[CONTRACTION]))
+    parts = bool(not run.task.exact and run.task.shape == CB_ADF and n_shared > 0)
+    front = _part(run, buffers) if parts else 0
     once = counted = shown = 0
-    for slot in range(0, slots, 4):
-        total = splat(_ZERO)
-        if alike > 0:
-            total = _add_groups(run, 0, actions.n_shared, 0, slot, total)
-        for k in range(front):
-            product = buffers.front[k]
-            total, size, buffers = _add_product(run, product, slot, total, buffers)
-            once += size if slot == 0 and holders[product + 1, 0] else 0
-        store(base, 0, slot, total)
-    for action in range(actions.n):
-        groups, own = open_action(run, actions, action)
-        crossed = once
+    if parts:
         for slot in range(0, slots, 4):
-            total = load(base, 0, slot)
-            total = _add_groups(run, actions.n_shared, groups, alike, slot, total)
-            for k in range(back, n):
-                product = buffers.back[k]
-                total, size, buffers = _add_product(run, product, slot, total, buffers)
-                crossed += size if slot == 0 and holders[product + 1, 0] else 0
-            total = total * splat(contraction)
-            for i in range(4):
-                score[slot + i, action] = element(total, i)
-        forget(scratch, actions.n_shared, groups)
-        numbers = Counted(own, crossed)
+            short_loop()
+            store(total, EVENT, slot, splat(_ZERO))
+        for group in range(n_shared):
+            short_loop()
+            if not layout.ignore_linear[scratch.groups[group].key]:
+                _add_group(run, group, slots, EVENT, buffers)
+        for i in range(front):
+            short_loop()
+            product = buffers.parted[i]
+            size = _add_product(run, product, slots, EVENT, buffers)
+            once += size if holders[product + 1, 0] else 0
+    for action in range(actions.n):
+        short_loop()
+        groups, own, merged = open_action(run, actions, action)
+        apart = bool(parts and not merged)
+        crossed = once if apart else 0
+        for slot in range(0, slots, 4):
+            short_loop()
+            store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(_ZERO))
+        for i in range(groups - n_shared if apart else groups):
+            short_loop()
+            group = turned(i, n_shared, groups)
+            if is_linear(layout, scratch, group, n_shared):
+                _add_group(run, group, slots, ACTION, buffers)
+        for i in range(front if apart else 0, n):
+            short_loop()
+            product = buffers.parted[i] if apart else i
+            size = _add_product(run, product, slots, ACTION, buffers)
+            crossed += size if holders[product + 1, 0] else 0
+        for slot in range(0, slots, 4):
+            short_loop()
+            store(score, action, slot, load(total, ACTION, slot) * contraction)
+        forget(scratch, n_shared, groups)
         counted += own + crossed
-        shown += shown_features(run, actions, action, numbers)
-    return counted, shown, buffers
+        shown += shown_features(run, actions, action, Counted(own, crossed))
+    return counted, shown

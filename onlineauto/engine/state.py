@@ -21,6 +21,7 @@ __all__ = [
     "SIMPLE",
     "Actions",
     "Buffers",
+    "Context",
     "Counted",
     "Label",
     "Live",
@@ -65,15 +66,15 @@ class Live(NamedTuple):
     updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
-    tally: NDArray[np.int64]  # [6]: see below
+    settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
+    tally: NDArray[np.int64]  # [3]: see below
     counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
     met: NDArray[np.bool_]  # [keys]: met already, or never crossed
     marks: NDArray[np.int64]  # [keys]: scratch of the count
 
 
-LEARNT, MARK, OUTSIDE, BY_MEANS, BY_WEALTH, IN_FULL = range(6)
-"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; tests decided by means, by one
-wealth, by both bounds."""
+LEARNT, MARK, OUTSIDE = range(3)
+"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]."""
 
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""
@@ -86,6 +87,24 @@ BLOCK_END, NEW_NAMESPACE, LEASE_DUE, BOUND_CROSSED = range(4)
 
 MET, SCHEDULED = 1, 2
 """Steps of an event: its namespaces are counted; leases are looked after."""
+
+
+STREAM, ASIDE, NOTICED = range(3)
+"""What events are to the model: part of its stream; aside, to be predicted only; aside, but their namespaces
+are taken note of."""
+
+
+class Context(NamedTuple):
+    """What the loop works with, the same for many blocks."""
+
+    task: Task
+    rule: Rule
+    layout: Layout
+    interactions: Interactions
+    scratch: Scratch
+    model: Model
+    live: Live
+    buffers: Buffers
 
 
 class Run(NamedTuple):
@@ -107,6 +126,7 @@ ROW = np.dtype(
         ("shown_features", np.int64),
         ("known_action", np.int64),
         ("action_start", np.int64),
+        ("n_actions", np.int64),
         ("loss", np.float32),
         ("prediction", np.float32),
         ("raw", np.float32),
@@ -133,13 +153,12 @@ class Buffers(NamedTuple):
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [slots + 3, most actions of an event]
+    score: NDArray[np.float32]  # [most actions of an event, slots + 3]
     target: NDArray[np.float32]  # [most actions of an event]
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
     first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
-    base: NDArray[np.float32]  # [1, slots + 3]: what is the same for every action of an event
-    front: NDArray[np.int64]  # [1 + products]: products that are the same for every action
-    back: NDArray[np.int64]  # [1 + products]: the others
+    total: NDArray[np.float32]  # [2, slots + 3]: what is the same for every action of an event; that of one
+    parted: NDArray[np.int64]  # [1 + products]: products, those that are the same for every action first
 
 
 class Counted(NamedTuple):
@@ -156,7 +175,7 @@ class Actions(NamedTuple):
     n: int
     n_lines: int  # of the event, the shared one included
     n_shared: int
-    used: int  # features of the scratch in use
+    room: int  # end of the room for features that the shared line uses
     repeated: int  # shared features that VW counts for each action
     once: int  # and that it counts once
 

@@ -24,6 +24,8 @@ def first_invalid_event(block: Block) -> tuple[int, str]:
     message : str
         What is wrong with it, in VW's words; empty if all are valid.
     """
+    if len(block.costs) <= 1:
+        return len(block), ""
     counts = np.diff(block.cost_start)
     known = np.zeros(block.n_lines, np.int64)
     single = np.flatnonzero(counts == 1)

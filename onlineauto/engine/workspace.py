@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import is_not
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -15,31 +16,35 @@ from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.options import REGISTRY, OutputOptions, RunOptions
+from onlineauto.engine.read_ahead import pays, read_ahead
 from onlineauto.engine.replay import replayed_entries
-from onlineauto.engine.room import make_buffers, make_outcomes, make_results
+from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
 from onlineauto.engine.source import kind_of, open_text
 from onlineauto.engine.state import (
+    ASIDE,
     BLOCK_END,
     CB,
     CB_ADF,
     EVENT,
+    NOTICED,
     SIGNAL,
     SIMPLE,
-    Run,
+    STREAM,
+    Context,
     Task,
 )
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.options import ExplorerOptions
-from onlineauto.features._kernels import CONSTANT_HASH
 from onlineauto.features.block import Block
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import pack
+from onlineauto.features.records import CONSTANT_HASH, make_stream
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
+from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import Model
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.estimates import Estimates
     from onlineauto.engine.journal import Entry
     from onlineauto.engine.outcomes import Outcomes
-    from onlineauto.engine.state import Results
+    from onlineauto.features.records import Stream
     from onlineauto.formats.source import Source
     from onlineauto.formats.text import TextReader
     from onlineauto.options import Configuration
@@ -149,7 +154,10 @@ class Workspace:
             searched = ORACLES[automl.oracle_type].orders or ORDERS[automl.interaction_type]
         self._layout = Layout(configuration[FeatureOptions], exact=self.exact, searched=searched)
         self.searching = self._make_search(automl, width=width)
-        self._buffers = make_buffers(features=1024, actions=16, slots=slots)
+        self._buffers = make_buffers(actions=16, slots=slots)
+        self._scratch = self._layout.scratch(spans=8)
+        self._context: Sealed[Context] | None = None
+        self._parser = self.read(b"")
 
     def __repr__(self) -> str:
         """Show the options in force."""
@@ -196,17 +204,24 @@ class Workspace:
     def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
         lanes = self.weights.shape[2]
         features = self.configuration[FeatureOptions]
+        touched = np.zeros(len(self.weights), bool)
         if features.constant:
             unit = int(CONSTANT_HASH) % (self.weights.shape[0] * lanes)
             cell, lane = (
                 divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
             )
             self.weights[cell, 0, lane] = features.constant
+            touched[cell] = True
         sums = np.zeros((lanes, 2))
         sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
         table = self.weights.reshape(len(self.weights), -1)
         return Model(
-            weights=self.weights, table=table, shared=shared, lanes=sums, sums=np.zeros((slots, 2), np.int64)
+            weights=self.weights,
+            table=table,
+            touched=touched,
+            shared=shared,
+            lanes=sums,
+            sums=np.zeros((slots, 2), np.int64),
         )
 
     def _make_task(self, *, training: bool) -> Task:
@@ -289,7 +304,9 @@ class Workspace:
     def _blocks(self, source: Source | Iterable[str | bytes | Block], found: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a source, or of the events that an iterable gives."""
         if source is None or isinstance(source, str | PathLike | bytes) or hasattr(source, "read"):
-            yield from self.read(cast("Source", source), diagnostics=found)
+            reader = self.read(cast("Source", source), diagnostics=found)
+            ahead = self.configuration[RunOptions].threads > 1 and pays(cast("Source", source))
+            yield from read_ahead(reader) if ahead else reader
             return
         for given, items in groupby(source, lambda item: isinstance(item, Block)):
             if given:
@@ -305,7 +322,7 @@ class Workspace:
         part = block if valid == len(block) else block.head(valid)
         adf = self._task.shape == CB_ADF
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
-        outcomes = self._run(part, self._task, held)
+        outcomes = self._run(part, held, STREAM)
         holdout.add(outcomes)
         yield part, outcomes
         if message:
@@ -355,11 +372,10 @@ class Workspace:
         if not isinstance(text, str | bytes):
             raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-        reader = self.read(data, diagnostics=Diagnostics())
-        blocks = list(reader)
+        blocks = self._parser.parse(data)
         if len(blocks) != 1 or len(blocks[0]) != 1:
             found = sum(map(len, blocks))
-            why = "; ".join(map(str, reader.diagnostics.kept)) or f"it has {found} events"
+            why = "; ".join(map(str, self._parser.diagnostics.kept)) or f"it has {found} events"
             raise InputError(f"the text is not one event: {why}")
         return blocks[0]
 
@@ -391,86 +407,71 @@ class Workspace:
             _, message = first_invalid_event(block)
             if message:
                 raise InputError(message)
-        return self._run(block, self._task, holdout)
+        return self._run(block, holdout, STREAM)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
-        shared = self._model.shared.copy()
-        outcomes = self._run(block, self._task._replace(training=False), None, aside=True)
-        self._model.shared[:] = shared
-        return outcomes
+        noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
+        return self._run(block, None, NOTICED if noticed else ASIDE)
 
-    def _run(
-        self, block: Block, task: Task, holdout: NDArray[np.bool_] | None, *, aside: bool = False
-    ) -> Outcomes:
-        """Run the loop over a block; `aside`, it is no part of the stream.
+    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
+        """Run the loop over a block.
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
-        held = np.zeros(len(block), bool) if holdout is None else holdout
-        n_actions = self._count_actions(block)
-        results = make_results(block, n_actions)
+        n = len(block)
+        held = np.zeros(n, bool) if holdout is None else holdout
+        results = make_results(block, n_actions=self._most_actions(block))
         self._layout.update(block)
-        slots = self.searching.slots
-        searching = slots.live.searching
+        searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
-            slots.open_block()
-            searching = not aside or (self.exact and not self.searching.replays)
-        self._make_room(int(n_actions.max(initial=0)))
-        run = Run(
-            task=task,
-            rule=self._rule,
-            layout=self._layout.kernel_layout,
-            interactions=self._layout.interactions,
-            scratch=self._layout.scratch(block),
-            stream=pack(block, held),
-            model=self._model,
-            live=slots.live._replace(searching=searching),
-        )
+            self.searching.slots.open_block()
+        stream = make_stream(block, held)
+        self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
-        if not searching:
-            self._buffers = run_events(run, results, cursor, len(block), self._buffers)
-        else:
-            self._run_search(run, results, cursor, block, aside=aside)
-            slots.close_block()
+        while True:
+            context = self._make_context(block, stream)
+            begin = int(cursor[EVENT])
+            stop = self.searching.stop(begin, n) if searching else n
+            run_events(context, stream, results, cursor, stop, standing)
+            if not searching:
+                break
+            through = int(cursor[EVENT]) - begin if standing == STREAM else 0
+            self.searching.answer(cursor, block, self._model, through=through)
+            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
+                break
         return make_outcomes(block, held, results, simple=self.kind == "simple")
 
-    def _run_search(
-        self, run: Run, results: Results, cursor: NDArray[np.int64], block: Block, *, aside: bool
-    ) -> None:
-        """Run the loop over a block, and decide whenever it stops."""
-        searching = self.searching
-        while True:
-            begin = int(cursor[EVENT])
-            stop = searching.stop(begin, len(block))
-            self._buffers = run_events(run, results, cursor, stop, self._buffers)
-            searching.answer(cursor, block, self._model, through=0 if aside else int(cursor[EVENT]) - begin)
-            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == len(block):
-                return
-            self._make_room(0)
-            run = run._replace(
-                interactions=self._layout.interactions,
-                scratch=self._layout.scratch(block),
-                live=searching.slots.live,
-            )
+    def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
+        """What the loop works with, the same as the last time if nothing of it has changed."""
+        layout, scratch = self._layout, self._scratch
+        if len(scratch.factors) < layout.highest_order:
+            self._scratch = scratch = enough_scratch(scratch, layout, block)
+        live = self.searching.slots.live
+        parts = (
+            self._task,
+            self._rule,
+            layout.kernel_layout,
+            layout.interactions,
+            scratch,
+            self._model,
+            live,
+        )
+        context = self._context
+        if context is None or any(map(is_not, parts, context.value)):
+            context = Sealed(Context(*parts, self._buffers))
+        buffers = enough_room(context, layout, stream)
+        if buffers is not self._buffers:
+            self._buffers = buffers
+            context = Sealed(Context(*parts, buffers))
+        self._context = context
+        return context
 
-    def _make_room(self, actions: int) -> None:
-        """Grow the buffers to hold so many actions, and a run for every product."""
-        score, runs = self._buffers.score, len(self._layout.interactions.start)
-        if actions > score.shape[1] or runs > len(self._buffers.runs):
-            self._buffers = make_buffers(
-                features=len(self._buffers.cell),
-                actions=max(actions, score.shape[1]),
-                slots=len(score) - 3,
-                runs=2 * runs,
-            )
-
-    def _count_actions(self, block: Block) -> NDArray[np.int64]:
+    def _most_actions(self, block: Block) -> int:
+        """No less than the actions of all events together."""
         if self.kind == "simple":
-            return np.zeros(len(block), np.int64)
-        if self._task.shape == CB:
-            return np.full(len(block), self._task.n_actions, np.int64)
-        return np.diff(block.event_start) - block.shared[block.event_start[:-1]]
+            return 0
+        return len(block) * self._task.n_actions if self._task.shape == CB else block.n_lines
 
 
 def _refuse_command_line(configuration: Configuration) -> None:

@@ -1,8 +1,9 @@
-"""From lines of a stream to the groups of an example: gather by namespace, add the constant, merge.
+"""From lines of a stream to the groups of an example: find them by namespace, add the constant, merge.
 
-A *group* is the features of one namespace of one example, contiguous in the scratch. VW's order of groups:
-those of the action in order of first appearance, the constant, those of the shared line that the action does
-not have. A namespace in both has the action's features first.
+A *group* is the features of one namespace of one example, contiguous among the stream's features: where they
+were read or, if they came in parts, copied into the room behind them. VW's order of groups: those of the
+action in order of first appearance, the constant, those of the shared line that the action does not have. A
+namespace in both has the action's features first.
 """
 
 from __future__ import annotations
@@ -11,157 +12,195 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.features.records import Layout, Scratch, Stream
+    from onlineauto.features.records import Layout, Records, Scratch, Stream
 
-CONSTANT_HASH = np.uint32(11650396)
-CONSTANT_AT = 0
-"""Place of the constant among the scratch's features; groups use what lies behind it."""
-
-_ONE = np.float32(1)
 _ZERO = np.float32(0)
 
 
 @inline_kernel
-def _open_groups(layout: Layout, scratch: Scratch, stream: Stream, line: int, groups: int) -> int:
-    """Make a group for each kept namespace of a line, sized, and return how many there are then."""
-    begin = groups
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-        key = layout.key[stream.spans[span].namespace]
-        if layout.ignore[key]:
-            continue
-        group = scratch.where[key]
-        if group < begin:
-            group = groups
-            groups += 1
-            scratch.where[key] = group
-            scratch.groups[group].key = key
-            scratch.groups[group].end = 0
-            scratch.groups[group].squares = _ZERO
-        scratch.groups[group].end += stream.spans[span + 1].start - stream.spans[span].start
-    return groups
+def _copy(features: Records, first: int, last: int, room: int) -> int:
+    """Copy features [first, last) to `room`; return the end of what is then used of it."""
+    for i in range(first, last):
+        short_loop()
+        features[room].hash = features[i].hash
+        features[room].value = features[i].value
+        room += 1
+    return room
 
 
 @inline_kernel
-def gather(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, groups: int, used: int
-) -> tuple[int, int]:
-    """Copy a line's features into groups from number `groups` on, features from `used` on.
+def _place(scratch: Scratch, group: int, start: int, end: int) -> None:
+    """Let a group be features [start, end)."""
+    key = scratch.groups[group].key
+    scratch.groups[group].start = scratch.places[key].start = start
+    scratch.groups[group].end = scratch.places[key].end = end
 
-    Returns the numbers of groups and features then in use. `where` points at the new groups.
-    """
-    begin = groups
-    groups = _open_groups(layout, scratch, stream, line, groups)
-    for group in range(begin, groups):
-        size = scratch.groups[group].end
-        scratch.groups[group].start = used
-        scratch.groups[group].end = used
-        used += size
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-        key = layout.key[stream.spans[span].namespace]
-        if layout.ignore[key]:
-            continue
-        group = scratch.where[key]
-        at = scratch.groups[group].end
-        squares = scratch.groups[group].squares
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
-            value = stream.features[i].value
-            scratch.features[at].hash = stream.features[i].hash
-            scratch.features[at].value = value
-            squares += value * value
-            at += 1
-        scratch.groups[group].end = at
-        scratch.groups[group].squares = squares
-    return groups, used
+
+@inline_kernel
+def _open_group(scratch: Scratch, group: int, key: int, start: int, end: int) -> None:
+    """Make a group, which stands in place of that of the shared line, if there is one."""
+    scratch.groups[group].key = key
+    scratch.groups[group].behind = 0
+    scratch.groups[group].covered = scratch.places[key].group
+    scratch.places[key].group = group
+    _place(scratch, group, start, end)
 
 
 @inline_kernel
 def forget(scratch: Scratch, first: int, last: int) -> None:
-    """Clear `where` for groups [first, last)."""
+    """Take groups [first, last) out of their places, where shared ones come back."""
     for group in range(first, last):
-        scratch.where[scratch.groups[group].key] = -1
-
-
-@inline_kernel
-def _add_constant(layout: Layout, scratch: Scratch, groups: int) -> int:
-    """Append the constant as a group; return the number of groups."""
-    if layout.constant_key < 0:
-        return groups
-    scratch.where[layout.constant_key] = groups
-    scratch.groups[groups].key = layout.constant_key
-    scratch.groups[groups].start = CONSTANT_AT
-    scratch.groups[groups].end = CONSTANT_AT + 1
-    scratch.groups[groups].squares = _ONE
-    return groups + 1
-
-
-@inline_kernel
-def _append(scratch: Scratch, first: int, last: int, used: int) -> int:
-    """Copy features [first, last) behind those in use; return how many are then in use."""
-    for i in range(first, last):
-        scratch.features[used].hash = scratch.features[i].hash
-        scratch.features[used].value = scratch.features[i].value
-        used += 1
-    return used
+        short_loop()
+        key, covered = scratch.groups[group].key, scratch.groups[group].covered
+        scratch.places[key].group = covered
+        scratch.places[key].start = scratch.groups[covered].start if covered >= 0 else 0
+        scratch.places[key].end = scratch.groups[covered].end if covered >= 0 else 0
 
 
 @kernel
-def _merge_shared(scratch: Scratch, n_shared: int, groups: int, used: int) -> int:
-    """Join the shared groups [0, n_shared) to an action's groups [n_shared, groups); return their end."""
-    for s in range(n_shared):
-        shared = scratch.groups[s]
-        own = scratch.where[shared.key]
-        if own < n_shared:
-            scratch.where[shared.key] = groups
-            scratch.groups[groups].key = shared.key
-            scratch.groups[groups].start = shared.start
-            scratch.groups[groups].end = shared.end
-            scratch.groups[groups].squares = shared.squares
+def _copy_line(
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, room: int
+) -> tuple[int, int, int]:
+    """As `open_line`, for a line that opens a namespace in parts: copy its features, put together."""
+    groups, first = begin, room
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        key = layout.key[stream.spans[span].namespace]
+        if layout.ignore[key]:
+            continue
+        if scratch.places[key].group < begin:
+            _open_group(scratch, groups, key, 0, 0)
             groups += 1
-        else:
-            start = used
-            used = _append(scratch, scratch.groups[own].start, scratch.groups[own].end, used)
-            used = _append(scratch, shared.start, shared.end, used)
-            scratch.groups[own].start = start
-            scratch.groups[own].end = used
-            scratch.groups[own].squares += shared.squares
-    return groups
+        group = scratch.places[key].group
+        scratch.groups[group].end += stream.spans[span + 1].start - stream.spans[span].start
+    for group in range(begin, groups):
+        short_loop()
+        size = scratch.groups[group].end
+        _place(scratch, group, room, room)
+        room += size
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        key = layout.key[stream.spans[span].namespace]
+        if not layout.ignore[key]:
+            at = scratch.places[key].end
+            start, end = stream.spans[span].start, stream.spans[span + 1].start
+            _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
+            _copy(stream.features, start, end, at)
+    return groups, room - first, room
 
 
 @inline_kernel
 def open_line(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, n_shared: int, used: int
-) -> tuple[int, int]:
-    """Groups of a line, from `n_shared` on: its own, the constant, the shared ones [0, n_shared).
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, room: int
+) -> tuple[int, int, int]:
+    """Make a group for each kept namespace of a line, from number `begin` on.
 
-    Returns the end of the groups and the number of own features, constant included.
+    Returns the number of groups, that of the line's features, and the end of the room in use.
     """
-    groups, end = gather(layout, scratch, stream, line, n_shared, used)
-    with_constant = _add_constant(layout, scratch, groups)
-    own = end - used + with_constant - groups
-    return _merge_shared(scratch, n_shared, with_constant, end), own
+    groups, size = begin, 0
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        key = layout.key[stream.spans[span].namespace]
+        if layout.ignore[key]:
+            continue
+        start, end = stream.spans[span].start, stream.spans[span + 1].start
+        size += end - start
+        group = scratch.places[key].group
+        if group < begin:
+            _open_group(scratch, groups, key, start, end)
+            groups += 1
+        elif scratch.groups[group].end == start:
+            _place(scratch, group, scratch.groups[group].start, end)
+        else:
+            forget(scratch, begin, groups)
+            return _copy_line(layout, scratch, stream, line, begin, room)
+    return groups, size, room
+
+
+@inline_kernel
+def open_constant(layout: Layout, scratch: Scratch, stream: Stream, n_shared: int, groups: int) -> int:
+    """Append the constant as a group; return the number of groups."""
+    key = layout.constant_key
+    if key < 0:
+        return groups
+    own = scratch.places[key].group
+    _open_group(scratch, groups, key, stream.constant, stream.constant + 1)
+    if own >= n_shared:  # in exact mode, of a name whose first byte is the constant's
+        scratch.groups[groups].covered = scratch.groups[own].covered
+        scratch.groups[own].covered = -1
+    return groups + 1
+
+
+@inline_kernel
+def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, room: int) -> bool:
+    """Let groups [n_shared, groups) go on with the shared ones in whose place they stand; whether any do."""
+    merged = False
+    for group in range(n_shared, groups):
+        short_loop()
+        covered = scratch.groups[group].covered
+        if covered >= 0:
+            merged = True
+            behind = scratch.groups[covered].end - scratch.groups[covered].start
+            start, end = scratch.groups[group].start, scratch.groups[group].end
+            _place(scratch, group, room, room + end - start + behind)
+            scratch.groups[group].behind = behind
+            room = _copy(stream.features, start, end, room)
+            room = _copy(stream.features, scratch.groups[covered].start, scratch.groups[covered].end, room)
+    return merged
+
+
+@inline_kernel
+def turned(i: int, n_shared: int, groups: int) -> int:
+    """Group that is the i-th of an example in VW's order: the action's, then the shared line's."""
+    return i + n_shared if i + n_shared < groups else i + n_shared - groups
+
+
+@inline_kernel
+def is_covered(scratch: Scratch, group: int) -> bool:
+    """Whether another group stands in place of this one."""
+    return bool(scratch.places[scratch.groups[group].key].group != group)
 
 
 @kernel
-def open_numbered(scratch: Scratch, n_shared: int, used: int, bits: int, action: int) -> tuple[int, int]:
+def open_numbered(
+    scratch: Scratch, features: Records, n_shared: int, room: int, bits: int, action: int
+) -> tuple[int, int]:
     """Groups of an action of ``--cb N``: the shared ones, the low `bits` of each hash being its number.
 
-    Returns the end of the groups and the number of features.
+    Returns the number of groups and that of features.
     """
-    begin = used
+    begin = room
     keep = ~np.uint32(bits)
     for s in range(n_shared):
-        group = n_shared + s
-        shared = scratch.groups[s]
-        scratch.where[shared.key] = group
-        scratch.groups[group].key = shared.key
-        scratch.groups[group].squares = shared.squares
-        scratch.groups[group].start = used
-        for i in range(shared.start, shared.end):
-            scratch.features[used].hash = np.uint32((scratch.features[i].hash & keep) + np.uint32(action))
-            scratch.features[used].value = scratch.features[i].value
-            used += 1
-        scratch.groups[group].end = used
-    return 2 * n_shared, used - begin
+        short_loop()
+        start, end = scratch.groups[s].start, scratch.groups[s].end
+        _open_group(scratch, n_shared + s, scratch.groups[s].key, room, room + end - start)
+        scratch.groups[n_shared + s].covered = s
+        for i in range(start, end):
+            features[room].hash = np.uint32((features[i].hash & keep) + np.uint32(action))
+            features[room].value = features[i].value
+            room += 1
+    return 2 * n_shared, room - begin
+
+
+@inline_kernel
+def squares_of(features: Records, start: int, end: int) -> F32:
+    """Σ x² (float32) of features [start, end)."""
+    total = _ZERO
+    for i in range(start, end):
+        short_loop()
+        total += features[i].value * features[i].value
+    return total
+
+
+@inline_kernel
+def squares_of_group(scratch: Scratch, features: Records, group: int) -> F32:
+    """Σ x² (float32) of a group: VW adds up its two parts apart."""
+    middle = scratch.groups[group].end - scratch.groups[group].behind
+    squares = squares_of(features, scratch.groups[group].start, middle)
+    if scratch.groups[group].behind > 0:
+        squares += squares_of(features, middle, scratch.groups[group].end)
+    return squares

@@ -1,5 +1,8 @@
 """Block: many events in columns, the one shape in which data flows through the house.
 
+The columns are views of records, which kernels walk: a kernel that takes forty columns compiles slowly and is
+called slowly, one that takes a few arrays of records is not.
+
 ::
 
     event ──event_start──▶ lines ──line_start──▶ spans ──span_start──▶ features
@@ -12,15 +15,18 @@ Empty spans are not kept. All the offset columns have one entry more than what t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.records import Records
 
 __all__ = ["UNLABELLED", "Block"]
 
@@ -36,6 +42,18 @@ class Block:
     ----------
     event_start : int64[n_events + 1]
         First line of each event.
+    lines : LINE[n_lines + 1]
+        Records of lines; one more ends the last one, as for spans.
+    costs : COST[n_costs]
+        Records of costs.
+    spans : SPAN[n_spans + 1]
+        Records of spans.
+    features : FEATURE[n_features]
+        Records of features.
+    tag : uint8[]
+        Bytes of the tags.
+    namespaces : Namespaces
+        Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -52,8 +70,6 @@ class Block:
         Cost (`UNLABELLED` if none), logged probability (0 if none).
     tag_start : int64[n_lines + 1]
         First byte of each tag.
-    tag : uint8[]
-        Bytes of the tags.
     span_namespace : int32[n_spans]
         Namespace of each span, an index into `namespaces`.
     span_start : int64[n_spans + 1]
@@ -62,28 +78,44 @@ class Block:
         Feature hashes, before any table size is known.
     value : float32[n_features]
         Feature values, namespace weight included; never 0.
-    namespaces : Namespaces
-        Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
     """
 
     event_start: NDArray[np.int64]
-    line_number: NDArray[np.int64]
-    line_start: NDArray[np.int64]
-    shared: NDArray[np.bool_]
-    label: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    initial: NDArray[np.float32]
-    cost_start: NDArray[np.int64]
-    cost_action: NDArray[np.uint32]
-    cost: NDArray[np.float32]
-    probability: NDArray[np.float32]
-    tag_start: NDArray[np.int64]
+    lines: Records
+    costs: Records
+    spans: Records
+    features: Records
     tag: NDArray[np.uint8]
-    span_namespace: NDArray[np.int32]
-    span_start: NDArray[np.int64]
-    hash: NDArray[np.uint32]
-    value: NDArray[np.float32]
     namespaces: Namespaces
+
+    @classmethod
+    def of_columns(
+        cls, *, event_start: NDArray[np.int64], tag: NDArray[np.uint8], namespaces: Namespaces, **columns: Any
+    ) -> Block:
+        """Copy columns, all that there are, into records."""
+        lines = np.zeros(len(columns["line_start"]), LINE)
+        for name, column in (("start", "line_start"), ("cost", "cost_start"), ("tag", "tag_start")):
+            lines[name] = columns[column]
+        lines["number"][:-1] = columns["line_number"]
+        for name in ("label", "weight", "initial", "shared"):
+            lines[name][:-1] = columns[name]
+        costs = np.zeros(len(columns["cost"]), COST)
+        for name, column in (("action", "cost_action"), ("cost", "cost"), ("probability", "probability")):
+            costs[name] = columns[column]
+        spans = np.zeros(len(columns["span_start"]), SPAN)
+        spans["start"] = columns["span_start"]
+        spans["namespace"][:-1] = columns["span_namespace"]
+        features = np.zeros(len(columns["hash"]), FEATURE)
+        features["hash"], features["value"] = columns["hash"], columns["value"]
+        return cls(
+            event_start=event_start,
+            lines=lines,
+            costs=costs,
+            spans=spans,
+            features=features,
+            tag=tag,
+            namespaces=namespaces,
+        )
 
     def __len__(self) -> int:
         """Count the events."""
@@ -92,17 +124,100 @@ class Block:
     @property
     def n_lines(self) -> int:
         """Lines, shared ones included."""
-        return len(self.line_number)
+        return len(self.lines) - 1
 
     @property
     def n_features(self) -> int:
         """Features as read: no constant, no interactions."""
-        return len(self.hash)
+        return len(self.features)
 
     def head(self, n: int) -> Block:
-        """The first `n` events, over the same columns."""
-        return replace(self, event_start=self.event_start[: n + 1])
+        """The first `n` events, over the same records."""
+        return Block(
+            event_start=self.event_start[: n + 1],
+            lines=self.lines,
+            costs=self.costs,
+            spans=self.spans,
+            features=self.features,
+            tag=self.tag,
+            namespaces=self.namespaces,
+        )
 
     def tag_of(self, line: int) -> str:
         """Tag of one line, empty if it has none."""
         return self.tag[self.tag_start[line] : self.tag_start[line + 1]].tobytes().decode("utf-8", "replace")
+
+    @property
+    def line_number(self) -> NDArray[np.int64]:
+        """1-based line number in the file: int64[n_lines]."""
+        return self.lines["number"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def line_start(self) -> NDArray[np.int64]:
+        """First span of each line: int64[n_lines + 1]."""
+        return self.lines["start"]  # type: ignore[no-any-return]
+
+    @property
+    def shared(self) -> NDArray[np.bool_]:
+        """Whether the line is a ``shared`` header: bool[n_lines]."""
+        return self.lines["shared"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def label(self) -> NDArray[np.float32]:
+        """Simple label: float32[n_lines]."""
+        return self.lines["label"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def weight(self) -> NDArray[np.float32]:
+        """Importance weight: float32[n_lines]."""
+        return self.lines["weight"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def initial(self) -> NDArray[np.float32]:
+        """Initial prediction: float32[n_lines]."""
+        return self.lines["initial"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def cost_start(self) -> NDArray[np.int64]:
+        """First cost of each line: int64[n_lines + 1]."""
+        return self.lines["cost"]  # type: ignore[no-any-return]
+
+    @property
+    def tag_start(self) -> NDArray[np.int64]:
+        """First byte of each tag: int64[n_lines + 1]."""
+        return self.lines["tag"]  # type: ignore[no-any-return]
+
+    @property
+    def cost_action(self) -> NDArray[np.uint32]:
+        """Action as written: uint32[n_costs]."""
+        return self.costs["action"]  # type: ignore[no-any-return]
+
+    @property
+    def cost(self) -> NDArray[np.float32]:
+        """Cost: float32[n_costs]."""
+        return self.costs["cost"]  # type: ignore[no-any-return]
+
+    @property
+    def probability(self) -> NDArray[np.float32]:
+        """Logged probability: float32[n_costs]."""
+        return self.costs["probability"]  # type: ignore[no-any-return]
+
+    @property
+    def span_namespace(self) -> NDArray[np.int32]:
+        """Namespace of each span: int32[n_spans]."""
+        return self.spans["namespace"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def span_start(self) -> NDArray[np.int64]:
+        """First feature of each span: int64[n_spans + 1]."""
+        return self.spans["start"]  # type: ignore[no-any-return]
+
+    @property
+    def hash(self) -> NDArray[np.uint32]:
+        """Feature hashes: uint32[n_features]."""
+        return self.features["hash"]  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> NDArray[np.float32]:
+        """Feature values: float32[n_features]."""
+        return self.features["value"]  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.features._kernels import is_covered, turned
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -57,13 +58,14 @@ def _join(scratch: Scratch, begin: int, middle: int, count: int) -> int:
 
 @kernel
 def list_extents(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, shared_line: int, begin: int, groups: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, shared_line: int, n_shared: int, groups: int
 ) -> None:
-    """List the extents of groups [begin, groups) of an example: `line` and, if not -1, `shared_line`."""
+    """List the extents of the groups of an example: `line` and, if not -1, `shared_line`."""
     count = 0
-    for group in range(begin, groups):
+    for i in range(groups):
+        group = turned(i, n_shared, groups)
         key = scratch.groups[group].key
-        if layout.ignore[key] or key == layout.constant_key:
+        if key == layout.constant_key or (group < n_shared and is_covered(scratch, group)):
             continue
         first = count
         at, count = _append(layout, scratch, stream, line, key, scratch.groups[group].start, count)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.jit import inline_kernel
+from onlineauto.jit.words import load1, load4, load8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["hash_name", "murmur3"]
+__all__ = ["few_bytes", "hash_name", "hash_word", "murmur3"]
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
@@ -20,6 +21,9 @@ _C4 = np.uint32(0x85EBCA6B)
 _C5 = np.uint32(0xC2B2AE35)
 _FIVE = np.uint32(5)
 _TEN = np.uint32(10)
+
+_FIRST = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+"""Masks of a word's first bytes."""
 
 # Numba widens an operation of two uint32 to uint64, hence a cast back to uint32 after each.
 
@@ -39,6 +43,17 @@ def _finish(h: np.uint32) -> np.uint32:
     h = np.uint32((h ^ (h >> 16)) * _C4)
     h = np.uint32((h ^ (h >> 13)) * _C5)
     return np.uint32(h ^ (h >> 16))
+
+
+@inline_kernel
+def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """At most eight bytes ``data[start:end]`` as a little-endian number."""
+    if start + 8 <= len(data):
+        return load8(data, start) & _FIRST[np.uint64(end - start)]  # type: ignore[no-any-return]
+    word = np.uint64(0)
+    for i in range(end - 1, start - 1, -1):
+        word = (word << np.uint64(8)) | np.uint64(data[i])
+    return word
 
 
 @inline_kernel
@@ -71,18 +86,25 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     h = np.uint32(seed)
     length = end - start
     tail = start + (length & ~3)
-    for i in range(start, tail, 4):
-        block = data[i] | (data[i + 1] << 8) | (data[i + 2] << 16) | (data[i + 3] << 24)
-        h = _rotate_left(np.uint32(h ^ _scramble(np.uint32(block))), 13)
+    while start < tail:
+        h = _rotate_left(np.uint32(h ^ _scramble(load4(data, start))), 13)
         h = np.uint32(h * _FIVE + _C3)
-    if tail < end:
-        k = np.uint32(data[tail])
-        if tail + 1 < end:
-            k = np.uint32(k | (data[tail + 1] << 8))
-        if tail + 2 < end:
-            k = np.uint32(k | (data[tail + 2] << 16))
-        h = np.uint32(h ^ _scramble(k))
+        start += 4
+    h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # nothing, if there is no rest
     return _finish(np.uint32(h ^ np.uint32(length)))
+
+
+@inline_kernel
+def hash_word(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
+    """Like `hash_name`, for what has no bytes up to 0x20 at its ends."""
+    if not hash_all:
+        number, i = np.uint32(0), start
+        while i < end and 48 <= load1(data, i) <= 57:
+            number = np.uint32(number * _TEN + np.uint32(load1(data, i) - np.uint8(48)))
+            i += 1
+        if i == end:
+            return np.uint32(number + np.uint32(seed))
+    return murmur3(data, start, end, seed)
 
 
 @inline_kernel
@@ -117,16 +139,9 @@ def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
     >>> int(hash_name(np.frombuffer(b" 0012", np.uint8), 0, 5, np.uint32(5), False))
     17
     """
-    if hash_all:
-        return murmur3(data, start, end, seed)
-    while start < end and data[start] <= 0x20:
-        start += 1
-    while start < end and data[end - 1] <= 0x20:
-        end -= 1
-    number = np.uint32(0)
-    for i in range(start, end):
-        digit = np.uint32(data[i] - np.uint8(48))
-        if digit > 9:
-            return murmur3(data, start, end, seed)
-        number = np.uint32(number * _TEN + digit)
-    return np.uint32(number + np.uint32(seed))
+    if not hash_all:
+        while start < end and data[start] <= 0x20:
+            start += 1
+        while start < end and data[end - 1] <= 0x20:
+            end -= 1
+    return hash_word(data, start, end, seed, hash_all)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features._kernels import CONSTANT_AT, CONSTANT_HASH
 from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import (
     WILDCARD,
@@ -25,7 +24,7 @@ from onlineauto.features.interactions import (
     parse_letters,
 )
 from onlineauto.features.options import FeatureOptions, decoded
-from onlineauto.features.records import EXTENT, FACTOR, FEATURE, GROUP, Interactions, Scratch
+from onlineauto.features.records import EXTENT, FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
 
 if TYPE_CHECKING:
@@ -58,6 +57,17 @@ class Layout:
         Know namespaces by their first byte, as VW does.
     searched : sequence of int
         Orders of interactions among which a search chooses (`cross`), in place of those of the options.
+
+    Attributes
+    ----------
+    version : int
+        Changes with the group keys and with what can be crossed.
+    kernel_layout : records.Layout
+        How namespaces become groups.
+    interactions : Interactions
+        Products, and which slots use them.
+    n_products : dict of int to int
+        Number of products of each order.
     """
 
     def __init__(self, options: FeatureOptions, *, exact: bool, searched: Sequence[int] = ()) -> None:
@@ -84,6 +94,8 @@ class Layout:
         self._n_names = 0
         self._number: dict[bytes, int] = {}
         self._seen = np.zeros(0, bool)
+        self._all_seen = False
+        self.version = 0
         self.kernel_layout = self._make_layout([])
         self.interactions = self._make_interactions()
 
@@ -96,16 +108,22 @@ class Layout:
         """Take in the namespaces of a block."""
         names = block.namespaces
         renumbered = self._names is not names
+        if not renumbered and self._n_names == len(names) and self._all_seen:
+            return
         if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
-            self._names, self._n_names = names, len(names)
-            self._seen = np.concatenate([self._seen, np.zeros(len(names) - len(self._seen), bool)])
-            self.kernel_layout = self._make_layout(names.names)
-            self._number = {} if self._exact else {name: i + 1 for i, name in enumerate(names.names)}
+            known = names.names[:]  # a thread that reads ahead may add to them
+            self._names, self._n_names = names, len(known)
+            self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
+            self.kernel_layout = self._make_layout(known)
+            self.version += 1
+            self._number = {} if self._exact else {name: i + 1 for i, name in enumerate(known)}
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
+        self._all_seen = bool(self._seen.all())
         if int(np.count_nonzero(self._seen)) == before and not renumbered:
             return
+        self.version += 1
         for i in np.flatnonzero(self._seen):
             self._add(self._key_name(names.names[i]))
         self.interactions = self._make_interactions()
@@ -114,7 +132,7 @@ class Layout:
         """Say of each group key whether its namespace can be crossed: bool[n_keys]."""
         if self._exact:
             return np.array([self._interacts(bytes([key])) for key in range(256)])
-        names = self._names.names if self._names is not None else []
+        names = self._names.names[: self._n_names] if self._names is not None else []
         return np.array([False, *(name in self._known for name in names)])
 
     def name_of(self, key: int) -> bytes:
@@ -125,11 +143,9 @@ class Layout:
         assert key > 0, "0 is the constant's, and that of names that the block does not have"
         return self._names.names[key - 1]
 
-    def key_of(self, name: bytes) -> int:
-        """Group key of the namespace that `name_of` calls so; 0 if the block at hand does not have it."""
-        if self._exact:
-            return name[0]
-        return self._number.get(name, 0)
+    def keys(self) -> dict[bytes, int]:
+        """Group keys of the namespaces of the block at hand, by what `name_of` calls them."""
+        return {bytes([key]): key for key in range(256)} if self._exact else dict(self._number)
 
     def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
         """Let each slot use its own interactions.
@@ -148,22 +164,21 @@ class Layout:
         self._n_slots = len(interactions)
         self.interactions = self._make_interactions()
 
-    def scratch(self, block: Block) -> Scratch:
-        """Working records for the largest event of `block`."""
-        lines = block.event_start
-        spans = block.line_start[lines]
-        features = int(np.diff(block.span_start[spans]).max(initial=0))
-        groups = int(np.diff(spans).max(initial=0))
-        longest = int(np.diff(self.interactions.start).max(initial=1))
-        made = Scratch(
-            features=np.zeros(2 * features + 16, FEATURE),
-            groups=np.zeros(2 * groups + 8, GROUP),
-            where=np.full(self.n_keys, -1, np.int32),
-            factors=np.zeros(longest, FACTOR),
-            extents=np.zeros(groups + 1, EXTENT),
+    @property
+    def highest_order(self) -> int:
+        """Factors of the longest product."""
+        return max(self.n_products, default=1)
+
+    def scratch(self, spans: int) -> Scratch:
+        """Working records for events of so many spans."""
+        places = np.zeros(self.n_keys, PLACE)
+        places["group"] = -1
+        return Scratch(
+            groups=np.zeros(2 * spans + 8, GROUP),
+            places=places,
+            factors=np.zeros(self.highest_order, FACTOR),
+            extents=np.zeros(spans + 1, EXTENT),
         )
-        made.features[CONSTANT_AT] = CONSTANT_HASH, 1
-        return made
 
     def _key_name(self, name: bytes) -> bytes:
         return name[:1] if self._exact else name
@@ -241,6 +256,7 @@ class Layout:
                 held = held[present]
         factors = [tuple([number[name] for name in product]) for product in products]
         factors += extents
+        self.n_products = Counter(map(len, factors))
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time
         holders[:, : self._n_slots] = True
         holders[1 : 1 + len(products), : self._n_slots] = held

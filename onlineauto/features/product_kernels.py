@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.features._kernels import is_covered, squares_of_group, turned
 from onlineauto.features.extent_kernels import choose_extent, count_named, lowest_choice
-from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,15 +28,14 @@ def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
     """Look up the features of every factor of a product of groups; False if one has none."""
     first = interactions.start[product]
     for k in range(interactions.start[product + 1] - first):
-        group = scratch.where[interactions.factor[first + k]]
-        if group < 0:
+        short_loop()
+        key = interactions.factor[first + k]
+        if scratch.places[key].group < 0:
             return False
-        scratch.factors[k].start = scratch.groups[group].start
-        scratch.factors[k].end = scratch.groups[group].end
+        scratch.factors[k].start = scratch.places[key].start
+        scratch.factors[k].end = scratch.places[key].end
         scratch.factors[k].repeats = (
-            k > 0
-            and not interactions.permutations
-            and interactions.factor[first + k] == interactions.factor[first + k - 1]
+            k > 0 and not interactions.permutations and key == interactions.factor[first + k - 1]
         )
     return True
 
@@ -46,6 +46,7 @@ def count_product(scratch: Scratch, order: int) -> int:
     total = 1
     run = 1
     for k in range(order):
+        short_loop()
         size = scratch.factors[k].end - scratch.factors[k].start
         if scratch.factors[k].repeats:
             run += 1
@@ -58,15 +59,21 @@ def count_product(scratch: Scratch, order: int) -> int:
 
 @inline_kernel
 def _cross_pair(
-    scratch: Scratch, mask: np.uint64, cell: NDArray[np.uint32], value: NDArray[np.float32], n: int
+    scratch: Scratch,
+    features: Records,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
 ) -> int:
-    features = scratch.features
     first, second = scratch.factors[0].start, scratch.factors[1].start
     repeats = scratch.factors[1].repeats
     for i in range(first, scratch.factors[0].end):
+        short_loop()
         half = _FNV * np.uint64(features[i].hash)
         x = features[i].value
         for j in range(second + (i - first) if repeats else second, scratch.factors[1].end):
+            short_loop()
             cell[n] = (half ^ np.uint64(features[j].hash)) & mask
             value[n] = x * features[j].value
             n += 1
@@ -76,6 +83,7 @@ def _cross_pair(
 @kernel
 def cross_any(
     scratch: Scratch,
+    features: Records,
     order: int,
     mask: np.uint64,
     cell: NDArray[np.uint32],
@@ -83,7 +91,7 @@ def cross_any(
     n: int,
 ) -> int:
     """Depth first over a product of any order: the last factor runs fastest."""
-    factors, features = scratch.factors, scratch.features
+    factors = scratch.factors
     last = order - 1
     depth = 0
     factors[0].position = factors[0].start
@@ -113,24 +121,6 @@ def cross_any(
         factors[depth].product = x
         depth += 1
         factors[depth].position = i if factors[depth].repeats else factors[depth].start
-
-
-@inline_kernel
-def _cross(
-    scratch: Scratch,
-    order: int,
-    mask: np.uint64,
-    cell: NDArray[np.uint32],
-    value: NDArray[np.float32],
-    n: int,
-    write: bool,
-) -> int:
-    """Append the looked-up product to the listed features; only count it unless `write`."""
-    if not write:
-        return n + count_product(scratch, order)
-    if order == 2:
-        return _cross_pair(scratch, mask, cell, value, n)
-    return cross_any(scratch, order, mask, cell, value, n)
 
 
 @kernel
@@ -173,38 +163,54 @@ def _next_choice(interactions: Interactions, scratch: Scratch, product: int, dep
 def cross_all(
     interactions: Interactions,
     scratch: Scratch,
+    features: Records,
     mask: np.uint64,
     cell: NDArray[np.uint32],
     value: NDArray[np.float32],
     runs: Records,
     n: int,
-    write: bool,
 ) -> tuple[int, int]:
-    """Append all products of what is present to the listed features; only count them unless `write`.
+    """Append all products of what is present to the `n` listed features, for which there is room.
 
-    Returns the number of features, and the number of runs: the first is what is listed already, then there
-    is one for each product that is present; if all slots hold the same, everything is one run.
+    Returns the number of features and the number of runs: the first is what is listed already, then there is
+    one for each product that is present; if all slots hold the same, everything is one run.
     """
     together = interactions.n_slots == 1
     n_runs = 1
     runs[0].start, runs[0].end, runs[0].product = 0, n, 0
     for product in range(len(interactions.start) - 1):
+        short_loop()
         order = interactions.start[product + 1] - interactions.start[product]
-        of_groups = product < interactions.n_group
         start = n
-        if of_groups:
-            state = 0 if look_up(interactions, scratch, product) else -1
-        else:
-            state = _first_choice(interactions, scratch, product)
-        while state >= 0:
-            n = _cross(scratch, order, mask, cell, value, n, write)
-            state = -1 if of_groups else _next_choice(interactions, scratch, product, state)
+        if product >= interactions.n_group:
+            n = _cross_extents(interactions, scratch, features, product, mask, cell, value, n)
+        elif look_up(interactions, scratch, product):
+            if order == 2:
+                n = _cross_pair(scratch, features, mask, cell, value, n)
+            else:
+                n = cross_any(scratch, features, order, mask, cell, value, n)
         if not together and n > start:
             runs[n_runs].start, runs[n_runs].end, runs[n_runs].product = start, n, product + 1
             n_runs += 1
     if together:
         runs[0].end = n
     return n, n_runs
+
+
+@kernel
+def count_all(interactions: Interactions, scratch: Scratch) -> int:
+    """Number of features of all products of what is present."""
+    n = 0
+    for product in range(len(interactions.start) - 1):
+        order = interactions.start[product + 1] - interactions.start[product]
+        if product < interactions.n_group:
+            n += count_product(scratch, order) if look_up(interactions, scratch, product) else 0
+            continue
+        state = _first_choice(interactions, scratch, product)
+        while state >= 0:
+            n += count_product(scratch, order)
+            state = _next_choice(interactions, scratch, product, state)
+    return n
 
 
 @kernel
@@ -216,78 +222,105 @@ def _first_choice(interactions: Interactions, scratch: Scratch, product: int) ->
     return _next_choice(interactions, scratch, product, 0)
 
 
+@kernel
+def _cross_extents(
+    interactions: Interactions,
+    scratch: Scratch,
+    features: Records,
+    product: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
+    """Append all combinations of extents of a product."""
+    order = interactions.start[product + 1] - interactions.start[product]
+    state = _first_choice(interactions, scratch, product)
+    while state >= 0:
+        n = cross_any(scratch, features, order, mask, cell, value, n)
+        state = _next_choice(interactions, scratch, product, state)
+    return n
+
+
 @inline_kernel
-def count_linear(layout: Layout, scratch: Scratch, begin: int, groups: int) -> int:
-    """Number of features of groups [begin, groups) that are used as they are."""
-    total = 0
-    for group in range(begin, groups):
-        if not layout.ignore_linear[scratch.groups[group].key]:
-            total += scratch.groups[group].end - scratch.groups[group].start
-    return total
+def is_linear(layout: Layout, scratch: Scratch, group: int, n_shared: int) -> bool:
+    """Whether the features of a group are used as they are."""
+    if layout.ignore_linear[scratch.groups[group].key]:
+        return False
+    return not (group < n_shared and is_covered(scratch, group))
 
 
 @inline_kernel
 def list_linear(
     layout: Layout,
     scratch: Scratch,
-    begin: int,
+    features: Records,
+    n_shared: int,
     groups: int,
     mask: np.uint64,
     cell: NDArray[np.uint32],
     value: NDArray[np.float32],
 ) -> int:
-    """List the features of groups [begin, groups) that are used as they are: table cells and values."""
+    """List the features that are used as they are, table cells and values; return their number."""
     n = 0
-    for group in range(begin, groups):
-        if layout.ignore_linear[scratch.groups[group].key]:
+    for i in range(groups):
+        short_loop()
+        group = turned(i, n_shared, groups)
+        if not is_linear(layout, scratch, group, n_shared):
             continue
-        for i in range(scratch.groups[group].start, scratch.groups[group].end):
-            cell[n] = np.uint64(scratch.features[i].hash) & mask
-            value[n] = scratch.features[i].value
+        for j in range(scratch.groups[group].start, scratch.groups[group].end):
+            short_loop()
+            cell[n] = np.uint64(features[j].hash) & mask
+            value[n] = features[j].value
             n += 1
     return n
 
 
 @kernel
-def _add_squares(scratch: Scratch, first: int, last: int, order: int) -> None:
+def _add_squares(scratch: Scratch, features: Records, first: int, last: int, order: int) -> None:
     """Add features [first, last) to the sums of squared products of 1 to `order` factors."""
     factors = scratch.factors
     for i in range(first, last):
-        square = scratch.features[i].value * scratch.features[i].value
+        square = features[i].value * features[i].value
         factors[0].product += square
         for j in range(1, order):
             factors[j].product += factors[j - 1].product * square
 
 
 @kernel
-def _squares_of_run(scratch: Scratch, factor: int, of_groups: bool, order: int) -> F32:
+def _squares_of_run(scratch: Scratch, features: Records, factor: int, of_groups: bool, order: int) -> F32:
     """Σ of squared products of `order` factors that are the same, each combination once."""
     group = -1
     if of_groups:
-        group = scratch.where[factor]
+        group = scratch.places[factor].group
         if group < 0:
             return _ZERO
         if order == 1:
-            return scratch.groups[group].squares
+            return squares_of_group(scratch, features, group)
     for j in range(order):
         scratch.factors[j].product = _ZERO
     if of_groups:
-        _add_squares(scratch, scratch.groups[group].start, scratch.groups[group].end, order)
+        start, end = scratch.groups[group].start, scratch.groups[group].end
+        _add_squares(scratch, features, start, end, order)
     else:
         i = 0
         while scratch.extents[i].name >= 0:
             if scratch.extents[i].name == factor:
-                _add_squares(scratch, scratch.extents[i].start, scratch.extents[i].end, order)
+                _add_squares(scratch, features, scratch.extents[i].start, scratch.extents[i].end, order)
             i += 1
     return scratch.factors[order - 1].product
 
 
 @kernel
-def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, groups: int, slot: int) -> F32:
+def sum_of_squares(
+    interactions: Interactions, scratch: Scratch, features: Records, n_shared: int, groups: int, slot: int
+) -> F32:
     """Σ x² (float32) over all features that a slot uses, products included, summed as VW sums it."""
     linear = _ZERO
-    for group in range(begin, groups):
-        linear += scratch.groups[group].squares
+    for i in range(groups):
+        group = turned(i, n_shared, groups)
+        if not (group < n_shared and is_covered(scratch, group)):
+            linear += squares_of_group(scratch, features, group)
     crossed, extents = _ZERO, _ZERO
     for product in range(len(interactions.start) - 1):
         if not interactions.holders[product + 1, slot]:
@@ -302,7 +335,8 @@ def sum_of_squares(interactions: Interactions, scratch: Scratch, begin: int, gro
                 and interactions.factor[k + run] == interactions.factor[k]
             ):
                 run += 1
-            term *= _squares_of_run(scratch, interactions.factor[k], product < interactions.n_group, run)
+            of_groups = product < interactions.n_group
+            term *= _squares_of_run(scratch, features, interactions.factor[k], of_groups, run)
             k += run
         if product < interactions.n_group:
             crossed += term

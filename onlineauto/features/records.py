@@ -1,8 +1,4 @@
-"""Records: the rows that kernels walk, and a Block packed into them.
-
-A kernel that takes forty columns compiles slowly and is called slowly; one that takes a few arrays of records
-is not. A Block stays in columns for people; `pack` copies it once per block.
-"""
+"""Records: the rows that kernels walk, those of a Block among them."""
 
 from __future__ import annotations
 
@@ -16,29 +12,38 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 __all__ = [
+    "CONSTANT_HASH",
+    "COST",
     "EXTENT",
     "FACTOR",
     "FEATURE",
     "GROUP",
+    "LINE",
+    "PLACE",
     "RUN",
+    "SPAN",
     "Example",
     "Interactions",
     "Layout",
     "Records",
     "Scratch",
     "Stream",
-    "pack",
+    "largest",
+    "make_stream",
 ]
+
+CONSTANT_HASH = np.uint32(11650396)
+"""Hash of VW's feature that every example has."""
 
 Records: TypeAlias = Any
 """A structured array; Numba reads its fields as attributes, which NumPy's own types do not."""
 
-EVENT = np.dtype([("start", np.int64), ("holdout", np.bool_)], align=True)
-"""Record of an event."""
 LINE = np.dtype(
     [
-        ("start", np.int64),
-        ("cost", np.int64),
+        ("number", np.int64),  # in the file, from 1
+        ("start", np.int64),  # first span
+        ("cost", np.int64),  # first cost
+        ("tag", np.int64),  # first byte of the tag
         ("label", np.float32),
         ("weight", np.float32),
         ("initial", np.float32),
@@ -54,9 +59,19 @@ SPAN = np.dtype([("start", np.int64), ("namespace", np.int32)], align=True)
 FEATURE = np.dtype([("hash", np.uint32), ("value", np.float32)], align=True)
 """Record of a feature."""
 GROUP = np.dtype(
-    [("start", np.int64), ("end", np.int64), ("key", np.int32), ("squares", np.float32)], align=True
+    [
+        ("start", np.int64),
+        ("end", np.int64),
+        ("behind", np.int64),
+        ("key", np.int32),
+        ("covered", np.int32),
+    ],
+    align=True,
 )
-"""Record of a namespace of an example."""
+"""Record of a namespace of a line: its features; how many of them, at the end, are the shared line's; and the
+shared group that it stands in place of, -1 if none."""
+PLACE = np.dtype([("start", np.int64), ("end", np.int64), ("group", np.int64)], align=True)
+"""Record of a group key of an example: its features and its group; nothing, and -1, if it is absent."""
 FACTOR = np.dtype(
     [
         ("start", np.int64),
@@ -74,18 +89,22 @@ EXTENT = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int32)], 
 """Record of a run of features of one full name."""
 
 
+_CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
+
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together: of no product (0), or of one (1 + its number)."""
 
 
 class Stream(NamedTuple):
-    """A packed Block; where a record has a ``start``, one more record ends the last one."""
+    """A Block for kernels; where a record has a ``start``, one more record ends the last one."""
 
-    events: Records  # start: first line; holdout: predicted and not learnt
-    lines: Records  # start: first span; cost: first cost; label, weight, initial, shared
-    costs: Records  # action, cost, probability
-    spans: Records  # start: first feature; namespace
-    features: Records  # hash, value
+    events: NDArray[np.int64]  # [n + 1]: first line
+    holdout: NDArray[np.bool_]  # [n]: predicted and not learnt
+    lines: Records
+    costs: Records
+    spans: Records
+    features: Records  # those of the block, the constant, and room for what one example adds
+    constant: int  # its place
 
 
 class Layout(NamedTuple):
@@ -111,9 +130,8 @@ class Interactions(NamedTuple):
 class Scratch(NamedTuple):
     """Working records of one example, reused for every one."""
 
-    features: Records  # hash, value; the first is the constant
-    groups: Records  # start, end: features; key; squares: Σ x²
-    where: NDArray[np.int32]  # [n_keys]: group of each key, -1 if absent
+    groups: Records  # of the shared line first, then of the action
+    places: Records  # [n_keys]
     factors: Records  # of the product at hand: start, end: features; repeats: those of the factor before
     extents: Records  # start, end: features; name; ends with the name -1
 
@@ -128,8 +146,15 @@ class Example(NamedTuple):
     holders: NDArray[np.bool_]  # [1 + products, slots]: who uses a run
 
 
-def pack(block: Block, holdout: NDArray[np.bool_]) -> Stream:
-    """Copy a block's columns into records.
+def largest(bounds: NDArray[np.int64]) -> int:
+    """Size of the largest of consecutive ranges; `bounds` are where they begin, and the end of the last."""
+    if len(bounds) == 2:  # a single event should take no time
+        return int(bounds[1] - bounds[0])
+    return int((bounds[1:] - bounds[:-1]).max(initial=0))
+
+
+def make_stream(block: Block, holdout: NDArray[np.bool_]) -> Stream:
+    """Make a block ready for kernels, which copy what has to be put together behind its features.
 
     Parameters
     ----------
@@ -138,19 +163,9 @@ def pack(block: Block, holdout: NDArray[np.bool_]) -> Stream:
     holdout : bool[n_events]
         Events to predict and not to learn.
     """
-    n_lines = block.n_lines
-    events = np.zeros(len(block.event_start), EVENT)
-    events["start"] = block.event_start
-    events["holdout"][:-1] = holdout
-    lines = np.zeros(n_lines + 1, LINE)
-    lines["start"], lines["cost"] = block.line_start, block.cost_start
-    for name in ("label", "weight", "initial", "shared"):
-        lines[name][:n_lines] = getattr(block, name)
-    costs = np.zeros(len(block.cost), COST)
-    costs["action"], costs["cost"], costs["probability"] = block.cost_action, block.cost, block.probability
-    spans = np.zeros(len(block.span_start), SPAN)
-    spans["start"] = block.span_start
-    spans["namespace"][:-1] = block.span_namespace
-    features = np.zeros(len(block.hash), FEATURE)
-    features["hash"], features["value"] = block.hash, block.value
-    return Stream(events=events, lines=lines, costs=costs, spans=spans, features=features)
+    n = block.n_features
+    most = largest(block.span_start[block.line_start[block.event_start]])
+    features = np.empty(n + 1 + 2 * most + 1, FEATURE)  # the constant may be copied too
+    features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
+    features[n] = _CONSTANT
+    return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n)

@@ -161,6 +161,13 @@ class Diagnostics:
         """Add `n` problems of one kind to the counts."""
         self.counts[code] += n
 
+    def add(self, others: Diagnostics) -> None:
+        """Count and keep all that others have counted and kept."""
+        for code, n in others.counts.items():
+            self.count(code, n)
+        for diagnostic in others.kept:
+            self.keep(diagnostic)
+
     def keep(self, diagnostic: Diagnostic) -> None:
         """Keep a problem that is counted already, unless a hundred are kept."""
         if len(self.kept) < _KEEP:

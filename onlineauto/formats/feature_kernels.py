@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.hash_kernels import hash_name
+from onlineauto.features.hash_kernels import hash_name, hash_word
 from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.mark_kernels import after_word, is_at, next_one
 from onlineauto.formats.name_kernels import default_number, name_slot
-from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number
+from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
 from onlineauto.formats.reading_kernels import is_blank, report
-from onlineauto.jit import F32, inline_kernel
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,48 +22,14 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["ENDS_FEATURE", "Feature", "after_name", "close_span", "hash_string", "read_features"]
+__all__ = ["close_span", "hash_string", "read_features"]
 
-_BAR, _COLON, _TAB, _RETURN, _SPACE = 124, 58, 9, 13, 32
+_BAR, _COLON = 124, 58
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
 
-_ENDS_NAME = np.zeros(256, np.bool_)
-_ENDS_NAME[[_SPACE, _TAB, _RETURN, _BAR, _COLON]] = True
 
-ENDS_FEATURE = np.zeros(256, np.bool_)
-"""Bytes that end a feature, with or without a value."""
-ENDS_FEATURE[[_SPACE, _TAB, _RETURN, _BAR]] = True
-
-
-class Feature(NamedTuple):
-    """A feature that was read, or why it was not."""
-
-    after: int  # the byte after it
-    hash: np.uint32
-    value: F32
-    nameless: bool  # its number is still to be added to its hash
-    code: Code  # what is wrong, and the bounds of that
-    start: int
-    end: int
-
-
-@inline_kernel
-def after_name(data: NDArray[np.uint8], p: int, end: int) -> int:
-    """The byte after the name at `p`."""
-    while p < end and not _ENDS_NAME[data[p]]:
-        p += 1
-    return p
-
-
-@inline_kernel
-def _after_value(data: NDArray[np.uint8], p: int, end: int) -> int:
-    while p < end and not ENDS_FEATURE[data[p]]:
-        p += 1
-    return p
-
-
-@inline_kernel
+@kernel
 def hash_string(
     data: NDArray[np.uint8],
     name: tuple[int, int],
@@ -90,36 +58,41 @@ def _value_problem(
     return Code.FINE, stop
 
 
-@inline_kernel
-def _feature(
-    data: NDArray[np.uint8], p: int, end: int, seed: np.uint32, weight: F32, hash_all: bool
-) -> Feature:
-    """Read the feature at `p`."""
-    name = p, after_name(data, p, end)
-    if name[1] >= end or data[name[1]] != _COLON:
-        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
-        return Feature(name[1], hash_, weight, False, Code.FINE, p, p)
+@kernel
+def _odd_feature(
+    data: NDArray[np.uint8],
+    name: tuple[int, int],
+    stop: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+) -> tuple[np.uint32, F32, bool, bool]:
+    """Read the feature whose value ends at `stop`, whatever it is.
+
+    Returns its hash and value, whether it has no name, so that its number is still to be added to its hash,
+    and whether it is good; reports if not.
+    """
     start = name[1] + 1
-    stop = _after_value(data, start, end)
     number, kind = read_number(data, start, stop)
     value = np.float32(weight * number)
     code, wrong_end = _value_problem(data, start, stop, end, kind, value)
-    wrong_start = p if code == Code.NO_VALUE else start
-    nameless = False
+    good = code in (Code.FINE, Code.VALUE_PARTLY_A_NUMBER)
+    if code != Code.FINE:
+        wrong_start = name[0] if code == Code.NO_VALUE else start
+        report(state, code, wrong_start, wrong_end, rules.strict and not good)
     if kind != DECIMAL:
-        hash_ = hash_string(data, name, (start, stop), seed, hash_all)
-        value = weight
-    elif name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
-    else:
-        hash_ = seed
-        nameless = True
-    return Feature(stop, hash_, value, nameless, code, wrong_start, wrong_end)
+        return hash_string(data, name, (start, stop), seed, rules.hash_all), weight, False, good
+    if name[0] == name[1]:
+        return seed, value, True, good
+    return hash_word(data, name[0], name[1], seed, rules.hash_all), value, False, good
 
 
 @inline_kernel
 def _read_span(
     data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
     p: int,
     end: int,
     seed: np.uint32,
@@ -130,22 +103,29 @@ def _read_span(
 ) -> tuple[int, int, bool]:
     """Read features up to a bar: the byte after them, how many there are now, and whether all were good."""
     n, nameless, good = state.features, 0, True
-    while good and p < end and data[p] != _BAR:
-        if is_blank(data[p]):
+    while good and p < end and load1(data, p) != _BAR:
+        if is_blank(load1(data, p)):
             p += 1
             continue
-        feature = _feature(data, p, end, seed, weight, rules.hash_all)
-        p = feature.after
-        if feature.code != Code.FINE:
-            good = feature.code == Code.VALUE_PARTLY_A_NUMBER
-            report(state, feature.code, feature.start, feature.end, rules.strict and not good)
-        hash_ = feature.hash
-        if feature.nameless:
-            hash_ = np.uint32(hash_ + np.uint32(nameless))
-            nameless += 1
-        if feature.value != _ZERO:
-            features[n].hash = hash_
-            features[n].value = feature.value
+        name = p, next_one(marks, p)
+        p, value, usual = name[1], weight, True
+        if is_at(data, p, end, _COLON):
+            start = p + 1
+            p = after_word(data, marks, start, end)
+            number, usual = short_decimal(data, start, p)
+            value = np.float32(weight * number)
+            usual &= name[0] < name[1] and math.isfinite(value)
+        if usual:
+            hash_ = hash_word(data, name[0], name[1], seed, rules.hash_all)
+        else:
+            hash_, value, has_no_name, good = _odd_feature(data, name, p, end, seed, weight, rules, state)
+            if has_no_name:
+                hash_ = np.uint32(hash_ + np.uint32(nameless))
+                nameless += 1
+        if value != _ZERO:
+            feature = features[np.uint64(n)]
+            feature.hash = hash_
+            feature.value = value
             n += 1
     return p, n, good
 
@@ -154,17 +134,17 @@ def _read_span(
 def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
     """Make a span of the features up to `n_features` that belong to none yet."""
     if n_features > state.features:
-        span = spans[state.spans]
+        span = spans[np.uint64(state.spans)]
         span.namespace = namespace
         span.start = state.features
         state.spans += 1
         state.features = n_features
 
 
-@inline_kernel
-def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
+@kernel
+def _weight(data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
     """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
-    stop = _after_value(data, start, end)
+    stop = after_word(data, marks, start, end)
     weight, kind = read_number(data, start, stop)
     code = Code.FINE
     if start == stop:
@@ -179,6 +159,7 @@ def _weight(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Co
 @inline_kernel
 def read_features(
     data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
     bar: int,
     end: int,
     rules: Rules,
@@ -191,7 +172,7 @@ def read_features(
     p, good = bar, True
     while good and p < end:  # the byte at `p` is a bar
         start = p + 1
-        p = after_name(data, start, end)
+        p = next_one(marks, start)
         weight, seed, code, wrong = _ONE, rules.default_hash, Code.FINE, p
         has_weight = p < end and data[p] == _COLON
         if p > start:
@@ -199,7 +180,7 @@ def read_features(
             number, seed = name.number, name.hash
             if has_weight:
                 wrong = p + 1
-                weight, p, code = _weight(data, wrong, end)
+                weight, p, code = _weight(data, marks, wrong, end)
         else:
             number = default_number(state)
             if has_weight:
@@ -208,6 +189,6 @@ def read_features(
         if code != Code.FINE:
             report(state, code, wrong, p, rules.strict)
             return False
-        p, n, good = _read_span(data, p, end, seed, weight, rules, state, features)
+        p, n, good = _read_span(data, marks, p, end, seed, weight, rules, state, features)
         close_span(state, spans, number, n)
     return good

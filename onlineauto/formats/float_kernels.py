@@ -18,7 +18,7 @@ from onlineauto.jit import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["parse_decimal", "parse_vw_float"]
+__all__ = ["is_infinity_or_nan", "parse_decimal", "parse_vw_float"]
 
 
 def _powers_by_steps() -> NDArray[np.float32]:
@@ -307,6 +307,16 @@ def _after_nan(data: NDArray[np.uint8], p: int, end: int) -> int:
     while i < end and (_is_digit(data[i]) or 97 <= data[i] | 32 <= 122 or data[i] == 95):
         i += 1
     return i + 1 if i < end and data[i] == 41 else p
+
+
+@kernel
+def is_infinity_or_nan(data: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Whether C's ``strtof`` takes the word ``data[start:end]`` for infinity or NaN."""
+    p = start + (start < end and (data[start] == 43 or data[start] == 45))
+    letters = _matching_letters(data, p, end, _INFINITY_WORD)
+    if letters > 0:
+        return (letters == 3 or letters == 8) and p + letters == end
+    return _matching_letters(data, p, end, _NAN_WORD) == 3 and _after_nan(data, p + 3, end) == end
 
 
 @kernel

@@ -8,9 +8,11 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, read_number
+from onlineauto.formats.mark_kernels import after_word, next_one
+from onlineauto.formats.number_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
 from onlineauto.formats.reading_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "read_head"]
 
-_COLON, _QUOTE = 58, 39
+_QUOTE = 39
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _SMALLEST = np.float32(1e-38)
@@ -64,24 +66,21 @@ def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: 
     state.tag_bytes = n
 
 
-@kernel
-def _next_word(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+@inline_kernel
+def _next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
     """Bounds of the next word between blanks and tabs; empty at the end."""
-    while p < end and is_blank(data[p]):
+    while p < end and is_blank(load1(data, p)):
         p += 1
-    start = p
-    while p < end and not is_blank(data[p]):
-        p += 1
-    return start, p
+    return p, (after_word(data, marks, p, end) if p < end else p)
 
 
-@kernel
+@inline_kernel
 def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
     """Bounds of the last word between blanks and tabs; empty if there is none."""
-    while end > start and is_blank(data[end - 1]):
+    while end > start and is_blank(load1(data, end - 1)):
         end -= 1
     first = end
-    while first > start and not is_blank(data[first - 1]):
+    while first > start and not is_blank(load1(data, first - 1)):
         first -= 1
     return first, end
 
@@ -91,6 +90,9 @@ def _number(
     data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
 ) -> tuple[F32, Code]:
     """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
+    value, usual = short_decimal(data, start, end)
+    if usual:
+        return value, Code.FINE
     value, kind = read_number(data, start, end)
     if kind == DECIMAL and abs(value) < UNLABELLED:
         return value, Code.FINE
@@ -100,55 +102,42 @@ def _number(
 
 
 @kernel
-def _simple_number(data: NDArray[np.uint8], start: int, end: int, position: int) -> tuple[F32, Code]:
-    """Label, weight or initial prediction, by its position, and what is wrong with it."""
-    if position == 0:
-        return _number(data, start, end, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
-    if position == 1:
-        value, code = _number(data, start, end, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
-        if value < _ZERO:
-            code = Code.WEIGHT_NEGATIVE
-        return value, code
-    if position == 2:
-        return _number(data, start, end, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
-    return _ZERO, Code.TOO_MANY_NUMBERS
-
-
-@kernel
 def _read_simple(
-    data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records, line: Records
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    strict: bool,
+    state: Records,
+    line: Records,
 ) -> bool:
     """Read ``[label [weight [initial]]]``."""
     position = 0
     while True:
-        start, p = _next_word(data, p, end)
+        start, p = _next_word(data, marks, p, end)
         if start == p:
             return True
-        value, code = _simple_number(data, start, p, position)
+        code = Code.TOO_MANY_NUMBERS
+        if position == 0:
+            line.label, code = _number(data, start, p, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
+        elif position == 1:
+            line.weight, code = _number(data, start, p, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
+            if line.weight < _ZERO:
+                code = Code.WEIGHT_NEGATIVE
+        elif position == 2:
+            line.initial, code = _number(data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
         if code != Code.FINE:
             report(state, code, start, p, strict)
             return False
-        if position == 0:
-            line.label = value
-        elif position == 1:
-            line.weight = value
-        else:
-            line.initial = value
         position += 1
 
 
-@kernel
-def _colons(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, int]:
-    """Number of colons in a word, and where the first two are (its end if there are none)."""
-    n, first, second = 0, end, end
-    for i in range(start, end):
-        if data[i] == _COLON:
-            if n == 0:
-                first = i
-            elif n == 1:
-                second = i
-            n += 1
-    return n, first, second
+@inline_kernel
+def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, int]:
+    """Where the first three colons of a word are; its end in place of those that it lacks."""
+    first = next_one(marks, start)
+    second = next_one(marks, min(first + 1, end))
+    return first, second, next_one(marks, min(second + 1, end))
 
 
 @kernel
@@ -159,64 +148,73 @@ def _is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
     return start < end
 
 
-@kernel
-def _shape_problem(data: NDArray[np.uint8], start: int, end: int, multiline: bool) -> Code:
+@inline_kernel
+def _shape_problem(
+    data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, multiline: bool
+) -> Code:
     """What is wrong with the parts of ``action:cost:probability``."""
-    n, first, _ = _colons(data, start, end)
-    if n > 2:
+    first, second, third = colons
+    if third < end:
         return Code.TOO_MANY_PARTS
     if first == start:
         return Code.NO_ACTION_NAME
-    if n > 0 and multiline and is_word(data, start, first, _SHARED):
+    if first < end and multiline and is_word(data, start, first, _SHARED):
         return Code.SHARED_WITH_MORE
     if not multiline and not _is_whole_number(data, start, first):
         return Code.ACTION_NOT_A_NUMBER
-    if n == 0 and multiline:
+    if first == end and multiline:
         return Code.NO_COST
-    if n == 1:
+    if first < end and second == end:
         return Code.NO_PROBABILITY
     return Code.FINE
 
 
-@kernel
-def _probability(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, Code]:
-    """Logged probability, and what is wrong with it."""
-    value, code = _number(data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
-    if code == Code.FINE:
-        if value < _ZERO:
-            code = Code.PROBABILITY_NEGATIVE
-        elif value < _SMALLEST:  # its inverse is infinite
-            code = Code.PROBABILITY_ZERO
-        elif value > _ONE:
-            code = Code.PROBABILITY_ABOVE_ONE
-    return value, code
+@inline_kernel
+def _probability_problem(value: F32) -> Code:
+    """What is wrong with a logged probability."""
+    if value < _ZERO:
+        return Code.PROBABILITY_NEGATIVE
+    if value < _SMALLEST:  # its inverse is infinite
+        return Code.PROBABILITY_ZERO
+    if value > _ONE:
+        return Code.PROBABILITY_ABOVE_ONE
+    return Code.FINE
 
 
-@kernel
+@inline_kernel
 def _read_cost(
-    data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, costs: Records
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    costs: Records,
 ) -> bool:
     """Read ``action:cost:probability``, or the bare action of a ``--cb N`` line."""
-    code = _shape_problem(data, start, end, rules.multiline)
-    n, first, second = _colons(data, start, end)
+    colons = _colons(marks, start, end)
+    first, second, _ = colons
+    code = _shape_problem(data, start, colons, end, rules.multiline)
     cost, probability = UNLABELLED, _ZERO
-    if code == Code.FINE and n > 0:
-        start_of_number, end_of_number = first + 1, second
+    wrong_start, wrong_end = start, end
+    if code == Code.FINE and first < end:
+        wrong_start, wrong_end = first + 1, second
         cost, code = _number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
         if code == Code.FINE:
-            start_of_number, end_of_number = second + 1, end
-            probability, code = _probability(data, second + 1, end)
-        if code != Code.FINE:
-            report(state, code, start_of_number, end_of_number, rules.strict)
-            return False
+            wrong_start, wrong_end = second + 1, end
+            probability, code = _number(
+                data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+            )
+        if code == Code.FINE:
+            code = _probability_problem(probability)
     if code != Code.FINE:
-        report(state, code, start, end, rules.strict)
+        report(state, code, wrong_start, wrong_end, rules.strict)
         return False
     add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 
 
-@kernel
+@inline_kernel
 def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> Code:
     """What is wrong with a word of a label in the line and event where it stands."""
     if not rules.multiline:
@@ -234,12 +232,19 @@ def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_
 
 @kernel
 def _read_costs(
-    data: NDArray[np.uint8], p: int, end: int, rules: Rules, state: Records, line: Records, costs: Records
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
 ) -> bool:
     """Read the words of a contextual-bandit label."""
     n_words = 0
     while True:
-        start, p = _next_word(data, p, end)
+        start, p = _next_word(data, marks, p, end)
         if start == p:
             return True
         shared = rules.multiline and is_word(data, start, p, _SHARED)
@@ -249,25 +254,27 @@ def _read_costs(
             return False
         if shared:
             line.shared = True
-        elif not _read_cost(data, start, p, rules, state, costs):
+        elif not _read_cost(data, marks, start, p, rules, state, costs):
             return False
         else:
             state.labelled = True
         n_words += 1
 
 
-@kernel
-def _looks_like_label(data: NDArray[np.uint8], start: int, end: int, rules: Rules) -> bool:
+@inline_kernel
+def _looks_like_label(
+    data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int, rules: Rules
+) -> bool:
     """Whether a tag may have been meant as a label."""
     if rules.simple:
         return read_number(data, start, end)[1] == DECIMAL
-    n, _, _ = _colons(data, start, end)
-    return n > 0 or (rules.multiline and is_word(data, start, end, _SHARED))
+    return next_one(marks, start) < end or (rules.multiline and is_word(data, start, end, _SHARED))
 
 
 @kernel
 def read_head(
     data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
     start: int,
     bar: int,
     rules: Rules,
@@ -287,9 +294,9 @@ def read_head(
     if last == bar or data[first] == _QUOTE:
         add_tag(data, first, last, state, tag)
         end = first
-        alone = _next_word(data, start, end)[0] == end
-        if alone and data[first] != _QUOTE and _looks_like_label(data, first, last, rules):
+        alone = _next_word(data, marks, start, end)[0] == end
+        if alone and data[first] != _QUOTE and _looks_like_label(data, marks, first, last, rules):
             report(state, Code.TAG_LIKE_LABEL, first, last, False)
     if rules.simple:
-        return _read_simple(data, start, end, rules.strict, state, line)
-    return _read_costs(data, start, end, rules, state, line, costs)
+        return _read_simple(data, marks, start, end, rules.strict, state, line)
+    return _read_costs(data, marks, start, end, rules, state, line, costs)

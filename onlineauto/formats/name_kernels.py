@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.hash_kernels import hash_name
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.features.hash_kernels import few_bytes, hash_name
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["default_number", "insert", "name_slot"]
 
-_OFFSET = np.uint64(0xCBF29CE484222325)
-_PRIME = np.uint64(0x100000001B3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _ONE = np.uint64(1)
@@ -26,11 +24,13 @@ _ONE = np.uint64(1)
 
 @inline_kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """64-bit hash of a name, never 0: FNV-1a and a round of mixing."""
-    key = _OFFSET
-    for i in range(start, end):
-        key = (key ^ np.uint64(data[i])) * _PRIME
-    key = (key ^ (key >> _SHIFT)) * _MIX
+    """64-bit hash of a name, never 0: its length and its words of eight bytes, each mixed in."""
+    key = np.uint64(end - start) * _MIX
+    while start < end:
+        stop = min(start + 8, end)
+        key = (key ^ few_bytes(data, start, stop)) * _MIX
+        key ^= key >> _SHIFT
+        start = stop
     return key | _ONE
 
 
@@ -41,10 +41,10 @@ def _slot(names: Records, key: np.uint64) -> int:
     slot = (key >> _SHIFT) & mask
     while names[slot].key != 0 and names[slot].key != key:
         slot = (slot + _ONE) & mask
-    return np.int64(slot)  # type: ignore[return-value]
+    return slot  # type: ignore[return-value]
 
 
-@kernel
+@entry_kernel
 def insert(old: Records, new: Records) -> None:
     """Copy a table into a larger, empty one."""
     for i in range(len(old)):

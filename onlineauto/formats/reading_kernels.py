@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = ["LINE", "NAME", "STATE", "Reader", "Rules", "is_blank", "report"]
+__all__ = ["NAME", "STATE", "Reader", "Rules", "is_blank", "report"]
 
 KEPT_PROBLEMS = 128
 
@@ -50,20 +50,6 @@ STATE = np.dtype(
     align=True,
 )
 """Counters. A record, as to pass one costs nothing, but two atomic operations for every array of a tuple."""
-LINE = np.dtype(
-    [
-        ("number", np.int64),
-        ("start", np.int64),  # first span
-        ("cost", np.int64),  # first cost
-        ("tag", np.int64),  # first byte of the tag
-        ("label", np.float32),
-        ("weight", np.float32),
-        ("initial", np.float32),
-        ("shared", np.bool_),
-    ],
-    align=True,
-)
-"""Record of a line."""
 NAME = np.dtype(
     [
         ("key", np.uint64),  # 64-bit hash of the name, 0 where free
@@ -75,9 +61,6 @@ NAME = np.dtype(
     align=True,
 )
 """Entry of the hash table of names."""
-
-_BLANK = np.zeros(256, np.bool_)
-_BLANK[[9, 32]] = True
 
 
 class Rules(NamedTuple):
@@ -93,7 +76,7 @@ class Rules(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """All that reading changes; the records are at least as many as the text can need."""
+    """All that reading changes, and the text's bitmaps; there is room for all that the text can need."""
 
     state: Records  # [1]
     events: NDArray[np.int64]  # first line
@@ -103,12 +86,14 @@ class Reader(NamedTuple):
     costs: Records
     tag: NDArray[np.uint8]
     names: Records  # at most half full
+    marks: NDArray[np.uint8]  # bitmaps, see `mark_kernels`
+    breaks: NDArray[np.uint8]
 
 
 @inline_kernel
 def is_blank(byte: int) -> bool:
     """Whether a byte is a blank or a tab."""
-    return _BLANK[byte]
+    return byte == 32 or byte == 9
 
 
 @kernel

@@ -10,13 +10,16 @@ from onlineauto.errors import InputError, ParseError
 from onlineauto.features.block import Block
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.namespaces import DEFAULT, Namespaces
-from onlineauto.features.records import COST, FEATURE, SPAN
-from onlineauto.formats._kernels import DONE, GROW, STOPPED, count_marks, find_cut, read_lines
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats._kernels import read_lines
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
+from onlineauto.formats.line_kernels import DONE, GROW, STOPPED, find_cut
+from onlineauto.formats.mark_kernels import bitmap_size, find_marks
 from onlineauto.formats.name_kernels import insert
-from onlineauto.formats.reading_kernels import LINE, NAME, STATE, Reader, Rules
+from onlineauto.formats.reading_kernels import NAME, STATE, Reader, Rules
 from onlineauto.formats.source import ByteSource
+from onlineauto.formats.vw_kernels import read_vw_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +102,7 @@ class TextReader:
         hash_all: bool = False,
         hash_seed: int = 0,
         strict: bool = False,
-        block_bytes: int = 1 << 20,
+        block_bytes: int = 1 << 19,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
     ) -> None:
@@ -127,6 +130,18 @@ class TextReader:
             yield from self._read_blocks()
         finally:
             self._bytes.close()
+
+    def parse(self, text: bytes) -> list[Block]:
+        """Read a text of its own, besides the source; its namespaces are numbered with those met before.
+
+        Only `diagnostics` begin anew with it.
+        """
+        self.diagnostics = Diagnostics()
+        self._state["line_number"] = 0
+        if len(text) > len(self._buffer):
+            self._buffer = np.empty(2 * len(text), np.uint8)
+        self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
+        return list(self._parse(len(text)))
 
     def _read_blocks(self) -> Iterator[Block]:
         filled, known = 0, 0
@@ -159,9 +174,10 @@ class TextReader:
     def _parse(self, end: int) -> Iterator[Block]:
         """Yield the events of the buffer's first `end` bytes."""
         self._make_room(end)
+        read = read_vw_lines if self._rules.exact else read_lines
         reason, p = GROW, 0
         while reason == GROW:
-            reason, p = read_lines(self._buffer, p, end, self._rules, self._reader)
+            reason, p = read(self._buffer, p, end, self._rules, self._reader)
             self._collect_names()
             if reason == GROW:
                 self._grow_names()
@@ -173,8 +189,11 @@ class TextReader:
             raise ParseError(str(last), line=last.line, column=last.column)
 
     def _make_room(self, end: int) -> None:
-        """Make the records as many as the text may need."""
-        blanks, bars, newlines = count_marks(self._buffer, end)
+        """Find the text's marks, and make the records as many as it may need."""
+        if len(self._reader.marks) < bitmap_size(end):
+            marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
+            self._reader = self._reader._replace(marks=marks, breaks=breaks)
+        blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
         lines = newlines + 1
         need = {"events": lines, "lines": lines, "spans": bars, "features": blanks, "costs": blanks + lines}
         need["tag"] = end
@@ -229,30 +248,24 @@ class TextReader:
         return diagnostic
 
     def _make_block(self) -> Block:
-        """Copy the records into the columns of a Block."""
+        """Copy the records of the events."""
         reader, state = self._reader, self._state
-        lines, ends = reader.lines[: state["lines"]], reader.lines[: state["lines"] + 1]
-        costs, features = reader.costs[: state["costs"]], reader.features[: state["features"]]
         return Block(
             event_start=reader.events[: state["events"] + 1].copy(),
-            line_number=lines["number"].copy(),
-            line_start=ends["start"].copy(),
-            shared=lines["shared"].copy(),
-            label=lines["label"].copy(),
-            weight=lines["weight"].copy(),
-            initial=lines["initial"].copy(),
-            cost_start=ends["cost"].copy(),
-            cost_action=costs["action"].copy(),
-            cost=costs["cost"].copy(),
-            probability=costs["probability"].copy(),
-            tag_start=ends["tag"].copy(),
+            lines=_copied(reader.lines, state["lines"] + 1),
+            costs=_copied(reader.costs, state["costs"]),
+            spans=_copied(reader.spans, state["spans"] + 1),
+            features=_copied(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
-            span_namespace=reader.spans["namespace"][: state["spans"]].copy(),
-            span_start=reader.spans["start"][: state["spans"] + 1].copy(),
-            hash=features["hash"].copy(),
-            value=features["value"].copy(),
             namespaces=self.namespaces,
         )
+
+
+def _copied(records: Records, n: int) -> Records:
+    """The first `n` records, copied byte by byte: NumPy would go through their fields."""
+    copied = np.empty(n, records.dtype)
+    copied.view(np.uint8)[:] = records[:n].view(np.uint8)
+    return copied
 
 
 def _default_hash(hash_seed: int) -> np.uint32:
@@ -275,6 +288,8 @@ def _make_reader() -> Reader:
         costs=np.empty(0, COST),
         tag=np.empty(0, np.uint8),
         names=_make_names(_FIRST_TABLE),
+        marks=np.empty(0, np.uint8),
+        breaks=np.empty(0, np.uint8),
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.feature_kernels import ENDS_FEATURE, Feature, after_name, close_span, hash_string
+from onlineauto.formats.feature_kernels import close_span, hash_string
 from onlineauto.formats.float_kernels import parse_vw_float
+from onlineauto.formats.mark_kernels import next_one
 from onlineauto.formats.name_kernels import default_number, name_slot
 from onlineauto.formats.reading_kernels import is_blank, report
 from onlineauto.jit import F32, kernel
@@ -27,8 +28,23 @@ _BAR, _COLON, _TAB, _NEWLINE, _RETURN, _SPACE = 124, 58, 9, 10, 13, 32
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
 
+_ENDS_FEATURE = np.zeros(256, np.bool_)
+_ENDS_FEATURE[[_SPACE, _TAB, _RETURN, _BAR]] = True
+
 _ENDS_STRING = np.zeros(256, np.bool_)
 _ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
+
+
+class Feature(NamedTuple):
+    """A feature that was read, or why it was not."""
+
+    after: int  # the byte after it
+    hash: np.uint32
+    value: F32
+    nameless: bool  # its number is still to be added to its hash
+    code: Code  # what is wrong, and the bounds of that
+    start: int
+    end: int
 
 
 @kernel
@@ -47,10 +63,9 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _feature(
-    data: NDArray[np.uint8], p: int, end: int, seed: np.uint32, weight: F32, hash_all: bool
+    data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, hash_all: bool
 ) -> Feature:
-    """Read the feature at `p`; a string's value is 1, whatever the namespace's weight."""
-    name = p, after_name(data, p, end)
+    """Read the feature of this name; a string's value is 1, whatever the namespace's weight."""
     p = name[1]
     value = weight
     string = p, p
@@ -98,6 +113,7 @@ def _weight(
 @kernel
 def _read_span(
     data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
     p: int,
     bar: int,
     end: int,
@@ -111,9 +127,9 @@ def _read_span(
     n, nameless = state.features, 0
     while p < end and is_blank(data[p]):
         p += 1
-        if p >= end or ENDS_FEATURE[data[p]]:
+        if p >= end or _ENDS_FEATURE[data[p]]:
             continue
-        feature = _feature(data, p, end, seed, weight, rules.hash_all)
+        feature = _feature(data, (p, next_one(marks, p)), end, seed, weight, rules.hash_all)
         p = feature.after
         if feature.code != Code.FINE:
             report(state, feature.code, feature.start, feature.end, rules.strict)
@@ -133,6 +149,7 @@ def _read_span(
 @kernel
 def read_vw_features(
     data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
     bar: int,
     end: int,
     rules: Rules,
@@ -150,7 +167,7 @@ def read_vw_features(
     p = bar
     while p < end and data[p] == _BAR:
         start = p + 1
-        p = after_name(data, start, end)
+        p = next_one(marks, start)
         weight, seed = _ONE, rules.default_hash
         has_weight = p < end and data[p] == _COLON
         if p > start:
@@ -163,7 +180,7 @@ def read_vw_features(
             break
         else:
             number = default_number(state)
-        p, n = _read_span(data, p, bar, end, seed, weight, rules, state, features)
+        p, n = _read_span(data, marks, p, bar, end, seed, weight, rules, state, features)
         close_span(state, spans, number, n)
     if p < end and data[p] != _RETURN:
         report(state, Code.VW_END, bar, p, rules.strict)

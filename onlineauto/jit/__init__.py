@@ -3,12 +3,32 @@
 from typing import Any, TypeAlias
 
 from onlineauto.jit.borrow import borrow
-from onlineauto.jit.kernel import inline_kernel, is_compiled, kernel
+from onlineauto.jit.kernel import cache_directory, entry_kernel, inline_kernel, is_compiled, kernel
+from onlineauto.jit.loops import short_loop
+from onlineauto.jit.seal import Sealed, opened
+from onlineauto.jit.watch import watch_compiling
 
-__all__ = ["F32", "Four", "borrow", "inline_kernel", "is_compiled", "kernel"]
+__all__ = [
+    "F32",
+    "Flags",
+    "Four",
+    "Sealed",
+    "borrow",
+    "cache_directory",
+    "entry_kernel",
+    "inline_kernel",
+    "is_compiled",
+    "kernel",
+    "opened",
+    "short_loop",
+    "watch_compiling",
+]
 
 F32: TypeAlias = Any
 """A float32 scalar of a kernel. Type checkers would mix it up with Python's float, which Numba must not."""
+
+Flags: TypeAlias = Any
+"""Four truth values, see `onlineauto.jit.four`."""
 
 Four: TypeAlias = Any
 """Four float32 numbers in one register, see `onlineauto.jit.four`."""

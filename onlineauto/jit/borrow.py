@@ -15,11 +15,11 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["borrow"]
+__all__ = ["borrow", "uncounted"]
 
 
-def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Clear the owner of every array in a value; what goes back to Python is still what it was."""
+def uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Code that clears the owner of every array in a value; what goes back to Python is still what it was."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = array.meminfo.type(None)
@@ -27,14 +27,14 @@ def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
         parts: Any = kind
         for i, item in enumerate(parts.types):
-            part = _uncounted(context, builder, item, builder.extract_value(value, i))
+            part = uncounted(context, builder, item, builder.extract_value(value, i))
             value = builder.insert_value(value, part, i)
     return value
 
 
 def _borrow(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _uncounted(context, builder, signature.args[0], arguments[0])
+        return uncounted(context, builder, signature.args[0], arguments[0])
 
     return value(value), codegen
 

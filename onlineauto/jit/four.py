@@ -17,7 +17,22 @@ from numba.extending import intrinsic, models, overload, register_model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["at_most", "element", "flags", "four", "load", "pick", "root", "splat", "store"]
+__all__ = [
+    "at_most",
+    "below",
+    "both",
+    "element",
+    "flag",
+    "flags",
+    "four",
+    "load",
+    "load_flags",
+    "pick",
+    "root",
+    "some",
+    "splat",
+    "store",
+]
 
 _N = 4
 _VECTOR = ir.VectorType(ir.FloatType(), _N)
@@ -63,8 +78,8 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
     return value
 
 
-def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Address of table[row, column], checked where Numba checks indices."""
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any = _VECTOR) -> Any:
+    """Address of four elements of table[row], checked where Numba checks indices."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
     row, column = (
@@ -80,7 +95,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             message = ("four numbers are asked for where a row does not have them",)
             context.call_conv.return_user_exc(builder, IndexError, message)
     place = builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
-    return builder.bitcast(place, _VECTOR.as_pointer())
+    return builder.bitcast(place, kind.as_pointer())
 
 
 @_operation
@@ -120,6 +135,45 @@ def flags(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable
         return _gather(builder, _BITS, parts)
 
     return FLAGS(a, b, c, d), codegen
+
+
+@_operation
+def load_flags(
+    typingctx: Any,  # noqa: ARG001
+    table: Any,
+    row: Any,
+    column: Any,
+) -> tuple[Any, Callable[..., Any]]:
+    """Four truth values of a row of a contiguous bool table, from `column` on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), _N)
+        place = _pointer(context, builder, signature, arguments, kind)
+        return builder.trunc(builder.load(place, align=1), _BITS)
+
+    return FLAGS(table, row, column), codegen
+
+
+@_operation
+def flag(typingctx: Any, where: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """One truth value."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = context.cast(builder, arguments[1], signature.args[1], types.int32)
+        return builder.extract_element(arguments[0], place)
+
+    return types.boolean(where, i), codegen
+
+
+@_operation
+def some(typingctx: Any, where: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Whether any of four truth values is true."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        number = builder.bitcast(arguments[0], ir.IntType(_N))
+        return builder.icmp_unsigned("!=", number, ir.Constant(number.type, 0))
+
+    return types.boolean(where), codegen
 
 
 @_operation
@@ -178,6 +232,26 @@ def at_most(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., An
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.fcmp_ordered("<=", arguments[0], arguments[1])
+
+    return FLAGS(one, other), codegen
+
+
+@_operation
+def below(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Where one is below the other; nowhere that either is NaN."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.fcmp_ordered("<", arguments[0], arguments[1])
+
+    return FLAGS(one, other), codegen
+
+
+@_operation
+def both(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Where both are true."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.and_(arguments[0], arguments[1])
 
     return FLAGS(one, other), codegen
 

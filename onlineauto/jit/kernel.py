@@ -11,15 +11,17 @@ import hashlib
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 from numba.core import config
 
+from onlineauto.jit.inner import Inner
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cache_directory", "inline_kernel", "is_compiled", "kernel"]
+__all__ = ["cache_directory", "entry_kernel", "inline_kernel", "is_compiled", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -56,21 +58,35 @@ def is_compiled() -> bool:
     return any(Path(_DIRECTORY).rglob("*.nbc"))
 
 
-def _compile(function: F, *, inline: bool) -> F:
-    settings: Any = config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = _DIRECTORY
+_SETTINGS: dict[str, Any] = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
+
+
+def entry_kernel(function: F) -> F:
+    """Compile `function` with Numba, to be called from Python: cached on disk.
+
+    As `kernel` otherwise. Only what the package calls from Python is one: its arguments have to be unpacked,
+    which takes longer to compile than many a kernel.
+    """
+    switches: Any = config
+    before = switches.CACHE_DIR
+    switches.CACHE_DIR = _DIRECTORY
     try:
-        compiled: F = numba.njit(function, cache=True, nogil=True, error_model="numpy", forceinline=inline)
+        compiled: F = numba.jit(cache=True, **_SETTINGS)(function)
+        return compiled
     finally:
-        settings.CACHE_DIR = before
-    return compiled
+        switches.CACHE_DIR = before
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with Numba: no GIL, no fast-math, C division, cached on disk.
+    """Compile `function` with Numba, to be called by kernels: no GIL, no fast-math, C division.
 
-    Without fast-math every float32 operation rounds in source order, which bit-exact parity rests on.
+    Without fast-math every float32 operation rounds in source order, which bit-exact parity rests on. Its
+    machine code is made with that of its callers; called from Python, as tests do, it is compiled for that.
 
     Parameters
     ----------
@@ -78,7 +94,7 @@ def kernel(function: F) -> F:
         Takes and returns scalars, arrays and tuples of them only; variants are chosen by an int code, since
         a function passed as an argument would defeat the cache.
     """
-    return _compile(function, inline=False)
+    return cast("F", Inner(function, _SETTINGS | {"forceinline": False}))
 
 
 def inline_kernel(function: F) -> F:
@@ -88,4 +104,4 @@ def inline_kernel(function: F) -> F:
     costs more than its work: inlining made learning three times as fast. Not for large functions with
     several callers, whose code would be there several times.
     """
-    return _compile(function, inline=True)
+    return cast("F", Inner(function, _SETTINGS | {"forceinline": True}))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners.loss_kernels import (
     loss_plain_step,
     loss_slope,
@@ -67,6 +67,7 @@ class Model(NamedTuple):
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
     table: NDArray[np.float32]  # [cells, 4 · lanes]: the same memory, row by row
+    touched: NDArray[np.bool_]  # [cells]: lanes may differ
     shared: NDArray[np.float64]  # [8], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
     sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over
@@ -94,14 +95,17 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
     gravity = np.float32(model.shared[GRAVITY])
     total = initial
     for r in range(example.n_runs):
+        short_loop()
         run = example.runs[r]
         if not example.holders[run.product, place.slot]:
             continue
         if rule.l1 > 0.0:
             for i in range(run.start, run.end):
+                short_loop()
                 total += _truncate(weights[cell[i], W, lane], gravity) * value[i]
         else:
             for i in range(run.start, run.end):
+                short_loop()
                 total += weights[cell[i], W, lane] * value[i]
     return total * np.float32(model.shared[CONTRACTION])
 
@@ -160,10 +164,12 @@ def _accumulate(
     per_update = _ZERO
     norm = _ZERO
     for r in range(example.n_runs):
+        short_loop()
         run = example.runs[r]
         if not example.holders[run.product, place.slot]:
             continue
         for i in range(run.start, run.end):
+            short_loop()
             c = example.cell[i]
             x = example.value[i]
             x2 = x * x
@@ -183,6 +189,7 @@ def _accumulate(
                         if not rule.guarded or math.isfinite(rescaled):
                             weights[c, W, lane] = rescaled
                     weights[c, N, lane] = size
+                    model.touched[c] = True
                 scale = weights[c, N, lane]
                 share = x2 / (scale * scale)
                 if x2 > _FLOAT_MAX:
@@ -261,6 +268,7 @@ def materialize(shared: NDArray[np.float64], weights: NDArray[np.float32]) -> No
     """Apply the accumulated penalties to every weight."""
     gravity, contraction = np.float32(shared[GRAVITY]), np.float32(shared[CONTRACTION])
     for c in range(weights.shape[0]):
+        short_loop()
         for lane in range(weights.shape[2]):
             weights[c, W, lane] = _truncate(weights[c, W, lane], gravity) * contraction
     shared[GRAVITY] = 0.0
@@ -273,15 +281,19 @@ def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -
     weights, lane = model.weights, place.lane
     rated = rule.adaptive or rule.normalized
     for r in range(example.n_runs):
+        short_loop()
         run = example.runs[r]
         if not example.holders[run.product, place.slot]:
             continue
         for i in range(run.start, run.end):
+            short_loop()
             c = example.cell[i]
             x = example.value[i]
             if -_FLOAT_MAX < x < _FLOAT_MAX:
                 if rated:
                     x *= weights[c, RATE, lane]
+                if not rule.normalized:  # otherwise the scale grew when the cell was first met
+                    model.touched[c] = True
                 moved = weights[c, W, lane] + step * x
                 if not rule.guarded or math.isfinite(moved):
                     weights[c, W, lane] = moved

@@ -57,6 +57,9 @@ def initial_t(configuration: Configuration) -> np.float32:
     return np.float32(1 if named and not update.adaptive and not update.normalized else 0)
 
 
+_LINE = 16  # float32 numbers of a cache line
+
+
 def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
     """Constants of the update rule.
 
@@ -111,9 +114,15 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
-    """Weight table before the first event: float32[cells, 4, lanes]."""
+    """Weight table before the first event: float32[cells, 4, lanes].
+
+    It begins with a cache line, so that a cell of four lanes is one line and not two.
+    """
     update = configuration[UpdateOptions]
-    weights = np.zeros((cells, 4, lanes), np.float32)
+    size = cells * 4 * lanes
+    memory = np.zeros(size + _LINE, np.float32)
+    begin = -(memory.ctypes.data // memory.itemsize) % _LINE
+    weights = memory[begin : begin + size].reshape(cells, 4, lanes)
     if update.initial_weight:
         weights[:, W] = update.initial_weight
     if make_rule(configuration).adaptive and initial_t(configuration) > 0:

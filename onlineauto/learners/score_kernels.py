@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import F32, Four, inline_kernel
-from onlineauto.jit.four import flags, load, pick, splat
+from onlineauto.jit import F32, Four, inline_kernel, short_loop
+from onlineauto.jit.four import load, splat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Records, Scratch
+    from onlineauto.features.records import Records
 
 
 _FNV = np.uint64(16777619)
@@ -40,21 +40,31 @@ def add_run(
     total: Four,
 ) -> Four:
     """Add the features [start, end) themselves."""
-    for i in range(start, end):
+    for i in range(np.uint64(start), np.uint64(end)):
+        short_loop()
         total = add_term(table, np.uint64(features[i].hash) & mask, lane, features[i].value, total)
     return total
 
 
 @inline_kernel
-def add_pair(table: NDArray[np.float32], scratch: Scratch, mask: np.uint64, lane: int, total: Four) -> Four:
-    """Add the product of the two factors that were looked up."""
-    features, factors = scratch.features, scratch.factors
-    first, second = factors[0].start, factors[1].start
-    repeats = factors[1].repeats
-    for i in range(first, factors[0].end):
+def add_pair(
+    table: NDArray[np.float32],
+    features: Records,
+    first: tuple[int, int],
+    second: tuple[int, int],
+    same: bool,
+    mask: np.uint64,
+    lane: int,
+    total: Four,
+) -> Four:
+    """Add the product of two runs of features; each combination once if they are the `same`."""
+    begin = np.uint64(second[0])
+    for i in range(np.uint64(first[0]), np.uint64(first[1])):
+        short_loop()
         half = _FNV * np.uint64(features[i].hash)
         x = features[i].value
-        for j in range(second + (i - first) if repeats else second, factors[1].end):
+        for j in range(i if same else begin, np.uint64(second[1])):
+            short_loop()
             cell = (half ^ np.uint64(features[j].hash)) & mask
             total = add_term(table, cell, lane, x * features[j].value, total)
     return total
@@ -73,9 +83,3 @@ def add_listed(
     for i in range(n):
         total = add_term(table, cell[i], lane, value[i], total)
     return total
-
-
-@inline_kernel
-def choose(held: NDArray[np.bool_], slot: int, after: Four, before: Four) -> Four:
-    """Take the new sum in lanes whose slot holds the product, the old one in the others."""
-    return pick(flags(held[slot], held[slot + 1], held[slot + 2], held[slot + 3]), after, before)

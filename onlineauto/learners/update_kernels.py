@@ -12,13 +12,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import F32, Four, inline_kernel
-from onlineauto.jit.four import at_most, element, flags, four, load, pick, root, splat, store
+from onlineauto.jit import F32, Flags, Four, inline_kernel, kernel, short_loop
+from onlineauto.jit.four import (
+    at_most,
+    below,
+    both,
+    element,
+    flag,
+    flags,
+    four,
+    load,
+    load_flags,
+    pick,
+    root,
+    some,
+    splat,
+    store,
+)
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, RATE, WEIGHT, A, N, clip
 from onlineauto.learners.loss_kernels import loss_slope_squared, loss_step, loss_value
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from numpy.typing import NDArray
 
     from onlineauto.features.records import Example
     from onlineauto.learners._kernels import Model, Rule
@@ -33,33 +50,29 @@ _X2_MIN = np.float32(_X_MIN * _X_MIN)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
-@inline_kernel
-def holders_of(example: Example, run: int, slot: int, learns: FourBools) -> FourBools:
-    """Which of four slots use a run, of those that learn."""
-    held = example.holders[example.runs[run].product]
-    return (
-        learns[0] and held[slot],
-        learns[1] and held[slot + 1],
-        learns[2] and held[slot + 2],
-        learns[3] and held[slot + 3],
-    )
-
-
-@inline_kernel
-def _grow(model: Model, cell: int, lane: int, size: F32, guarded: bool) -> None:
+@kernel
+def _grow(
+    table: NDArray[np.float32],
+    touched: NDArray[np.bool_],
+    cell: np.uint64,
+    lane: int,
+    lanes: int,
+    size: F32,
+    guarded: bool,
+) -> None:
     """Let the scale of a lane's feature become `size`, and the weight what it would be with it."""
-    lanes = model.weights.shape[2]
-    before = model.table[cell, N * lanes + lane]
+    touched[cell] = True
+    before = table[cell, N * lanes + lane]
     if before > _ZERO:
-        rescaled = model.table[cell, lane] * (before / size)
+        rescaled = table[cell, lane] * (before / size)
         if not guarded or math.isfinite(rescaled):
-            model.table[cell, lane] = rescaled
-    model.table[cell, N * lanes + lane] = size
+            table[cell, lane] = rescaled
+    table[cell, N * lanes + lane] = size
 
 
 @inline_kernel
 def accumulate_four(
-    model: Model, slot: int, example: Example, slopes: Four, learns: FourBools, guarded: bool
+    model: Model, slot: int, example: Example, slopes: Four, learns: Flags, guarded: bool
 ) -> tuple[Four, Four]:
     """First pass of an update of slots `slot` to `slot` + 3, whose lanes these are too.
 
@@ -70,24 +83,22 @@ def accumulate_four(
     zero, one, largest = splat(_ZERO), splat(_ONE), splat(_FLOAT_MAX)
     reach, norm = zero, zero
     for r in range(example.n_runs):
-        h0, h1, h2, h3 = holders_of(example, r, slot, learns)
-        if not (h0 or h1 or h2 or h3):
+        short_loop()
+        held = both(learns, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(held):
             continue
-        held = flags(h0, h1, h2, h3)
-        for i in range(example.runs[r].start, example.runs[r].end):
-            c, x = example.cell[i], example.value[i]
+        for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
+            short_loop()
+            c, x = np.uint64(example.cell[i]), example.value[i]
             x2 = x * x
             size = abs(x)
             if x2 < _X2_MIN:
                 x2, size = _X2_MIN, _X_MIN
-            if h0 and size > table[c, at_n]:
-                _grow(model, c, slot, size, guarded)
-            if h1 and size > table[c, at_n + 1]:
-                _grow(model, c, slot + 1, size, guarded)
-            if h2 and size > table[c, at_n + 2]:
-                _grow(model, c, slot + 2, size, guarded)
-            if h3 and size > table[c, at_n + 3]:
-                _grow(model, c, slot + 3, size, guarded)
+            grows = both(held, below(load(table, c, at_n), splat(size)))
+            if some(grows):
+                for k in range(4):
+                    if flag(grows, k):
+                        _grow(table, model.touched, c, slot + k, lanes, size, guarded)
             square, scale, before = splat(x2), load(table, c, at_n), load(table, c, at_a)
             grown = before + slopes * square
             if guarded:
@@ -107,26 +118,25 @@ def accumulate_four(
 
 
 @inline_kernel
-def move_four(
-    model: Model, slot: int, example: Example, steps: Four, learns: FourBools, guarded: bool
-) -> None:
+def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Flags, guarded: bool) -> None:
     """Second pass of an update: move the weights of four slots, each by its own step and rate."""
     table, lanes = model.table, model.weights.shape[2]
     at_rate = RATE * lanes + slot
     lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
     for r in range(example.n_runs):
-        h0, h1, h2, h3 = holders_of(example, r, slot, learns)
-        if not (h0 or h1 or h2 or h3):
+        short_loop()
+        held = both(moves, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(held):
             continue
-        held = flags(h0, h1, h2, h3)
-        for i in range(example.runs[r].start, example.runs[r].end):
-            c, x = example.cell[i], example.value[i]
+        for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
+            short_loop()
+            c, x = np.uint64(example.cell[i]), example.value[i]
             if not -_FLOAT_MAX < x < _FLOAT_MAX:
                 continue
             before = load(table, c, slot)
             moved = before + steps * (splat(x) * load(table, c, at_rate))
             if guarded:
-                moved = pick(at_most(lowest, moved), pick(at_most(moved, largest), moved, before), before)
+                moved = pick(both(at_most(lowest, moved), at_most(moved, largest)), moved, before)
             store(table, c, slot, pick(held, moved, before))
 
 
@@ -188,7 +198,8 @@ def update_four(
     if g0 == _ZERO or g1 == _ZERO or g2 == _ZERO or g3 == _ZERO:
         return False
     learns = (g0 != -_ONE, g1 != -_ONE, g2 != -_ONE, g3 != -_ONE)
-    reach, norm = accumulate_four(model, slot, example, four(g0, g1, g2, g3), learns, rule.guarded)
+    slopes, slots = four(g0, g1, g2, g3), flags(learns[0], learns[1], learns[2], learns[3])
+    reach, norm = accumulate_four(model, slot, example, slopes, slots, rule.guarded)
     u0 = u1 = u2 = u3 = _ZERO
     if learns[0]:
         u0 = _step(rule, model, slot, p0, label, weight[0], element(reach, 0), element(norm, 0))
@@ -198,6 +209,6 @@ def update_four(
         u2 = _step(rule, model, slot + 2, p2, label, weight[2], element(reach, 2), element(norm, 2))
     if learns[3]:
         u3 = _step(rule, model, slot + 3, p3, label, weight[3], element(reach, 3), element(norm, 3))
-    moves = (u0 != _ZERO, u1 != _ZERO, u2 != _ZERO, u3 != _ZERO)
+    moves = flags(u0 != _ZERO, u1 != _ZERO, u2 != _ZERO, u3 != _ZERO)
     move_four(model, slot, example, four(u0, u1, u2, u3), moves, rule.guarded)
     return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.engine.outcomes import Outcomes
+from onlineauto.engine.state import ROW
 from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
@@ -69,13 +71,10 @@ def bandit(
 
 def part(outcomes: Outcomes, start: int, stop: int) -> Outcomes:
     """Cut out some consecutive events of single-line learning."""
-    columns = {name: getattr(outcomes, name) for name in Outcomes.__dataclass_fields__}
-    empty = {"action", "score"}
     cut = {
-        name: column if name in empty else column[start : stop + (name == "action_start")]
-        for name, column in columns.items()
+        name: getattr(outcomes, name)[start:stop] for name in ("rows", "line", "weight", "holdout", "label")
     }
-    return Outcomes(**cut)
+    return replace(outcomes, **cut)
 
 
 def _outcomes(n: int, **columns: np.ndarray[tuple[int], np.dtype[np.generic]]) -> Outcomes:
@@ -94,4 +93,11 @@ def _outcomes(n: int, **columns: np.ndarray[tuple[int], np.dtype[np.generic]]) -
         columns["shown_features"] = columns["n_features"]
     if "shown_features" in columns and "n_features" not in columns:
         columns["n_features"] = columns["shown_features"]
-    return Outcomes(**(defaults | columns))  # type: ignore[arg-type]
+    every: dict[str, Any] = defaults | columns
+    rows = np.zeros(n, ROW)
+    for name in ROW.names or ():
+        if name in every:
+            rows[name] = every[name][:n]
+    rows["n_actions"] = np.diff(every["action_start"])
+    kept = {name: every[name] for name in ("line", "weight", "holdout", "label", "action", "score")}
+    return Outcomes(rows=rows, **kept)

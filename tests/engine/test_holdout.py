@@ -30,13 +30,8 @@ def held_out(losses: list[float], *, labelled: bool = True, weight: float = 1.0)
     """Outcomes of held-out events."""
     n = len(losses)
     made = Workspace().predict_block(lines(n))
-    return replace(
-        made,
-        loss=np.array(losses, np.float32),
-        weight=np.full(n, weight, np.float32),
-        labelled=np.full(n, labelled),
-        holdout=np.ones(n, bool),
-    )
+    made.rows["loss"], made.rows["labelled"] = losses, labelled
+    return replace(made, weight=np.full(n, weight, np.float32), holdout=np.ones(n, bool))
 
 
 def end_of_pass(holdout: Holdout, loss: float) -> bool:

@@ -15,7 +15,7 @@ from onlineauto.engine.room import make_buffers
 from onlineauto.engine.state import Run
 from onlineauto.engine.workspace import Workspace
 from onlineauto.features._kernels import forget
-from onlineauto.features.records import pack
+from onlineauto.features.records import make_stream
 from tests.naive.bandit import make_twin
 from tests.naive.blocks import Event, Line, make_block
 from tests.property.strategies import bandit_events
@@ -81,22 +81,24 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
         rule=workspace._rule,
         layout=layout.kernel_layout,
         interactions=layout.interactions,
-        scratch=layout.scratch(block),
-        stream=pack(block, np.zeros(len(block), bool)),
+        scratch=layout.scratch(spans=len(block.spans)),
+        stream=make_stream(block, np.zeros(len(block), bool)),
         model=workspace._model,
         live=workspace.searching.slots.live,
     )
-    buffers = make_buffers(features=0, actions=0, slots=1)
+    buffers = make_buffers(actions=0, slots=1)
     actions, _ = open_event(run, 0)
     listed = []
     for action in range(actions.n):
-        example, counted, buffers = list_action(run, actions, action, buffers)
+        example, counted = list_action(run, actions, action, buffers)
         assert example.n_runs == 1
         n = example.runs[0]["end"]
         cell, value = example.cell[:n].copy(), example.value[:n].copy()
         listed.append(Listed(cell, value, counted.own, counted.crossed, buffers.squares[0]))
     forget(run.scratch, 0, actions.n_shared)
-    assert (run.scratch.where == -1).all()
+    assert (run.scratch.places["group"] == -1).all()
+    assert not (run.scratch.places["start"].any())
+    assert not (run.scratch.places["end"].any())
     return listed
 
 

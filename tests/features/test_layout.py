@@ -119,12 +119,11 @@ def test_limit_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) ->
     assert products_of(whole) == products_of(pieces)
 
 
-def test_scratch_has_room_for_the_largest_event() -> None:
+def test_scratch_has_room_for_the_longest_product() -> None:
     layout = layout_of(interactions=["abaab"])
-    block = block_of(b"a", b"b")
-    layout.update(block)
-    scratch = layout.scratch(block)
-    assert len(scratch.features) >= 2 * 2 + 2
-    assert scratch.features["hash"][0] == 11650396
-    assert scratch.where.tolist() == [-1] * layout.n_keys
-    assert len(scratch.factors) == 5
+    layout.update(block_of(b"a", b"b"))
+    scratch = layout.scratch(spans=2)
+    assert scratch.places["group"].tolist() == [-1] * layout.n_keys
+    assert len(scratch.factors) == layout.highest_order == 5
+    assert len(scratch.groups) >= 4
+    assert len(scratch.extents) == 3

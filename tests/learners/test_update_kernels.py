@@ -112,7 +112,14 @@ class Compiled:
         self.lanes = np.zeros((LANES, 2))
         self.lanes[0] = configuration[UpdateOptions].initial_t or 0.0
         table = self.weights.reshape(CELLS, -1)
-        self.model = Model(self.weights, table, self.shared, self.lanes, np.zeros((LANES, 2), np.int64))
+        self.model = Model(
+            self.weights,
+            table,
+            np.zeros(len(self.weights), bool),
+            self.shared,
+            self.lanes,
+            np.zeros((LANES, 2), np.int64),
+        )
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
 
@@ -348,6 +355,7 @@ def test_four_lanes_learn_what_each_learns_alone(
         Model(
             weights := np.zeros((CELLS, 4, 4), np.float32),
             weights.reshape(CELLS, -1),
+            np.zeros(CELLS, bool),
             initial_state(REGISTRY.from_keywords(), training=True),
             np.zeros((4, 2)),
             np.zeros((4, 2), np.int64),

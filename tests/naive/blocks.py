@@ -65,7 +65,7 @@ def make_block(
     for event in events:
         numbers += range(number, number + len(event))
         number += len(event) + (len(event) > 1)
-    return Block(
+    return Block.of_columns(
         event_start=_offsets(map(len, events)),
         line_number=np.array(numbers, np.int64),
         line_start=_offsets(map(len, spans)),

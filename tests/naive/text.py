@@ -179,7 +179,7 @@ def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float,
     probability = label_number(parts[2], column, "PROBABILITY")
     if probability < 0:
         raise BadLineError(Code.PROBABILITY_NEGATIVE, column)
-    if probability == 0:
+    if probability < np.float32(1e-38):  # its inverse is infinite
         raise BadLineError(Code.PROBABILITY_ZERO, column)
     if probability > 1:
         raise BadLineError(Code.PROBABILITY_ABOVE_ONE, column)

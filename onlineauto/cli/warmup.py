@@ -1,0 +1,51 @@
+"""The verb ``warmup``: compile all kernels now, for the first run not to."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+
+from onlineauto.engine.workspace import Workspace
+from onlineauto.jit import cache_directory, is_compiled, watch_compiling
+
+__all__ = ["run", "warm_up"]
+
+_EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
+_LINE = "\r\x1b[K"
+"""To the beginning of a terminal's line, which is cleared."""
+
+
+def run() -> int:
+    """Compile whatever is not on the disk yet, and say where it lies."""
+    known = is_compiled()
+    seconds = warm_up()
+    if known and seconds < 1:
+        print(f"the kernels are compiled already, in {cache_directory()}")
+    else:
+        print(f"compiled the kernels in {seconds:.0f} s, into {cache_directory()}")
+    return 0
+
+
+def warm_up() -> float:
+    """Learn a little in both modes, which compiles all that learning needs; return the seconds it took.
+
+    On a terminal, standard error shows how far it is.
+    """
+    begin = time.perf_counter()
+
+    def show(number: int, total: int) -> None:
+        done = min(number, total)
+        seconds = time.perf_counter() - begin
+        text = f"onlineauto: compiling the kernels, once: {done} of about {total}, {seconds:.0f} s"
+        print(f"{_LINE}{text}", end="", file=sys.stderr, flush=True)
+
+    with ExitStack() as stack:
+        if sys.stderr.isatty():
+            stack.enter_context(watch_compiling(show))
+            stack.callback(print, _LINE, end="", file=sys.stderr, flush=True)
+        for exact in (False, True):
+            workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
+            workspace.fit(8 * _EVENT)
+            workspace.estimates.lower(0), workspace.estimates.upper(0)
+    return time.perf_counter() - begin

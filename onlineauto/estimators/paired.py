@@ -1,0 +1,202 @@
+"""ChampionTest: does a challenger earn more than the champion? Valid whenever one looks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.errors import InputError, OptionError
+from onlineauto.estimators.interval_kernels import POLICY_SIZE, interval, observe_policy
+from onlineauto.estimators.paired_kernels import (
+    BETTER,
+    SIZE,
+    WORSE,
+    T,
+    is_better,
+    is_worse,
+    level,
+    observe,
+    observe_difference,
+    observe_predicted,
+)
+from onlineauto.estimators.scale_kernels import OUTSIDE, widen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ChampionTest"]
+
+
+class ChampionTest:
+    """Test whether a challenger earns more than the champion, or less, on the same logged events.
+
+    With probability 1 - `alpha` it never says that a challenger is better which was not ahead on average,
+    however often one looks, and however advantages change along the way; see
+    `onlineauto.estimators.paired_kernels` for what that means, and why.
+
+    Parameters
+    ----------
+    alpha : float, default 0.05
+        Probability that any challenger is ever wrongly found to be better, over all tests `k` = 1, 2, ...
+        together; likewise for worse. In (0, 1).
+    k : int, default 1
+        Which of the tests ever started this one is.
+    floor : float, default 0
+        Least probability with which any action is logged, in [0, 1]; 0 if unknown, which takes more events.
+    low, high : float, default 0 and 1
+        Range of rewards. A reward beyond widens it, and counts as the nearest within.
+
+    Raises
+    ------
+    OptionError
+        If one of them is out of range.
+
+    Examples
+    --------
+    Of two actions, one in four events logs the other one, which pays more often.
+
+    >>> test = ChampionTest(alpha=0.05, floor=0.25)
+    >>> for event in range(400):
+    ...     logged = int(event % 4 == 0)
+    ...     reward = float(event % 8 == 0) if logged else float(event % 5 == 1)
+    ...     test.update(1, 0, logged=logged, p=0.25 if logged else 0.75, reward=reward)
+    >>> test.better, test.worse
+    (True, False)
+    >>> low, high = test.difference
+    >>> 0 < low < high < 1
+    True
+    >>> low, high = test.champion
+    >>> round(low, 2), round(high, 2)
+    (0.09, 0.31)
+
+    Source: see `onlineauto.estimators.paired_kernels`.
+    """
+
+    def __init__(
+        self, alpha: float = 0.05, *, k: int = 1, floor: float = 0.0, low: float = 0.0, high: float = 1.0
+    ) -> None:
+        if not 0 < alpha < 1:
+            raise OptionError(f"alpha is a probability above 0 and below 1, not {alpha!r}")
+        if not k >= 1:
+            raise OptionError(f"k counts tests from 1, not {k!r}")
+        if not 0 <= floor <= 1:
+            raise OptionError(f"floor is a probability, not {floor!r}")
+        if not -math.inf < low < high < math.inf:
+            raise OptionError(f"low and high are finite and low is less, not {low!r} and {high!r}")
+        self._alpha = float(alpha)
+        self._level = float(level(alpha, k))
+        self._scale = np.array([low, high, floor, 0.0])
+        self._state = np.zeros(SIZE)
+        self._champion = np.zeros(POLICY_SIZE)
+        self._events = 0
+
+    def update(
+        self,
+        challenger: int,
+        champion: int,
+        *,
+        logged: int,
+        p: float,
+        reward: float,
+        predicted: tuple[float, float] | None = None,
+    ) -> None:
+        """Take in one logged event.
+
+        Parameters
+        ----------
+        challenger, champion : int
+            What each of the two would do.
+        logged : int
+            What was done.
+        p : float
+            With which probability, in (0, 1].
+        reward : float
+            What came of it.
+        predicted : (float, float), optional
+            Rewards of the challenger's action and of the champion's, predicted before `reward` was known. The
+            better they are, the fewer events are needed; however bad, the test is valid.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range; nothing is taken in then.
+        """
+        if not 0 < p <= 1:
+            raise InputError(f"a probability is above 0 and at most 1, not {p!r}")
+        if not math.isfinite(reward):
+            raise InputError(f"a reward is a finite number, not {reward!r}")
+        w1, w0 = (1.0 / p if logged == action else 0.0 for action in (challenger, champion))
+        self._events += 1
+        observe_policy(self._champion, self._scale, w0, float(reward))
+        if challenger != champion and predicted is None:
+            observe(self._state, self._scale, w1, w0, float(reward))
+        elif challenger != champion and predicted is not None:
+            q1, q0 = predicted
+            observe_predicted(self._state, self._scale, w1, w0, float(reward), float(q1), float(q0))
+        widen(self._scale, float(reward), float(p))
+
+    def update_difference(self, difference: float, bound: float) -> None:
+        """Take in what the challenger gained, known in full: the champion's loss less its own.
+
+        For one kind of event only: either this or `update`.
+
+        Parameters
+        ----------
+        difference : float
+            Above 0 if the challenger did better.
+        bound : float
+            Largest size of a difference, as known before this one; a larger one counts as the bound. It must
+            not shrink.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range; nothing is taken in then.
+        """
+        if not (math.isfinite(difference) and 0 < bound < math.inf):
+            raise InputError(f"a difference is finite and its bound above 0, not {difference!r}, {bound!r}")
+        self._events += 1
+        observe_difference(self._state, float(difference), float(bound))
+
+    @property
+    def better(self) -> bool:
+        """Whether the challenger is now proved to be better."""
+        return bool(is_better(self._state, self._level))
+
+    @property
+    def worse(self) -> bool:
+        """Whether the challenger is now proved to be worse."""
+        return bool(is_worse(self._state, self._level))
+
+    @property
+    def evidence(self) -> tuple[float, float]:
+        """That it is better, and worse: at 1 / level or more it is proved; 1 before the first event."""
+        if not self._state[T]:
+            return 1.0, 1.0
+        return float(self._state[BETTER]), float(self._state[WORSE])
+
+    @property
+    def difference(self) -> tuple[float, float]:
+        """Bounds on what the challenger gains by the event, on average; wrong at any time with `alpha`."""
+        return self._mean(self._state)
+
+    @property
+    def champion(self) -> tuple[float, float]:
+        """Bounds on the champion's reward, on average over the logged events."""
+        return self._mean(self._champion)
+
+    @property
+    def updates(self) -> int:
+        """How many events there were."""
+        return self._events
+
+    @property
+    def outside(self) -> int:
+        """How many events had a reward out of the range known before, or a probability below the floor."""
+        return int(self._scale[OUTSIDE])
+
+    def _mean(self, sums: NDArray[np.float64]) -> tuple[float, float]:
+        low, high = interval(sums, self._alpha)
+        return float(low) / max(self._events, 1), float(high) / max(self._events, 1)

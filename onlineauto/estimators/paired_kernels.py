@@ -1,0 +1,262 @@
+"""The champion test: does a challenger earn more than the champion? An answer that holds whenever one looks.
+
+Only events on which the two would act differently are taken in; where they agree, neither gains on the other,
+exactly. An action a was logged with its probability p and got the reward r; wᵢ is 1/p if policy i would have
+done a, and else 0. With any numbers q₁, q₀ in [0, 1] that are chosen before r is known, the increment
+
+    d = w₁(r - q₁) - w₀(r - q₀) + q₁ - q₀
+
+is on average what the challenger (1) gains on the champion (0): its mean μ is that advantage. The numbers can
+be a learner's predictions of the two rewards (doubly robust); if they are the mean reward so far, d is (w₁ -
+w₀)(r - c), which varies far less than the difference of w₁r and w₀r.
+
+**Bets.** A bet with a fixed stake λ has the wealth ∏(1 + λd). No factor may be negative. With 1/p ≤ B and q₁
+≤ κ, q₀ ≥ 1 - κ, d is at least -(B - 1)κ - 1; so the bet moves q₁ down to κ and q₀ up to 1 - κ, which leaves μ
+what it is, where κ is such that no event loses more than ¾. For λ ≤ ¾/B it is 1 and nothing is moved; larger
+stakes pay where rewards vary little. If no B is known, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1,
+and any p will do. (Rewards cannot be centred then: in contexts where the challenger's action is hardly ever
+logged, all one sees is whether the champion earns less than elsewhere, which says nothing of the challenger.)
+
+**Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So as long
+as ∑μ ≤ 0, however the signs of μ may change, one that starts with 1 is ever at 1/α with probability α at
+most. (Stakes may shrink on the way, as when the range of rewards grows: by summation by parts ∑λμ ≤ 0 if all
+∑μ so far are.) Of the capital, nine tenths are spread over `N` stakes at the start; a share of the rest joins
+after 1024, 2048, 4096, ... events, in bets that know nothing of the events before, so a challenger that was
+worse for long need not earn back what it lost. All that is on one stake multiplies alike, whenever it joined,
+hence one number for each stake. (Were capital to join at every event, at no further cost, the null would be
+that the challenger was never ahead over any span.) All together are one e-process for "the challenger was not
+ahead on average: neither since its start nor since any of these events". Bets that learn their stakes are no
+such thing: they win where signs merely alternate.
+
+**Worse** is the same test with the roles changed. A sum is never let below 1e-200, which adds so little that
+alpha rises by a factor of 1 + 1e-180, or above 1e200.
+
+The state of one challenger is a float64 array of `SIZE`; all zeros are a fresh one. Keep it while a
+challenger pauses. One that starts anew, or meets another champion, is a new test, with a `level` of its own.
+
+Source: Choe and Ramdas, *Comparing sequential forecasters*, 2021; Waudby-Smith and others, *Anytime-valid
+off-policy inference for contextual bandits*, 2022; Waudby-Smith and Ramdas, *Estimating means of bounded
+random variables by betting*, 2020.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.estimators.interval_kernels import SUMS, tally
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, in_unit, is_beyond
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+T, NEXT, RESERVE, SQUARES, WEIGHTED, BETTER, WORSE = range(SUMS, SUMS + 7)
+"""Entries of a state after the sums of its interval: events taken in, after how many more capital joins, how
+much is left for then, squared weights, rewards times those, and the evidence for better and for worse."""
+
+LANES = SUMS + 7
+"""Where the wealth begins: `N` stakes on better, then `N` on worse, the largest first."""
+
+N = 24
+SIZE = LANES + 2 * N
+"""Length of a state."""
+
+FIRST_RESTART = 1024.0
+
+_MOST_LOST = 0.75
+_RATIO = 1.6
+_WIDE = 2  # how many stakes are above ¾/B; more find small gains later, none large gains later
+_STAKE = _MOST_LOST * _RATIO ** (_WIDE - np.arange(float(N)))  # times 1/B
+_NARROW = _RATIO**-_WIDE  # makes the largest ¾
+_SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # no B known; one known
+_SHARES /= _SHARES.sum(axis=1, keepdims=True)
+_AT_START = 0.9
+_LEAST, _LARGEST = 1e-200, 1e200
+
+
+@inline_kernel
+def level(alpha: float, k: int) -> float:
+    """Probability of error of the `k`-th test ever started (1, 2, ...): together they err with `alpha`."""
+    return alpha / (k * (k + 1.0))
+
+
+@inline_kernel
+def is_better(state: NDArray[np.float64], at_level: float) -> bool:
+    """Whether the challenger is proved to be better than the champion."""
+    proved: bool = state[BETTER] * at_level >= 1.0
+    return proved
+
+
+@inline_kernel
+def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
+    """Whether the challenger is proved to be worse than the champion."""
+    proved: bool = state[WORSE] * at_level >= 1.0
+    return proved
+
+
+@kernel
+def _start(state: NDArray[np.float64], known: int) -> None:
+    """Let capital join the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
+    if state[NEXT] == 0.0:
+        share, state[RESERVE] = _AT_START, 1.0 - _AT_START
+        state[NEXT] = FIRST_RESTART
+    else:
+        k = np.log2(state[NEXT] / FIRST_RESTART)
+        share = state[RESERVE] / (k + 2.0)
+        state[RESERVE] -= share
+        state[NEXT] *= 2.0
+    for j in range(N):
+        state[LANES + j] += share * _SHARES[known, j]
+        state[LANES + N + j] += share * _SHARES[known, j]
+
+
+@inline_kernel
+def _open(state: NDArray[np.float64], known: int) -> None:
+    """Count an event, and start bets that are due."""
+    if state[T] >= state[NEXT]:
+        _start(state, known)
+    state[T] += 1.0
+
+
+@inline_kernel
+def _multiply(state: NDArray[np.float64], at: int, first: int, y: float) -> None:
+    """Settle the bets from stake `first` on."""
+    for j in range(first, N):
+        state[at + j] = min(max(state[at + j] * (1.0 + _STAKE[j] * y), _LEAST), _LARGEST)
+
+
+@inline_kernel
+def _total(state: NDArray[np.float64], at: int) -> float:
+    """All capital of one side; four sums, which the processor adds up side by side."""
+    a, b, c, d = state[RESERVE], 0.0, 0.0, 0.0
+    for j in range(at, at + N, 4):
+        a += state[j]
+        b += state[j + 1]
+        c += state[j + 2]
+        d += state[j + 3]
+    total: float = (a + b) + (c + d)
+    return total
+
+
+@inline_kernel
+def _sum_up(state: NDArray[np.float64]) -> None:
+    state[BETTER] = _total(state, LANES)
+    state[WORSE] = _total(state, LANES + N)
+
+
+@inline_kernel
+def increment(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
+    """What policy 1 gains on policy 0, estimated from one event."""
+    return w1 * (r - q1) - w0 * (r - q0) + q1 - q0
+
+
+@inline_kernel
+def _settle(
+    state: NDArray[np.float64],
+    at: int,
+    w1: float,
+    w0: float,
+    r: float,
+    q1: float,
+    q0: float,
+    floor: float,
+) -> None:
+    """Settle the bets of one side on a logged event; 1 is the policy that they are on."""
+    if floor == 0.0:
+        _multiply(state, at, 0, increment(w1, w0, r, 0.0, 1.0) * _NARROW)
+        return
+    for j in range(_WIDE):
+        stake = min(_STAKE[j] * floor, _MOST_LOST)
+        most = 1.0 if floor == 1.0 else min((_MOST_LOST / stake - 1.0) * floor / (1.0 - floor), 1.0)
+        d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most))
+        state[at + j] = min(max(state[at + j] * (1.0 + stake * d), _LEAST), _LARGEST)
+    y = increment(w1, w0, r, q1, q0) * floor
+    if y != 0.0:  # as it is if neither's action was logged and q1 = q0
+        _multiply(state, at, _WIDE, y)
+
+
+@inline_kernel
+def baseline(state: NDArray[np.float64]) -> float:
+    """Mean reward of the events taken in, weighted so that increments vary least: what q₁ and q₀ can be."""
+    c: float = state[WEIGHTED] / state[SQUARES] if state[SQUARES] > 0.0 else 0.5
+    return c
+
+
+@inline_kernel
+def observe_predicted(
+    state: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    w1: float,
+    w0: float,
+    reward: float,
+    q1: float,
+    q0: float,
+) -> None:
+    """Take in a logged event on which the challenger (1) and the champion (0) would act differently.
+
+    `w1` and `w0` are importance weights; one of them at least is 0. `q1` and `q0` are rewards predicted
+    before this one was known, of the action of each; without a floor they are of no use. Rewards beyond the
+    range of `scale`, and weights beyond 1/floor, count as the nearest within; for the side that this hurts,
+    as the worst there can be. So the test is about rewards clipped to what was known before them; and if in
+    some contexts an action has less than the floor, it is off by their share at most (twice that, if `q1` and
+    `q0` differ).
+    """
+    width = scale[HIGH] - scale[LOW]
+    if not width > 0.0:
+        return
+    floor = scale[FLOOR]
+    r = in_unit((reward - scale[LOW]) / width)
+    beyond = is_beyond(scale, reward)
+    if floor > 0.0:
+        beyond = beyond or max(w1, w0) * floor > 1.0 + 1e-6
+        w1, w0 = min(w1, 1.0 / floor), min(w0, 1.0 / floor)
+        q1, q0 = in_unit((q1 - scale[LOW]) / width), in_unit((q0 - scale[LOW]) / width)
+    else:
+        q1, q0 = 0.0, 1.0
+    _open(state, 1 if floor > 0.0 else 0)
+    up = increment(w1, w0, r, q1, q0)
+    down = -up if floor > 0.0 else increment(w0, w1, r, 0.0, 1.0)
+    tally(state, up * width, down * width, 0.0, width / floor if floor > 0.0 else width)
+    r_up, q1_up, q0_up, r_down, q1_down, q0_down = r, q1, q0, r, q1, q0
+    if beyond and up < 0.0:
+        r_up = 1.0 if w0 > 0.0 else 0.0
+        q1_up = q0_up = 1.0 - r_up
+    if beyond and down < 0.0:
+        r_down = 1.0 if w1 > 0.0 else 0.0
+        q1_down = q0_down = 1.0 - r_down
+    _settle(state, LANES, w1, w0, r_up, q1_up, q0_up, floor)
+    _settle(state, LANES + N, w0, w1, r_down, q0_down, q1_down, floor)
+    _sum_up(state)
+
+
+@inline_kernel
+def observe(
+    state: NDArray[np.float64], scale: NDArray[np.float64], w1: float, w0: float, reward: float
+) -> None:
+    """Like `observe_predicted`, with the mean reward so far as both predictions."""
+    width = scale[HIGH] - scale[LOW]
+    c = baseline(state)
+    observe_predicted(state, scale, w1, w0, reward, scale[LOW] + c * width, scale[LOW] + c * width)
+    if width > 0.0:
+        weight = (w1 - w0) * (w1 - w0)
+        state[SQUARES] += weight
+        state[WEIGHTED] += weight * in_unit((reward - scale[LOW]) / width)
+
+
+@inline_kernel
+def observe_difference(state: NDArray[np.float64], d: float, bound: float) -> None:
+    """Take in what the challenger gained, known in full, such as the champion's loss less its own.
+
+    `bound` is the largest size of a difference, as known before this one; it must not shrink. A larger one
+    counts as the bound, and NaN as nothing.
+    """
+    if not (abs(d) > 0.0 and bound > 0.0):
+        return
+    _open(state, 1)
+    y = 2.0 * in_unit(0.5 + 0.5 * (d / bound)) - 1.0
+    tally(state, y * bound, -y * bound, 0.0, bound)
+    _multiply(state, LANES, 0, y * _NARROW)
+    _multiply(state, LANES + N, 0, -y * _NARROW)
+    _sum_up(state)

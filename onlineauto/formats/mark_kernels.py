@@ -1,0 +1,87 @@
+"""Where the bytes are that divide a text: found once, 64 bytes at a time, and looked up from then on.
+
+*Marks* end a name or a value: blank, tab, carriage return, newline, ``|`` and ``:``. *Breaks* are control
+bytes but for the tab, newlines among them. Each kind is a bitmap, with one bit for each byte of the text, and
+with the text's end marked as well, so that every search ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel
+from onlineauto.jit.words import below, equal, first_one, load1, load8, ones, store8
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one"]
+
+_BAR, _COLON, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 58, 10, 13, 9, 32, 127
+_LANES = 64
+
+
+@kernel
+def bitmap_size(end: int) -> int:
+    """Bytes of a bitmap of so many bytes of text; with eight to spare, as `next_one` reads eight at once."""
+    return (end // _LANES + 1) * 8 + 8
+
+
+@inline_kernel
+def _mark(
+    data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], place: int
+) -> tuple[int, int, int]:
+    """Mark 64 bytes from `i` on in eight bytes of the bitmaps; count blanks and tabs, bars, and newlines."""
+    tab = equal(data, i, _TAB)
+    blank = equal(data, i, _SPACE) | tab
+    bar = equal(data, i, _BAR)
+    newline = equal(data, i, _NEWLINE)
+    other = equal(data, i, _RETURN) | equal(data, i, _COLON)
+    store8(marks, place, blank | bar | newline | other)
+    store8(breaks, place, below(data, i, _SPACE) & ~tab | equal(data, i, _DELETE))
+    return ones(blank), ones(bar), ones(newline)
+
+
+@entry_kernel
+def find_marks(
+    data: NDArray[np.uint8], end: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8]
+) -> tuple[int, int, int]:
+    """Fill both bitmaps of ``data[:end]``; at most how many blanks and tabs, bars, and newlines there are."""
+    data, marks, breaks = borrow(data), borrow(marks), borrow(breaks)
+    blanks, bars, newlines = 0, 0, 0
+    whole = end // _LANES * _LANES
+    for i in range(0, whole, _LANES):
+        n = _mark(data, i, marks, breaks, i // 8)
+        blanks, bars, newlines = blanks + n[0], bars + n[1], newlines + n[2]
+    last = np.empty(_LANES, np.uint8)
+    for i in range(_LANES):
+        last[i] = data[whole + i] if whole + i < end else _NEWLINE
+    n = _mark(last, 0, marks, breaks, whole // 8)
+    return blanks + n[0], bars + n[1], newlines + n[2]
+
+
+@inline_kernel
+def next_one(bits: NDArray[np.uint8], p: int) -> int:
+    """First byte of the text from `p` on whose bit is 1."""
+    word = load8(bits, p >> 3) >> np.uint64(p & 7)
+    while word == 0:
+        p = (p & ~7) + _LANES
+        word = load8(bits, p >> 3)
+    return p + first_one(word)  # type: ignore[no-any-return]
+
+
+@inline_kernel
+def is_at(data: NDArray[np.uint8], p: int, end: int, byte: int) -> bool:
+    """Whether a byte stands at `p`, before the end."""
+    return p < end and load1(data, p) == byte
+
+
+@inline_kernel
+def after_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> int:
+    """The byte after the word at `p`, which may have colons in it."""
+    p = next_one(marks, p)
+    while is_at(data, p, end, _COLON):
+        p = next_one(marks, p + 1)
+    return p

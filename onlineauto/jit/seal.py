@@ -1,0 +1,118 @@
+"""``Sealed``: a tuple of arrays, unpacked once for a kernel that takes it again and again.
+
+To call a kernel, Numba unpacks every array of every argument: with fifty of them that takes longer than to
+predict an event. A sealed tuple is unpacked when it is made; a kernel is given its address, and `opened`
+reads it from there. The references to its arrays are not counted, as with `borrow`: the Sealed holds them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from llvmlite import ir
+from numba import typeof
+from numba._dispatcher import compute_fingerprint
+from numba.core import types
+from numba.extending import NativeValue, intrinsic, models, register_model, unbox
+
+from onlineauto.jit.borrow import uncounted
+from onlineauto.jit.kernel import entry_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Sealed", "opened"]
+
+T = TypeVar("T")
+
+_FIRST_SIZE = 1 << 14
+
+
+class SealedType(types.Type):
+    """Numba's type of a sealed tuple of type `kind`."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        super().__init__(f"Sealed({kind})")
+
+
+@register_model(SealedType)
+class _SealedModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, ir.IntType(64))  # type: ignore[no-untyped-call]
+
+
+@unbox(SealedType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _unbox(typ: Any, sealed: Any, context: Any) -> Any:  # noqa: ARG001 - Numba's signature
+    address = context.pyapi.object_getattr_string(sealed, "address")
+    value = context.pyapi.long_as_longlong(address)
+    context.pyapi.decref(address)
+    return NativeValue(value)  # type: ignore[no-untyped-call]
+
+
+def _write(typingctx: Any, value: Any, memory: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Write a value into memory, if it is large enough; return how large it has to be."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[1])(context, builder, arguments[1])
+        size = context.get_constant(types.intp, context.get_abi_sizeof(arguments[0].type))
+        with builder.if_then(builder.icmp_signed("<=", size, builder.extract_value(array.shape, 0))):
+            builder.store(arguments[0], builder.bitcast(array.data, arguments[0].type.as_pointer()), align=1)
+        return size
+
+    return types.intp(value, memory), codegen
+
+
+def _opened(typingctx: Any, sealed: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(signature.return_type)
+        value = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+        return uncounted(context, builder, signature.return_type, value)
+
+    return sealed.kind(sealed), codegen
+
+
+_write_into: Any = intrinsic(_write)
+opened: Any = intrinsic(_opened)
+"""Return the tuple of a Sealed, in a kernel that was given it; for as long as that call lasts."""
+
+
+@entry_kernel
+def _seal(value: Any, memory: NDArray[np.uint8]) -> int:
+    return _write_into(value, memory)  # type: ignore[no-any-return]
+
+
+_KINDS: dict[bytes, SealedType] = {}
+"""Types by what Numba's dispatcher knows values by, which is found out a hundred times faster."""
+
+
+def _kind_of(value: Any) -> SealedType:
+    fingerprint = compute_fingerprint(value)
+    if fingerprint not in _KINDS:
+        _KINDS[fingerprint] = SealedType(typeof(value))  # type: ignore[no-untyped-call]
+    return _KINDS[fingerprint]
+
+
+class Sealed(Generic[T]):
+    """A tuple of arrays, numbers and such tuples that a kernel may be given, to be `opened` there.
+
+    Attributes
+    ----------
+    value : tuple
+        The tuple. What its arrays hold may change, they themselves may not.
+    """
+
+    __slots__ = ("_memory", "_numba_type_", "address", "value")
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self._numba_type_ = _kind_of(value)
+        self._memory = np.empty(_FIRST_SIZE, np.uint8)
+        size = _seal(value, self._memory)
+        if size > len(self._memory):
+            self._memory = np.empty(size, np.uint8)
+            _seal(value, self._memory)
+        self.address = self._memory.ctypes.data

@@ -1,0 +1,105 @@
+"""Simulated logs of two policies, and when a test says that the challenger is the better one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.estimators import paired_kernels as paired
+from onlineauto.estimators import robust_kernels as robust
+from onlineauto.estimators.scale_kernels import SCALE_SIZE
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PAIRED", "PREDICTED", "UNKNOWN", "VW", "Log", "first_events"]
+
+VW, PAIRED, PREDICTED, UNKNOWN = range(4)
+"""Tests: two robust intervals, ours, ours with predicted rewards, and ours without a known floor."""
+
+
+class Log(NamedTuple):
+    """A log of ε-greedy exploration around the champion, and how the challenger differs from it."""
+
+    epsilon: float  # 1 is uniform
+    actions: int
+    disagree: float  # share of events
+    gap: float  # what the challenger gains there
+    mean: float = 0.5
+    spread: float = 0.32  # by which the context moves rewards up or down
+    binary: bool = False  # rewards are 0 or 1
+    flip: int = 0  # events before which the challenger loses as much
+    period: int = 0  # of a challenger that loses and gains in turn
+    optimism: float = 0.0  # by which predictions favour the challenger
+
+    @property
+    def floor(self) -> float:
+        """Least probability of an action."""
+        return self.epsilon / self.actions
+
+
+Event = tuple[bool, float, float, float, float]
+"""Whether the two disagree, importance weights of challenger and champion, reward, and its prediction."""
+
+
+@kernel
+def _draw(log: Log, t: int, rng: np.random.Generator) -> Event:
+    """Event `t`."""
+    sign = -1.0 if t < log.flip or (log.period > 0 and 2 * (t % log.period) < log.period) else 1.0
+    disagree = rng.random() < log.disagree
+    least = log.epsilon / log.actions
+    u = rng.random()
+    w1, w0, mean = 0.0, 0.0, log.mean
+    if u < 1.0 - log.epsilon + least:
+        w0 = 1.0 / (1.0 - log.epsilon + least)
+        if disagree:
+            mean -= sign * log.gap / 2.0
+        else:
+            w1 = w0
+    elif disagree and u < 1.0 - log.epsilon + 2.0 * least:
+        w1 = 1.0 / least
+        mean += sign * log.gap / 2.0
+    shift = log.spread if rng.random() < 0.5 else -log.spread
+    reward = mean + shift
+    if log.binary:
+        reward = 1.0 if rng.random() < reward else 0.0
+    return disagree, w1, w0, reward, log.mean + shift / 2.0
+
+
+@kernel
+def _first_event(
+    log: Log, which: int, rng: np.random.Generator, events: int, alpha: float, test: robust.Test
+) -> int:
+    """When a stream is over."""
+    evidence = np.zeros((2, 2, robust.SIZE))
+    state, scale = np.zeros(paired.SIZE), np.zeros(SCALE_SIZE)
+    scale[1], scale[2] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
+    for t in range(events):
+        disagree, w1, w0, reward, q = _draw(log, t, rng)
+        if which == VW:
+            robust.observe(evidence[0], w1, reward)
+            robust.observe(evidence[1], w0, reward)
+            if t >= log.flip and robust.is_better(evidence[0], evidence[1], test)[0]:
+                return t + 1
+        elif disagree:
+            if which == PREDICTED:
+                paired.observe_predicted(state, scale, w1, w0, reward, q + log.optimism, q)
+            else:
+                paired.observe(state, scale, w1, w0, reward)
+            if paired.is_better(state, alpha):
+                return t + 1
+    return events + 1
+
+
+def first_events(log: Log, which: int, *, streams: int, events: int, alpha: float) -> NDArray[np.int64]:
+    """When each of so many streams is over: the event at which the challenger wins, or `events` + 1."""
+    test = robust.Test(np.float64(alpha), np.float64(1e-6), False)
+    return np.array(
+        [
+            _first_event(log, which, np.random.default_rng(seed), events, alpha, test)
+            for seed in range(streams)
+        ],
+        np.int64,
+    )

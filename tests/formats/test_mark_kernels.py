@@ -1,0 +1,52 @@
+"""Bitmaps of a text, and searches in them, against a look at every byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from onlineauto.formats.mark_kernels import bitmap_size, find_marks, next_one
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MARKS, BREAKS = b" \t\r\n|:", bytes({*range(32), 127} - {9})
+TEXTS = st.binary(max_size=300) | st.text("ab |:\t\n\r\0", max_size=300).map(str.encode)
+UNHURRIED = settings(deadline=None)  # the first call compiles
+
+
+def bitmaps(text: bytes, end: int) -> tuple[tuple[int, int, int], NDArray[np.uint8], NDArray[np.uint8]]:
+    marks, breaks = (np.full(bitmap_size(end), 0xA5, np.uint8) for _ in range(2))
+    return find_marks(np.frombuffer(text, np.uint8), end, marks, breaks), marks, breaks
+
+
+def places(text: bytes, end: int, wanted: bytes) -> list[int]:
+    """Where the wanted bytes are; the end is one of them."""
+    return [i for i in range(end) if text[i] in wanted] + [end]
+
+
+@UNHURRIED
+@given(text=TEXTS, behind=st.integers(0, 70))
+@example(text=b"", behind=0)
+@example(text=b"a" * 64, behind=0)
+@example(text=b"|" * 300, behind=64)
+def test_all_marks_are_found_in_turn(text: bytes, behind: int) -> None:
+    end = max(len(text) - behind, 0)
+    _, marks, breaks = bitmaps(text, end)
+    for bitmap, wanted in ((marks, MARKS), (breaks, BREAKS)):
+        found = [next_one(bitmap, 0)]
+        while found[-1] < end:
+            found.append(next_one(bitmap, found[-1] + 1))
+        assert found == places(text, end, wanted)
+
+
+@UNHURRIED
+@given(text=TEXTS)
+def test_there_are_at_most_as_many_as_it_says(text: bytes) -> None:
+    counts, _, _ = bitmaps(text, len(text))
+    blanks, bars, newlines = (sum(byte in wanted for byte in text) for wanted in (b" \t", b"|", b"\n"))
+    assert counts[:2] == (blanks, bars)
+    assert newlines <= counts[2] <= newlines + 64
