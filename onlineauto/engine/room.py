@@ -26,6 +26,8 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 
 _FEATURES = 1 << 16
 _MOST_GUESSED = 1 << 20
+_ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
+_ONES.flags.writeable = _NO_LABELS.flags.writeable = False
 
 
 def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: int = 64) -> Buffers:
@@ -83,6 +85,11 @@ def make_results(block: Block, *, n_actions: int) -> Results:
     )
 
 
+def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+    """A column of `n` equal numbers."""
+    return column[:n] if n <= len(column) else column[:1].repeat(n)
+
+
 def make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool) -> Outcomes:
     """What the loop found out about a block, in columns."""
     line, n, rows = block.event_start[:-1], len(block), results.rows
@@ -90,9 +97,9 @@ def make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *,
     return Outcomes(
         rows=rows,
         line=line,
-        weight=block.weight[line] if simple else np.ones(n, np.float32),
+        weight=block.weight[line] if simple else _same(_ONES, n),
         holdout=holdout,
-        label=block.label[line] if simple else np.full(n, UNLABELLED),
+        label=block.label[line] if simple else _same(_NO_LABELS, n),
         action=results.action[:n_actions],
         score=results.score[:n_actions],
     )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, in_unit
-from onlineauto.jit import entry_kernel, inline_kernel, kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def lower_sum(total: float, squares: float, first: float, bound: float, alpha: f
     return best
 
 
-@entry_kernel
+@kernel
 def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
     """Bounds on the sum of the means; either is wrong with probability `alpha` / 2 at most."""
     first, bound = sums[FIRST_BOUND], sums[BOUND]

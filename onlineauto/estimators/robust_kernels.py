@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def add(state: NDArray[np.float64], x: float) -> None:
     state[T] += 1.0
 
 
-@entry_kernel
+@kernel
 def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
     """Take in a reward `r` and its importance weight `w`, 0 if the policy would have acted otherwise."""
     add(estimator[LOWER], w * r)
@@ -355,13 +355,13 @@ def lower_root(state: NDArray[np.float64], test: Test) -> float:
     return _bisect(state, _threshold(test), test.tol_x)
 
 
-@entry_kernel
+@kernel
 def lower_bound(estimator: NDArray[np.float64], test: Test) -> float:
     """Lower bound on the reward of a policy."""
     return lower_root(estimator[LOWER], test)
 
 
-@entry_kernel
+@kernel
 def upper_bound(estimator: NDArray[np.float64], test: Test) -> float:
     """Upper bound on the reward of a policy."""
     return 1.0 - lower_root(estimator[UPPER], test)

@@ -3,7 +3,8 @@
 from typing import Any, TypeAlias
 
 from onlineauto.jit.borrow import borrow
-from onlineauto.jit.kernel import cache_directory, entry_kernel, inline_kernel, is_compiled, kernel
+from onlineauto.jit.cache import cache_directory, is_compiled
+from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.loops import short_loop
 from onlineauto.jit.seal import Sealed, opened
 from onlineauto.jit.watch import watch_compiling

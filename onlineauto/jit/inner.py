@@ -12,11 +12,12 @@ from __future__ import annotations
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numba
 from numba.core import sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
+
+from onlineauto.jit.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +40,7 @@ def _link(library: Any) -> None:
 
 
 class Inner(CPUDispatcher):
-    """A kernel for kernels. Called from Python, it is compiled anew, once for each kind of arguments.
+    """A kernel for kernels. Called from Python, it is compiled once more, as an `Entry`.
 
     Attributes
     ----------
@@ -64,12 +65,7 @@ class Inner(CPUDispatcher):
         """Call from Python."""
         if self._called is None:
             settings = {name: value for name, value in self._settings.items() if name != "forceinline"}
-            kernel = self
-
-            def call(*values: Any) -> Any:
-                return kernel(*values)
-
-            self._called = numba.jit(**settings)(call)
+            self._called = Entry(self.py_func, settings)
         return self._called(*arguments)
 
     def compile(self, sig: Any) -> Any:
@@ -77,8 +73,9 @@ class Inner(CPUDispatcher):
         me: Any = self  # Numba is not typed
         with global_compiler_lock, me._compiling_counter:
             normalize: Any = sigutils.normalize_signature
+            plain: Any = unliteral
             given, return_type = normalize(sig)
-            types = tuple(unliteral(each) for each in given)  # not anew for every constant
+            types = tuple(plain(each) for each in given)  # not anew for every constant
             known = me.overloads.get(types)
             if known is not None:
                 return known.entry_point

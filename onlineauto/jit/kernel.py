@@ -1,62 +1,18 @@
-"""``@kernel``: compile a function of arrays, without the GIL, and keep the machine code on disk.
-
-Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
-when that file changes. So our cache lies in a directory named after a hash of *all* kernel sources, the
-versions and the switches that change code generation: a stale kernel cannot be loaded.
-"""
+"""Decorators of kernels: functions of numbers, arrays and tuples of them, compiled with Numba."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numba
-from numba.core import config
-
+from onlineauto.jit.entry import Entry
 from onlineauto.jit.inner import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cache_directory", "entry_kernel", "inline_kernel", "is_compiled", "kernel"]
+__all__ = ["entry_kernel", "inline_kernel", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-_PACKAGE = Path(__file__).resolve().parent.parent
-_SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
-
-
-def _stamp() -> str:
-    digest = hashlib.sha256()
-    for path in sorted([*_PACKAGE.rglob("*_kernels.py"), *_PACKAGE.glob("jit/*.py")]):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    versions = (numba.__version__, platform.python_version(), platform.machine())
-    digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
-    return digest.hexdigest()[:16]
-
-
-def cache_directory() -> Path:
-    """Directory of this version's compiled kernels.
-
-    ``ONLINEAUTO_CACHE_DIR`` names its parent; without it, ``XDG_CACHE_HOME`` or ``~/.cache``.
-    """
-    parent = os.environ.get("ONLINEAUTO_CACHE_DIR")
-    if parent is None:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        parent = str(Path(home) / "onlineauto")
-    return Path(parent) / f"kernels-{_stamp()}"
-
-
-_DIRECTORY = str(cache_directory())
-
-
-def is_compiled() -> bool:
-    """Whether kernels of this version lie on disk: otherwise the first run compiles them."""
-    return any(Path(_DIRECTORY).rglob("*.nbc"))
-
 
 _SETTINGS: dict[str, Any] = {
     "nopython": True,
@@ -72,14 +28,7 @@ def entry_kernel(function: F) -> F:
     As `kernel` otherwise. Only what the package calls from Python is one: its arguments have to be unpacked,
     which takes longer to compile than many a kernel.
     """
-    switches: Any = config
-    before = switches.CACHE_DIR
-    switches.CACHE_DIR = _DIRECTORY
-    try:
-        compiled: F = numba.jit(cache=True, **_SETTINGS)(function)
-        return compiled
-    finally:
-        switches.CACHE_DIR = before
+    return cast("F", Entry(function, _SETTINGS))
 
 
 def kernel(function: F) -> F:

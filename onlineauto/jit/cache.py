@@ -1,0 +1,46 @@
+"""Where machine code lies on the disk.
+
+Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
+when that file changes. So our cache lies in a directory named after a hash of *all* kernel sources, the
+versions and the switches that change code generation: a stale kernel cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+
+import numba
+
+__all__ = ["cache_directory", "is_compiled"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+
+
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted([*_PACKAGE.rglob("*_kernels.py"), *_PACKAGE.glob("jit/*.py")]):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    versions = (numba.__version__, platform.python_version(), platform.machine())
+    digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Directory of this version's compiled kernels.
+
+    ``ONLINEAUTO_CACHE_DIR`` names its parent; without it, ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    parent = os.environ.get("ONLINEAUTO_CACHE_DIR")
+    if parent is None:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        parent = str(Path(home) / "onlineauto")
+    return Path(parent) / f"kernels-{_stamp()}"
+
+
+def is_compiled() -> bool:
+    """Whether kernels of this version lie on disk: otherwise the first run compiles them."""
+    return any(cache_directory().rglob("*.nbc"))
