@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Config, interactions_of
-from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, Swap, Widen
+from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, ProvedWorse, Swap, Widen
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose
 from onlineauto.automl.queue import any_waits
-from onlineauto.automl.schedule import schedule
+from onlineauto.automl.schedule import remove, schedule
 from onlineauto.automl.search import Candidate, Search, Slot, State
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal, Statistics
     from onlineauto.automl.search import Rules
 
-__all__ = ["can_fill", "decide", "interactions", "interactions_for", "start"]
+__all__ = ["can_fill", "can_replace", "decide", "interactions", "interactions_for", "start"]
 
 
 def start(rules: Rules, *, random_seed: int) -> Search:
@@ -69,12 +69,19 @@ def decide(
         return _meet(rules, search, signal.names, statistics)
     if isinstance(signal, BoundCrossed):
         return _promote(rules, search, signal.slot, statistics)
+    if isinstance(signal, ProvedWorse):
+        return remove(rules, search, signal.slot, statistics)
     return schedule(rules, search, statistics)
 
 
 def can_fill(rules: Rules, search: Search) -> bool:
     """Whether a live place is empty and a config waits for it, so that `LeaseDue` would change something."""
     return len(search.slots) < rules.n_slots and any_waits(search)
+
+
+def can_replace(rules: Rules, search: Search) -> bool:
+    """Whether a config waits for the place of one that is worse; VW never finds one worse."""
+    return not rules.exact and any_waits(search)
 
 
 def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:

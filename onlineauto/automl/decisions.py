@@ -14,6 +14,7 @@ __all__ = [
     "Extend",
     "LeaseDue",
     "NewNamespaces",
+    "ProvedWorse",
     "Remove",
     "Rotate",
     "Signal",
@@ -54,7 +55,20 @@ class BoundCrossed:
     slot: int
 
 
-Signal = NewNamespaces | LeaseDue | BoundCrossed
+@dataclass(frozen=True, slots=True)
+class ProvedWorse:
+    """An event was learnt, and a challenger proved to be worse than the champion, while others wait.
+
+    Attributes
+    ----------
+    slot : int
+        Live slot of the challenger; the last one, if several did.
+    """
+
+    slot: int
+
+
+Signal = NewNamespaces | LeaseDue | BoundCrossed | ProvedWorse
 """Why the loop stopped."""
 
 

@@ -71,6 +71,27 @@ class AutomlOptions:
         maximum=2**31 - 1,
         needs=_NEEDS,
     )
+    estimator: str | None = option(
+        None,
+        "What proves a challenger better or worse than the champion: their rewards compared event by event "
+        "(paired), or a bound on the reward of each, as in VW (robust). Not supplied: paired, or robust with "
+        "--vw_exact.",
+        vw=False,
+        keep=True,
+        choices=("paired", "robust"),
+        needs=_NEEDS,
+    )
+    min_prob: float = option(
+        0.0,
+        "Least probability that the logging policy gives to any action, which helps the paired test; 0 if it "
+        "is not known.",
+        vw=False,
+        keep=True,
+        minimum=0,
+        maximum=1,
+        metavar="P",
+        needs=_NEEDS,
+    )
     automl_significance_level: float = option(
         0.05,
         "Probability of a wrong change of champion, shared among the live configs.",
@@ -110,3 +131,7 @@ class AutomlOptions:
         "Write every example, bound and decision to CSV files in the working directory, named by the time.",
         needs=_NEEDS,
     )
+
+    def is_paired(self, *, exact: bool) -> bool:
+        """Whether the paired test decides."""
+        return self.estimator == "paired" or (self.estimator is None and not exact)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["schedule"]
+__all__ = ["remove", "schedule"]
 
 Step = tuple["Search", tuple["Decision", ...]]
 
@@ -42,7 +42,7 @@ def _review(
 ) -> Step:
     """Decide what becomes of a config whose lease is over."""
     if _is_worse(rules, search, place, statistics):
-        return _remove(rules, search, place, statistics)
+        return remove(rules, search, place, statistics)
     if search.candidate(place).state is not State.LIVE:  # VW's champion until the first namespace
         return _fill(rules, search, place, statistics)
     search, extend = _extend(search, place)
@@ -97,14 +97,14 @@ def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> S
 def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
     """Tell whether a challenger is proven worse than the champion, and another could have its place.
 
-    VW never finds one worse.
+    VW never finds one worse; the paired test says so as soon as it knows.
     """
-    if rules.exact or place == 0 or not any_waits(search):
+    if rules.exact or rules.paired or place == 0 or not any_waits(search):
         return False
     return statistics.upper(place) < statistics.champion_lower(place)
 
 
-def _remove(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
+def remove(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
     """Give a config up until the champion changes."""
     index = search.slots[place].index
     search = search.with_candidate(index, replace(search.candidates[index], state=State.REMOVED))

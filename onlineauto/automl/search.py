@@ -74,6 +74,8 @@ class Rules:
         Challengers that keep their places: slots 1 to `n_priority`.
     exact : bool
         Decide as Vowpal Wabbit 9.11.9 does, its defects included.
+    paired : bool
+        Challenger and champion are compared event by event, and not by a bound for each.
     """
 
     n_slots: int
@@ -83,6 +85,7 @@ class Rules:
     priority: str
     n_priority: int
     exact: bool
+    paired: bool = False
 
     @staticmethod
     def of(options: AutomlOptions, *, exact: bool) -> Rules:
@@ -97,6 +100,7 @@ class Rules:
             priority=options.priority_type,
             n_priority=asked if asked >= 0 else (n_slots - 1) // 2,
             exact=exact,
+            paired=options.is_paired(exact=exact),
         )
 
 

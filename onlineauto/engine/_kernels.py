@@ -25,18 +25,17 @@ from onlineauto.engine.example_kernels import (
     squares_of,
 )
 from onlineauto.engine.live_kernels import (
-    better_challenger,
     count_namespaces,
     learner,
     lease_is_due,
     observe_rewards,
     place_of,
+    verdict,
 )
 from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
-    BOUND_CROSSED,
     CB_ADF,
     EVENT,
     LEASE_DUE,
@@ -384,9 +383,9 @@ def run_events(
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
             observe_rewards(run, buffers.score, actions.n, label)
-            cursor[SLOT] = better_challenger(run.live)
-            if cursor[SLOT] > 0:
-                cursor[SIGNAL] = BOUND_CROSSED
+            signal, slot = verdict(run.live)
+            if signal != BLOCK_END:
+                cursor[SIGNAL], cursor[SLOT] = signal, slot
                 return
     cursor[SIGNAL] = BLOCK_END
 

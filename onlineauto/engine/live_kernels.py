@@ -6,8 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import CB, CHAMPION, LEARNT, MARK, OUTSIDE, SELF
+from onlineauto.engine.state import (
+    BLOCK_END,
+    BOUND_CROSSED,
+    CB,
+    CHAMPION,
+    LEARNT,
+    MARK,
+    OUTSIDE,
+    PROVED_WORSE,
+    SELF,
+)
+from onlineauto.estimators.paired_kernels import is_better as is_ahead
+from onlineauto.estimators.paired_kernels import is_worse as is_behind
+from onlineauto.estimators.paired_kernels import observe as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
+from onlineauto.estimators.scale_kernels import widen
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
 from onlineauto.learners._kernels import Place
 
@@ -113,18 +127,25 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
     if not run.task.exact:
         weight = min(weight, _LARGEST_WEIGHT)
     reward = label.cost if live.cost_is_reward else -label.cost
+    earned = reward
     if not _ZERO <= reward <= _ONE:
         live.tally[OUTSIDE] += 1
         if not run.task.exact:
             reward = min(max(reward, _ZERO), _ONE)
-    champion = weight if best_action(score, 0, n) == label.action else _ZERO
+    chosen = best_action(score, 0, n)
+    champion = weight if chosen == label.action else _ZERO
     for slot in range(1, live.n):
         short_loop()
-        own = weight if best_action(score, slot, n) == label.action else _ZERO
+        choice = best_action(score, slot, n)
+        own = weight if choice == label.action else _ZERO
+        if live.paired and choice != chosen:
+            pair_up(live.pairs[slot], live.scale, np.float64(own), np.float64(champion), np.float64(earned))
         _observe(live, slot, SELF, own, reward)
         _observe(live, slot, CHAMPION, champion, reward)
         live.settled[slot] &= own == _ZERO and champion == _ZERO
         live.updates[slot] += 1
+    if live.paired:
+        widen(live.scale, np.float64(earned), np.float64(label.probability))
     live.tally[LEARNT] += 1
 
 
@@ -144,6 +165,22 @@ def better_challenger(live: Live) -> int:
             if better:
                 found = slot
     return found
+
+
+@inline_kernel
+def verdict(live: Live) -> tuple[int, int]:
+    """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is."""
+    if not live.paired:
+        slot = better_challenger(live)
+        return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
+    signal, found = BLOCK_END, 0
+    for slot in range(1, live.n):
+        short_loop()
+        if is_ahead(live.pairs[slot], live.levels[slot]):
+            signal, found = BOUND_CROSSED, slot
+        elif live.replaceable and signal != BOUND_CROSSED and is_behind(live.pairs[slot], live.levels[slot]):
+            signal, found = PROVED_WORSE, slot
+    return signal, found
 
 
 @entry_kernel

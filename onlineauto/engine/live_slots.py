@@ -9,6 +9,8 @@ import numpy as np
 from onlineauto.automl.decisions import Rotate, Swap, Widen
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
 from onlineauto.engine.state import CHAMPION, MARK, SELF, Live
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.estimators.paired_kernels import level
 from onlineauto.estimators.robust_kernels import SIZE, Test
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ class LiveSlots:
         self._counts: dict[bytes, int] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
-        level = float(np.float32(options.automl_significance_level))
+        self._n_tests = 0
+        self._alpha = float(np.float32(options.automl_significance_level))
         share = 1 if options.fixed_significance_level else slots
         self.live = Live(
             n=1,
@@ -82,7 +85,7 @@ class LiveSlots:
             searching=options.automl is not None,
             fill=False,
             test=Test(
-                alpha=np.float64(np.float32(np.float32(level) / np.float32(share))),
+                alpha=np.float64(np.float32(np.float32(self._alpha) / np.float32(share))),
                 tol_x=np.float64(np.float32(options.tol_x)),
                 brentq=options.opt_func == "brentq",
             ),
@@ -91,6 +94,11 @@ class LiveSlots:
             lease=np.full(slots, _NEVER, np.int64),
             updates=np.zeros(slots, np.int64),
             evidence=np.zeros((slots, 2, 2, SIZE)),
+            paired=options.is_paired(exact=exact),
+            replaceable=False,
+            pairs=np.zeros((slots, PAIR_SIZE)),
+            levels=np.zeros(slots),
+            scale=np.array([0.0, 1.0, options.min_prob, 0.0]),
             last=np.zeros((slots, 2, 2)),
             settled=np.zeros(slots, bool),
             tally=np.zeros(3, np.int64),
@@ -138,10 +146,13 @@ class LiveSlots:
         crossed = [self._interactions(config, self.namespaces) for config in self.configs]
         self._layout.cross([*crossed, *[()] * (self.n_slots - len(crossed))])
 
-    def lease(self, leases: Sequence[int], *, fill: bool) -> None:
-        """Set the lease of each live slot, in learnt events, and whether an empty place is to be filled."""
+    def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
+        """Set the lease of each live slot, in learnt events, and whether a config waits for a place.
+
+        `fill` says so of an empty one, `replaceable` of that of a challenger that is worse.
+        """
         self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
-        self.live = self.live._replace(fill=fill)
+        self.live = self.live._replace(fill=fill, replaceable=replaceable)
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Carry a decision out."""
@@ -159,6 +170,7 @@ class LiveSlots:
         self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
         self.live = self.live._replace(n=len(self.configs))
         self._reset(slot)
+        self._test_anew(slot)
         self._copy(0, slot, model)
 
     def _swap(self, slot: int, config: Config, model: Model) -> None:
@@ -177,8 +189,15 @@ class LiveSlots:
             column[1] = column[0][[CHAMPION, SELF]]
         live.updates[:2] = live.updates[slot]
         self._reset(slice(2, None))
+        self._test_anew(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
         self.live = live._replace(n=2)
+
+    def _test_anew(self, slot: int) -> None:
+        """Begin another test of a challenger: all that were ever begun share the level."""
+        self._n_tests += 1
+        self.live.pairs[slot] = 0
+        self.live.levels[slot] = level(self._alpha, self._n_tests)
 
     def _reset(self, slot: int | slice) -> None:
         self.live.evidence[slot] = 0

@@ -163,6 +163,8 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact and automl.is_paired(exact=exact):
+        raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
     if exact and automl.interaction_type == "both":
         raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
 

@@ -83,14 +83,18 @@ def outside_warning(searching: Searching) -> str | None:
     outside = int(searching.slots.live.tally[OUTSIDE])
     if not outside:
         return None
+    paired = searching.slots.live.paired
+    affected = "bounds are shown of" if paired else "the search compares configs by"
     return (
         f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated cost, or "
-        "with --reward_as_cost the cost); the search compares configs by rewards cut off there"
+        f"with --reward_as_cost the cost); {affected} rewards cut off there"
     )
 
 
 def _evidence(change: Change) -> str:
     bounds = change.bounds
+    if change.level is not None:
+        return f" (over {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
     return (
         f" (over {bounds.updates} events its reward is at least {bounds.lower:.4g},"
         f" the old champion's at most {bounds.champion_upper:.4g})"

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from onlineauto.automl.decide import can_fill, decide, interactions_for, start
-from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate, Swap, Widen
+from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    LeaseDue,
+    NewNamespaces,
+    ProvedWorse,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.automl.search import Rules
 from onlineauto.engine.estimates import Estimates
 from onlineauto.engine.journal import End, bounds_of, decision_of, entry_of
 from onlineauto.engine.live_slots import LiveSlots
-from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, SIGNAL, SLOT
+from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, PROVED_WORSE, SIGNAL, SLOT
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,12 +57,15 @@ class Change(NamedTuple):
         Interactions of the old and of the new champion.
     bounds : Bounds
         What it rested on.
+    level : float or None
+        Probability of error of the paired test, if that decided and not the bounds.
     """
 
     events: int
     before: tuple[Interaction, ...]
     after: tuple[Interaction, ...]
     bounds: Bounds
+    level: float | None = None
 
 
 class Searching:
@@ -209,6 +220,8 @@ class Searching:
             return NewNamespaces(self.slots.new_names())
         if reason == BOUND_CROSSED:
             return BoundCrossed(int(cursor[SLOT]))
+        if reason == PROVED_WORSE:
+            return ProvedWorse(int(cursor[SLOT]))
         return LeaseDue() if reason else None
 
     def _replay(self, model: Model) -> None:
@@ -258,9 +271,12 @@ class Searching:
         """Keep a change of champion that is about to be carried out."""
         self.n_switches += 1
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
-        self.changes.append(Change(self.n_events, before, after, bounds_of(swap.slot, self.estimates)))
+        bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
+        level = float(live.levels[swap.slot]) if live.paired else None
+        self.changes.append(Change(self.n_events, before, after, bounds, level))
 
     def _set_leases(self) -> None:
         search = self.search
         leases = [search.lease(slot) for slot in range(len(search.slots))]
-        self.slots.lease(leases, fill=can_fill(self._rules, search))
+        fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
+        self.slots.lease(leases, fill=fill, replaceable=replaceable)

@@ -65,6 +65,11 @@ class Live(NamedTuple):
     lease: NDArray[np.int64]  # [slots]
     updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
+    paired: bool  # the pairs decide, and not the bounds
+    replaceable: bool  # a config waits for the place of one that is worse
+    pairs: NDArray[np.float64]  # [slots, paired SIZE]: each challenger's evidence against the champion
+    levels: NDArray[np.float64]  # [slots]: probability of error that each of these tests has
+    scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and least probability
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
     settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
     tally: NDArray[np.int64]  # [3]: see below
@@ -82,7 +87,7 @@ SELF, CHAMPION = 0, 1
 EVENT, STEP, SIGNAL, SLOT = range(4)
 """Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
 
-BLOCK_END, NEW_NAMESPACE, LEASE_DUE, BOUND_CROSSED = range(4)
+BLOCK_END, NEW_NAMESPACE, LEASE_DUE, BOUND_CROSSED, PROVED_WORSE = range(5)
 """Signals."""
 
 MET, SCHEDULED = 1, 2

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Rotate, Swap, Widen
+from onlineauto.automl.decisions import Remove, Rotate, Swap, Widen
 from onlineauto.engine.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
+from onlineauto.estimators.paired import ChampionTest
+from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.engine.journal import Entry
+    from onlineauto.engine.journal import Bounds, Entry
 
 QUICK: dict[str, Any] = {
     "automl": 4,
@@ -164,6 +166,7 @@ def test_a_live_slot_learns_as_if_alone(exact: bool, cb_type: str, rule: dict[st
         "bit_precision": 12,
         "min_prediction": -2,
         "max_prediction": 2,
+        "automl_significance_level": 1e-9,  # nothing is decided
         **rule,
     }
     together = Workspace(automl=4, oracle_type=oracle, **common).fit(text)
@@ -346,3 +349,80 @@ def test_any_name_survives_a_journal(name: bytes) -> None:
     assert not isinstance(entry, End)
     assert entry.events == 4
     assert decision_of(entry) == decision
+
+
+def greedy_actions(events: list[str], options: dict[str, Any]) -> list[int]:
+    """What a model would do at each event before it learns it."""
+    workspace = Workspace(cb_adf=True, **options)
+    return [int(np.argmin(workspace.learn(event))) for event in events]
+
+
+def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
+    """The loop's evidence is that of the public test, fed with the actions of two models apart."""
+    events = stream(300)
+    quiet: dict[str, Any] = {
+        "automl_significance_level": 1e-99,
+        "lease": 10**6,
+        "oracle_type": "one_diff_inclusion",
+    }
+    together = Workspace(cb_adf=True, automl=8, min_prob=0.3, **quiet).fit(events)
+    chosen = [(b"Action", b"User") in together.searching.interactions(slot) for slot in range(7)]
+    models = []
+    for slot in (0, chosen.index(True)):
+        letters = [
+            b"".join(name[:1] for name in names).decode() for names in together.searching.interactions(slot)
+        ]
+        models.append(greedy_actions(events, {"interactions": letters}))
+    test = ChampionTest(floor=float(np.float32(0.3)))
+    for event, champion, challenger in zip(events, *models, strict=True):
+        lines = event.splitlines()[1:]
+        logged = next(i for i, line in enumerate(lines) if line.startswith("0:"))
+        _, cost, p = lines[logged].split(" ")[0].split(":")
+        weight = np.float32(1) / np.float32(p)
+        test.update(challenger, champion, logged=logged, p=1 / float(weight), reward=-float(cost))
+    pair = together.searching.slots.live.pairs[chosen.index(True)]
+    assert pair[T] > 20
+    assert test.evidence == pytest.approx((pair[BETTER], pair[WORSE]), rel=1e-5)
+
+
+def test_a_better_challenger_is_found_sooner_than_by_bounds() -> None:
+    events = stream(3000)
+    options: dict[str, Any] = {"cb_explore_adf": True, "automl": 8, "oracle_type": "one_diff_inclusion"}
+    first = {}
+    for estimator in ("paired", "robust"):
+        workspace = Workspace(**options, estimator=estimator)
+        entries = journal_of(workspace)
+        workspace.fit(events)
+        swaps = (entry.events for entry in entries if isinstance(decision_of(entry), Swap))
+        first[estimator] = next(swaps, len(events))
+    assert first["paired"] * 2 < first["robust"]
+
+
+def removed_on(entry: Any) -> Bounds | None:
+    """What a line of the journal rests on that gives a config up."""
+    return entry.bounds if isinstance(decision_of(entry), Remove) else None
+
+
+def test_a_challenger_that_is_worse_makes_room_at_once() -> None:
+    events = stream(3000)
+    workspace = Workspace(cb_explore_adf=True, automl=3, lease=500, oracle_type="one_diff_inclusion")
+    entries = journal_of(workspace)
+    workspace.fit(events)
+    updates = [bounds.updates for entry in entries if (bounds := removed_on(entry)) is not None]
+    assert updates
+    assert all(number % 500 for number in updates), "not where leases end"
+
+
+def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=3, lease=50)
+    entries = journal_of(workspace)
+    workspace.fit(stream(1000))
+    begun = sum(isinstance(decision_of(entry), Rotate | Swap) for entry in entries)
+    levels = workspace.searching.slots.live.levels[1 : workspace.searching.slots.live.n]
+    assert begun > 4
+    assert levels.min() == pytest.approx(0.05 / (begun * (begun + 1)), rel=1e-6)
+
+
+def test_exact_mode_keeps_to_bounds() -> None:
+    with pytest.raises(OptionError, match="estimator"):
+        Workspace(cb_explore_adf=True, automl=2, vw_exact=True, estimator="paired")
