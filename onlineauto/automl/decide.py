@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Config, interactions_of
-from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, ProvedWorse, Swap, Widen
+from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, ProvedWorse, Rotate, Swap, Widen
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.proposals import propose
+from onlineauto.automl.proposals import propose, space_of
 from onlineauto.automl.queue import any_waits
 from onlineauto.automl.schedule import remove, schedule
 from onlineauto.automl.search import Candidate, Search, Slot, State
@@ -66,7 +66,7 @@ def decide(
         What the engine is to do, in this order.
     """
     if isinstance(signal, NewNamespaces):
-        return _meet(rules, search, signal.names, statistics)
+        return _meet(rules, search, signal, statistics)
     if isinstance(signal, BoundCrossed):
         return _promote(rules, search, signal.slot, statistics)
     if isinstance(signal, ProvedWorse):
@@ -96,16 +96,26 @@ def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) 
 
 
 def _meet(
-    rules: Rules, search: Search, names: tuple[bytes, ...], statistics: Statistics
+    rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Take new namespaces in; in exact mode only the first ones lead to new challengers."""
+    names = signal.names
     late = frozenset(names if search.namespaces and not rules.exact else ())
-    search = replace(search, namespaces=tuple(sorted({*search.namespaces, *names})))
+    search = replace(
+        search,
+        namespaces=tuple(sorted({*search.namespaces, *names})),
+        of_actions=search.of_actions | signal.of_actions,
+    )
     champion = search.candidates[0]
+    decisions: list[Decision] = [Widen(names)]
+    first = None if late else ORACLES[rules.oracle].first(space_of(rules, search))
+    if first is not None:
+        champion = replace(champion, config=first)
+        decisions.append(Rotate(0, 0, first))
     if not rules.exact or champion.state is State.NEW:
         search = search.with_candidate(0, replace(champion, state=State.LIVE))
         search = propose(rules, search, statistics, new=late)
-    return search, (Widen(names),)
+    return search, tuple(decisions)
 
 
 def _promote(

@@ -32,9 +32,12 @@ class NewNamespaces:
     ----------
     names : tuple of bytes
         The new ones, in ascending order.
+    of_actions : frozenset of bytes
+        Those of the event that are on lines of actions.
     """
 
     names: tuple[bytes, ...]
+    of_actions: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

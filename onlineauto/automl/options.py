@@ -32,7 +32,8 @@ class AutomlOptions:
     oracle_type: str = option(
         "one_diff",
         "Who proposes configs: one interaction more or less than the champion's, from all (one_diff, rand: "
-        "shuffled), from none (one_diff_inclusion), or over all pairs (qbase_cubic); champdupe is a test.",
+        "shuffled), from none (one_diff_inclusion), or over all pairs (qbase_cubic); whole families of "
+        "interactions first, from context with action on (ladder, onlineauto's own); champdupe is a test.",
         keep=True,
         choices=tuple(ORACLES),
         needs=_NEEDS,

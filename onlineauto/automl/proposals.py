@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["propose"]
+__all__ = ["propose", "space_of"]
 
 
 def propose(
@@ -32,7 +32,7 @@ def propose(
     if oracle.once and len(search.candidates) > 1:
         return search
     draw = (VwDraw if rules.exact else FairDraw)(search.random_state)
-    space = Space(search.namespaces, rules.interaction_type, new)
+    space = space_of(rules, search, new=new)
     configs = oracle.propose(search.champion, space=space, draw=draw)
     search = replace(search, random_state=draw.state)
     if oracle.once:
@@ -41,6 +41,11 @@ def propose(
         return _overwrite(rules, search, configs, statistics)
     known = set() if new else {candidate.config for candidate in search.candidates}
     return _append(rules, search, [each for each in dict.fromkeys(configs) if each not in known], statistics)
+
+
+def space_of(rules: Rules, search: Search, *, new: frozenset[bytes] = frozenset()) -> Space:
+    """What configs can be made of now."""
+    return Space(search.namespaces, rules.interaction_type, new, search.of_actions)
 
 
 def _append(rules: Rules, search: Search, configs: Iterable[Config], statistics: Statistics) -> Search:

@@ -122,6 +122,8 @@ class Search:
         Live slots, the champion's first.
     namespaces : tuple of bytes
         Namespaces met so far, in ascending order.
+    of_actions : frozenset of bytes
+        Those of them that were met on lines of actions.
     n_switches : int
         Changes of champion so far.
     random_state : int
@@ -133,6 +135,7 @@ class Search:
     queue: tuple[tuple[float, int], ...] = ()
     slots: tuple[Slot, ...] = (Slot(0),)
     namespaces: tuple[bytes, ...] = ()
+    of_actions: frozenset[bytes] = frozenset()
     n_switches: int = 0
     random_state: int = 0
 

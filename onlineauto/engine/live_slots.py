@@ -170,8 +170,9 @@ class LiveSlots:
         self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
         self.live = self.live._replace(n=len(self.configs))
         self._reset(slot)
-        self._test_anew(slot)
-        self._copy(0, slot, model)
+        if slot > 0:
+            self._test_anew(slot)
+            self._copy(0, slot, model)
 
     def _swap(self, slot: int, config: Config, model: Model) -> None:
         """Champion to slot 1, challenger to slot 0; the places behind fall empty."""

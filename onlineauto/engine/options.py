@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions, check_interactions
@@ -163,6 +164,10 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact and not ORACLES[automl.oracle_type].in_vw:
+        raise OptionError(
+            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
+        )
     if exact and automl.is_paired(exact=exact):
         raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
     if exact and automl.interaction_type == "both":

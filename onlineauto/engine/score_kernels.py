@@ -15,10 +15,10 @@ from onlineauto.engine.example_kernels import open_action, shown_features
 from onlineauto.engine.state import CB_ADF, SIMPLE, Counted
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, short_loop
 from onlineauto.jit.four import load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
-from onlineauto.learners.score_kernels import add_listed, add_pair, add_run
+from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Run
@@ -70,7 +70,34 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
     return int(m * (m + 1) // 2 if same else m * n)
 
 
-@kernel
+@inline_kernel
+def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product of three groups to a row of the totals; return how many features it has."""
+    interactions, places, table = run.interactions, run.scratch.places, run.model.table
+    factor = interactions.start[product]
+    a, b, c = interactions.factor[factor], interactions.factor[factor + 1], interactions.factor[factor + 2]
+    first, second = (places[a].start, places[a].end), (places[b].start, places[b].end)
+    third = (places[c].start, places[c].end)
+    m, n, o = first[1] - first[0], second[1] - second[0], third[1] - third[0]
+    if m == 0 or n == 0 or o == 0:
+        return 0
+    same = (bool(a == b and not interactions.permutations), bool(b == c and not interactions.permutations))
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if some(held):
+            before = load(buffers.total, row, slot)
+            total = add_triple(
+                table, run.stream.features, first, second, third, same, run.task.mask, slot, before
+            )
+            store(buffers.total, row, slot, pick(held, total, before))
+    pairs = m * (m + 1) // 2 if same[0] else m * n
+    if not same[1]:
+        return int(pairs * o)
+    return int(pairs * (o + 2) // 3 if same[0] else m * (n * (n + 1) // 2))
+
+
+@inline_kernel
 def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
     """List the features of a product of any order; return how many there are."""
     if not look_up(run.interactions, run.scratch, product):
@@ -86,6 +113,8 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
     order = interactions.start[product + 1] - interactions.start[product]
     if order == 2:
         return _add_pair(run, product, slots, row, buffers)
+    if order == 3:
+        return _add_triple(run, product, slots, row, buffers)
     n = _list_product(run, product, order, buffers)
     for slot in range(0, slots, 4):
         short_loop()

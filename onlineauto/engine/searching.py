@@ -202,7 +202,7 @@ class Searching:
             )
         if self._replayed is not None:
             self._replay(model)
-        elif signal := self._signal(cursor):
+        elif signal := self._signal(cursor, block):
             search, decisions = decide(self._rules, self.search, signal, self.estimates)
             for decision in decisions:
                 self._carry_out(decision, model)
@@ -214,10 +214,10 @@ class Searching:
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         return interactions_for(self._rules, config, namespaces)
 
-    def _signal(self, cursor: NDArray[np.int64]) -> Signal | None:
+    def _signal(self, cursor: NDArray[np.int64], block: Block) -> Signal | None:
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
-            return NewNamespaces(self.slots.new_names())
+            return NewNamespaces(self.slots.new_names(), _of_actions(block, int(cursor[EVENT])))
         if reason == BOUND_CROSSED:
             return BoundCrossed(int(cursor[SLOT]))
         if reason == PROVED_WORSE:
@@ -280,3 +280,11 @@ class Searching:
         leases = [search.lease(slot) for slot in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
         self.slots.lease(leases, fill=fill, replaceable=replaceable)
+
+
+def _of_actions(block: Block, event: int) -> frozenset[bytes]:
+    """Names of the namespaces on an event's lines, but for the first if that is shared or the only one."""
+    first, last = block.event_start[event], block.event_start[event + 1]
+    begin = first + 1 if block.shared[first] or last - first == 1 else first
+    spans = block.spans["namespace"][block.line_start[begin] : block.line_start[last]]
+    return frozenset(block.namespaces.names[number] for number in set(spans.tolist()))

@@ -80,7 +80,7 @@ def _cross_pair(
     return n
 
 
-@kernel
+@inline_kernel
 def cross_any(
     scratch: Scratch,
     features: Records,

@@ -71,6 +71,34 @@ def add_pair(
 
 
 @inline_kernel
+def add_triple(
+    table: NDArray[np.float32],
+    features: Records,
+    first: tuple[int, int],
+    second: tuple[int, int],
+    third: tuple[int, int],
+    same: tuple[bool, bool],
+    mask: np.uint64,
+    lane: int,
+    total: Four,
+) -> Four:
+    """Add the product of three runs of features; `same` says of the last two if each is the one before it."""
+    for i in range(np.uint64(first[0]), np.uint64(first[1])):
+        short_loop()
+        chain = _FNV * np.uint64(features[i].hash)
+        x = features[i].value
+        for j in range(i if same[0] else np.uint64(second[0]), np.uint64(second[1])):
+            short_loop()
+            half = _FNV * (chain ^ np.uint64(features[j].hash))
+            xy = x * features[j].value
+            for k in range(j if same[1] else np.uint64(third[0]), np.uint64(third[1])):
+                short_loop()
+                cell = (half ^ np.uint64(features[k].hash)) & mask
+                total = add_term(table, cell, lane, xy * features[k].value, total)
+    return total
+
+
+@inline_kernel
 def add_listed(
     table: NDArray[np.float32],
     cell: NDArray[np.uint32],

@@ -29,11 +29,14 @@ class Space:
     new : frozenset of bytes
         Where namespaces are met late, those: proposals without any of them are under consideration already,
         so the methods below leave them out. Empty otherwise.
+    of_actions : frozenset of bytes
+        Namespaces that were met on lines of actions; empty where events have no such lines.
     """
 
     namespaces: tuple[bytes, ...]
     interaction_type: str
     new: frozenset[bytes] = frozenset()
+    of_actions: frozenset[bytes] = frozenset()
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
@@ -76,6 +79,8 @@ class Oracle(ABC):
     hides_champion : bool
         In exact mode, take the champion for a config without elements while duplicates are looked for: VW
         moves its elements away meanwhile. Leave it off in an oracle that VW does not have.
+    in_vw : bool
+        Whether VW has it too.
     """
 
     kind: ClassVar[Kind] = Kind.EXCLUSION
@@ -83,6 +88,11 @@ class Oracle(ABC):
     orders: ClassVar[tuple[int, ...]] = ()
     once: ClassVar[bool] = False
     hides_champion: ClassVar[bool] = False
+    in_vw: ClassVar[bool] = True
+
+    def first(self, space: Space) -> Config | None:  # noqa: ARG002 - what others may need
+        """Say what the first champion becomes when the first namespaces are met; None: what it is."""
+        return None
 
     @abstractmethod
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
