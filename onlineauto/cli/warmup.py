@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 from onlineauto.engine.workspace import Workspace
-from onlineauto.jit import cache_directory, is_compiled, watch_compiling
+from onlineauto.jit import cache_directory, watch_compiling
 
 __all__ = ["run", "warm_up"]
 
@@ -18,9 +18,10 @@ _LINE = "\r\x1b[K"
 
 def run() -> int:
     """Compile whatever is not on the disk yet, and say where it lies."""
-    known = is_compiled()
-    seconds = warm_up()
-    if known and seconds < 1:
+    compiled: list[int] = []
+    with watch_compiling(lambda number, _: compiled.append(number)):
+        seconds = warm_up()
+    if not compiled:
         print(f"the kernels are compiled already, in {cache_directory()}")
     else:
         print(f"compiled the kernels in {seconds:.0f} s, into {cache_directory()}")

@@ -124,7 +124,8 @@ class Layout:
         if int(np.count_nonzero(self._seen)) == before and not renumbered:
             return
         self.version += 1
-        for i in np.flatnonzero(self._seen):
+        numbers, first = np.unique(block.span_namespace, return_index=True)
+        for i in numbers[np.argsort(first)]:  # in the order in which they have features, whatever the block
             self._add(self._key_name(names.names[i]))
         self.interactions = self._make_interactions()
 

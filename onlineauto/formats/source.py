@@ -140,6 +140,8 @@ class _Gunzip:
             data = self._unpack(size)
             if data:
                 return data
+        if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
+            return held  # which it took in with the last bytes, for which there was no room
         data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
         if not data and self._error is not None:
             raise self._error

@@ -137,7 +137,7 @@ class TextReader:
         Only `diagnostics` begin anew with it.
         """
         self.diagnostics = Diagnostics()
-        self._state["line_number"] = 0
+        self._state["line_number"], self._state["fatal"] = 0, False
         if len(text) > len(self._buffer):
             self._buffer = np.empty(2 * len(text), np.uint8)
         self._buffer[: len(text)] = np.frombuffer(text, np.uint8)

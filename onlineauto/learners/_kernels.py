@@ -180,6 +180,8 @@ def _accumulate(
                 grown = weights[c, A, lane] + slope_squared * x2
                 if not rule.guarded or math.isfinite(grown):
                     weights[c, A, lane] = grown
+                if not rule.normalized:  # otherwise the scale grows when a cell is first met
+                    model.touched[c] = True
             if rule.normalized:
                 size = abs(x)
                 before = weights[c, N, lane]
@@ -292,7 +294,7 @@ def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -
             if -_FLOAT_MAX < x < _FLOAT_MAX:
                 if rated:
                     x *= weights[c, RATE, lane]
-                if not rule.normalized:  # otherwise the scale grew when the cell was first met
+                if not rated:
                     model.touched[c] = True
                 moved = weights[c, W, lane] + step * x
                 if not rule.guarded or math.isfinite(moved):

@@ -47,6 +47,14 @@ def test_many_actions_are_ranked_alike(n: int) -> None:
     assert ranked(scores) == bandit.rank(scores)
 
 
+@given(
+    st.lists(SCORE, min_size=33, max_size=90)
+    | st.lists(SCORE, min_size=3, max_size=5).map(lambda few: few * 12)
+)
+def test_ties_of_many_actions_are_ranked_by_number(scores: list[np.float32]) -> None:
+    assert ranked(scores) == bandit.rank(scores)
+
+
 def test_rank_uses_only_the_first_n() -> None:
     order = np.full(3, -1, np.int32)
     rank(np.array([3, 1, 0], np.float32), 2, order)

@@ -51,3 +51,27 @@ for row, column in ((2, 0), (1, 3), (-1, 0), (0, -1)):
 """)
     done = run(str(script))
     assert done.stdout.split() == ["checked"] * 4, done.stderr
+
+
+def test_so_are_those_of_four_truths_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("""
+import numpy as np
+from onlineauto.jit import kernel
+from onlineauto.jit.four import flag, load_flags
+
+@kernel
+def first(table, row, column):
+    return flag(load_flags(table, row, column), 0)
+
+table = np.zeros((2, 6), bool)
+table[1, 2] = True
+assert first(table, 1, 2)
+for row, column in ((2, 0), (1, 3), (-1, 0), (0, -1)):
+    try:
+        first(table, row, column)
+    except IndexError:
+        print("checked")
+""")
+    done = run(str(script))
+    assert done.stdout.split() == ["checked"] * 4, done.stderr

@@ -1,0 +1,124 @@
+"""The verb ``warmup``, and ``--threads``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli import warmup
+from onlineauto.cli.main import main
+from onlineauto.jit import cache_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+SIMPLE = "1 |a x:0.5 y |b z\n0 |a z |b y:2\n"
+EVENTS = "shared |s a b\n0:-1:0.1 |x one\n|x two |z three\n\nshared |s c\n|x one\n1:-0.5:0.25 |x two\n\n"
+
+
+def test_what_is_compiled_is_compiled_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    warmup.warm_up()
+    assert main(["warmup"]) == 0
+    assert capsys.readouterr() == (f"the kernels are compiled already, in {cache_directory()}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("known", "seconds", "words"),
+    [
+        (True, 0.2, "the kernels are compiled already, in "),
+        (False, 0.2, "compiled the kernels in 0 s, into "),
+        (True, 12.4, "compiled the kernels in 12 s, into "),
+    ],
+)
+def test_it_says_what_it_did(
+    known: bool,
+    seconds: float,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(warmup, "is_compiled", lambda: known)
+    monkeypatch.setattr(warmup, "warm_up", lambda: seconds)
+    assert main(["warmup"]) == 0
+    assert capsys.readouterr() == (f"{words}{cache_directory()}\n", "")
+
+
+def test_a_terminal_is_shown_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Watching:
+        def __init__(self, listener: Callable[[int, int], object]) -> None:
+            self.listener = listener
+
+        def __enter__(self) -> None:
+            self.listener(3, 200)
+            self.listener(201, 200)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(warmup, "watch_compiling", Watching)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    warmup.warm_up()
+    shown, nothing, last = capsys.readouterr().err.rpartition("\r\x1b[K")
+    assert nothing
+    assert last == ""
+    lines = [line.rpartition(", ")[0] for line in shown.split("\r\x1b[K")[1:]]
+    assert lines == [f"onlineauto: compiling the kernels, once: {done} of about 200" for done in (3, 200)]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_one_thread_or_two(threads: str, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text(SIMPLE)
+    assert main(["-d", str(tmp_path / "s.txt"), "--threads", threads, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("threads", ["0", "3", "two"])
+def test_other_numbers_of_threads_are_refused(threads: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--threads", threads]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("onlineauto: error: --threads cannot be ")
+    assert err.endswith("; it takes a whole number from 1 to 2\n")
+
+
+@pytest.mark.slow
+def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (tmp_path / "s.txt").write_text(SIMPLE)
+    (tmp_path / "adf.txt").write_text(EVENTS)
+
+    def run(words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "onlineauto", *words.split()],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache)},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def compiled() -> set[Path]:
+        return {path.relative_to(cache) for path in cache.rglob("*.nbc")}
+
+    assert run("warmup").startswith("compiled the kernels in ")
+    before = compiled()
+    assert before
+    simple, adf = tmp_path / "s.txt", tmp_path / "adf.txt"
+    for words in (
+        f"{simple} -q ab --link logistic",
+        f"{simple} --sgd --l1 0.01 --experimental_full_name_interactions a|b --threads 1",
+        f"{adf} --cb_adf --cb_type dr --cubic :::",
+        f"{adf} --cb_explore_adf --automl 4 --oracle_type qbase_cubic --opt_func brentq",
+    ):
+        run(f"{words} --quiet")
+        run(f"{words} --quiet --vw_exact")
+    assert compiled() == before
+    assert run("warmup").startswith("the kernels are compiled already, in ")

@@ -1,0 +1,150 @@
+"""Reading ahead: the same blocks, errors and problems in the same order; the thread ends with the reading."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto import Workspace
+from onlineauto.engine import read_ahead as module
+from onlineauto.engine.read_ahead import pays, read_ahead
+from onlineauto.errors import InputError, ParseError
+from onlineauto.formats.text import TextReader
+from tests.naive.lines import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+    from pathlib import Path
+
+    from onlineauto.features.block import Block
+    from onlineauto.formats.source import Source
+
+TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(300))
+LINES = st.lists(
+    st.sampled_from([b"1 |a x", b"0 |b y:2 z", b"one |a x", b"1 |a x:1e99", b"|c d:2020-01-01", b""]),
+    max_size=60,
+)
+
+
+def open_text(source: Any, **options: Any) -> TextReader:
+    return TextReader(source, multiline=False, **{"block_bytes": 64, "name": "file", **options})
+
+
+def ahead(reader: TextReader) -> Generator[Block]:
+    return read_ahead(reader)  # type: ignore[return-value]
+
+
+def threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("onlineauto-read")]
+
+
+def story(blocks: Iterable[Block], reader: TextReader) -> list[object]:
+    """Each block with the problems known when it comes, and how it ended."""
+    found, told = reader.diagnostics, list[object]()
+    try:
+        for block in blocks:
+            told.append((unpack([block]), found.total, list(map(str, found.kept))))
+    except InputError as error:
+        told.append(str(error))
+    return [*told, dict(found.counts), list(map(str, found.kept))]
+
+
+@given(lines=LINES, strict=st.booleans(), block_bytes=st.sampled_from([16, 64, 500]))
+def test_nothing_but_the_time_is_different(lines: list[bytes], strict: bool, block_bytes: int) -> None:
+    one, other = (open_text(b"\n".join(lines), strict=strict, block_bytes=block_bytes) for _ in range(2))
+    assert story(read_ahead(other), other) == story(one, one)
+    assert threads() == []
+
+
+def test_a_thread_reads_while_the_caller_is_busy() -> None:
+    reader = open_text(TEXT)
+    here = threading.current_thread()
+    readers = set()
+    read = reader._bytes.read
+
+    def noted(size: int) -> bytes:
+        readers.add(threading.current_thread())
+        return read(size)
+
+    reader._bytes.read = noted  # type: ignore[method-assign]
+    blocks = ahead(reader)
+    next(blocks)
+    assert threads() == ["onlineauto-read_0"]
+    assert len(readers) == 1
+    assert here not in readers
+    blocks.close()
+
+
+def test_closed_early_it_ends_its_thread_and_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(TEXT)
+    reader = open_text(path)
+    with closing(ahead(reader)) as blocks:
+        next(blocks)
+        assert threads()
+    assert threads() == []
+    del blocks
+    assert reader._bytes._owned is not None
+    assert reader._bytes._owned.closed
+
+
+def test_an_error_of_the_caller_ends_it_too() -> None:
+    workspace = Workspace(cb_adf=True, vw_exact=True)
+    twice = b"0:1:0.5 |a x\n0:1:0.5 |a y\n\n"
+    blocks = ahead(workspace.read(twice + b"|a x\n\n" * 100_000))
+    with pytest.raises(InputError, match="only one line can have a cost"):
+        workspace.fit(blocks)
+    del blocks
+    assert threads() == []
+
+
+def test_an_error_comes_after_everything_before_it() -> None:
+    reader = open_text(TEXT + b"one |a x\n1 |a x\n", strict=True)
+    read: list[Block] = []
+    with pytest.raises(ParseError, match="file:301:1: label 'one' is not a number"):
+        read.extend(read_ahead(reader))
+    assert sum(map(len, read)) == 300
+    assert threads() == []
+
+
+def test_so_does_one_of_the_source() -> None:
+    reader = open_text(gzip.compress(TEXT)[:-1])
+    read: list[Block] = []
+    with pytest.raises(InputError, match="file:301: the gzip data end too early"):
+        read.extend(read_ahead(reader))
+    assert sum(map(len, read)) == 300
+
+
+def test_problems_at_the_end_of_the_file_arrive() -> None:
+    reader = open_text(TEXT + b"one |a x\n" * 50)
+    diagnostics = reader.diagnostics
+    assert sum(len(block) for block in read_ahead(reader)) == 300
+    assert diagnostics.total == 50
+    assert str(diagnostics.kept[-1]).startswith("file:350:1: ")
+
+
+def test_it_pays_for_large_files_and_texts(tmp_path: Path) -> None:
+    large, small = b"x" * (module._SMALL + 1), b"x" * module._SMALL
+    (tmp_path / "large").write_bytes(large)
+    (tmp_path / "small").write_bytes(small)
+    for source in (large, tmp_path / "large", str(tmp_path / "large")):
+        assert pays(source)
+    with (tmp_path / "large").open("rb") as file:
+        others: list[Source] = [small, tmp_path / "small", tmp_path, tmp_path / "none", "-", None, file]
+        assert not any(map(pays, others))
+
+
+@pytest.mark.parametrize("threads_", [1, 2])
+def test_a_workspace_reads_ahead_with_two_threads(threads_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SMALL", 0)
+    blocks = Workspace(threads=threads_, bit_precision=8).stream(TEXT)
+    next(blocks)
+    assert len(threads()) == threads_ - 1
+    del blocks
+    assert threads() == []

@@ -1,0 +1,92 @@
+"""What the search leaves out it may leave out: comparisons that are settled, cells that nobody touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto import Workspace
+from tests.engine.test_searching import QUICK, journal_of, state, stream
+
+Options = dict[str, Any]
+
+RULES: list[Options] = [
+    {},
+    {"sgd": True},
+    {"adaptive": True},
+    {"normalized": True, "power_t": 0.25},
+    {"initial_weight": 0.125, "l1": 1e-4},
+    {"cb_type": "ips", "constant": 0.5},
+    {"cb_type": "dr"},
+    {"cb_type": "dm", "sgd": True, "l2": 1e-3},
+]
+ORACLES = st.sampled_from(["one_diff", "one_diff_inclusion", "rand", "champdupe", "qbase_cubic"])
+
+
+def named(options: Options) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items()) or "default"
+
+
+def searching(exact: bool, **options: Any) -> Workspace:
+    return Workspace(**{**QUICK, "cb_explore_adf": True, "vw_exact": exact, "bit_precision": 10, **options})
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("level", [0.05, 0.9])
+@pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion"])
+def test_to_compare_again_what_is_settled_changes_no_decision(oracle: str, level: float, exact: bool) -> None:
+    options = {"oracle_type": oracle, "automl_significance_level": level, "default_lease": 60}
+    asked, plain = (searching(exact, **options) for _ in range(2))
+    again, decisions = journal_of(asked), journal_of(plain)
+    settled = 0
+    for event in stream(400, seed=3):
+        plain.learn(event)
+        settled += int(asked.searching.slots.live.settled.sum())
+        asked.searching.slots.live.settled[:] = False
+        asked.learn(event)
+    assert again == decisions
+    assert state(asked) == state(plain)
+    assert settled > 400
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@pytest.mark.parametrize("rule", RULES, ids=named)
+@settings(max_examples=5)
+@given(oracle=ORACLES, seed=st.integers(0, 99), late=st.integers(0, 100))
+def test_lanes_agree_where_nothing_was_touched(
+    rule: Options, exact: bool, oracle: str, seed: int, late: int
+) -> None:
+    """And to take every cell for touched, and so move all of them, makes the same model."""
+    text = "".join(stream(120, seed=seed, late=late)).encode()
+    plain, careful = (searching(exact, oracle_type=oracle, **rule) for _ in range(2))
+    careful._model.touched[:] = True
+    plain.fit(text)
+    careful.fit(text)
+    assert state(plain) == state(careful)
+    untouched = plain.weights[~plain._model.touched]
+    assert (untouched == untouched[..., :1]).all()
+    assert 0 < len(untouched) < len(plain.weights)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+def test_so_it_is_when_the_champion_changes(exact: bool) -> None:
+    text = "".join(stream(600)).encode()
+    plain, careful = (searching(exact, oracle_type="one_diff_inclusion") for _ in range(2))
+    careful._model.touched[:] = True
+    assert state(plain.fit(text)) == state(careful.fit(text))
+    assert plain.searching.n_switches >= 1
+    untouched = plain.weights[~plain._model.touched]
+    assert (untouched == untouched[..., :1]).all()
+
+
+def test_zeros_of_either_sign_are_left_alone() -> None:
+    """As in VW, which moves what differs."""
+    text = "".join(stream(40)).encode()
+    one, other = (searching(False) for _ in range(2))
+    one.weights[:, :, 1:] = -0.0
+    assert np.array_equal(one.fit(text).weights, other.fit(text).weights)
+    assert np.signbit(one.weights[~one._model.touched][..., 1:]).all()

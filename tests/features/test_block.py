@@ -1,0 +1,116 @@
+"""Blocks: columns are views of the records, and a block is what its columns say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.engine.workspace import Workspace
+from onlineauto.features.block import Block
+from onlineauto.features.event import events as events_of
+from onlineauto.formats.text import TextReader
+from tests.naive.blocks import Event, Line, make_block
+from tests.naive.lines import unpack
+from tests.property.snapshot import model_of, predictions_of
+from tests.property.strategies import bandit_events, simple_events
+
+COLUMNS = (
+    "line_number",
+    "line_start",
+    "shared",
+    "label",
+    "weight",
+    "initial",
+    "cost_start",
+    "cost_action",
+    "cost",
+    "probability",
+    "tag_start",
+    "span_namespace",
+    "span_start",
+    "hash",
+    "value",
+)
+TAGGED = b"shared s|a x\n0:-1:0.5 t1|b y:2\n'two|b z |a\n\n1:0:0.25 |c q\n\n|b y |b z |\n\n"
+
+
+def again(block: Block) -> Block:
+    """The block, made of its columns."""
+    columns = {name: getattr(block, name) for name in COLUMNS}
+    return Block.of_columns(
+        event_start=block.event_start, tag=block.tag, namespaces=block.namespaces, **columns
+    )
+
+
+def read_block(text: bytes) -> Block:
+    (block,) = TextReader(text, label="cb", multiline=True)
+    return block
+
+
+@given(events=bandit_events() | simple_events())
+def test_columns_make_the_block_that_they_are_of(events: list[Event]) -> None:
+    block = make_block(events)
+    other = again(block)
+    for name in COLUMNS:
+        one, two = getattr(block, name), getattr(other, name)
+        assert one.dtype == two.dtype
+        assert one.tobytes() == two.tobytes(), name
+    assert unpack([other]) == unpack([block])
+    assert (len(other), other.n_lines, other.n_features) == (len(block), block.n_lines, block.n_features)
+
+
+def test_so_do_those_of_a_block_that_was_read() -> None:
+    block = read_block(TAGGED)
+    other = again(block)
+    assert unpack([other]) == unpack([block])
+    assert [other.tag_of(line) for line in range(other.n_lines)] == ["s", "t1", "two", "", ""]
+
+
+@given(events=bandit_events())
+def test_columns_are_those_of_the_events(events: list[Event]) -> None:
+    lines: list[Line] = [line for event in events for line in event]
+    block = make_block(events)
+    costs = [cost for line in lines for cost in line.costs]
+    features = [feature for line in lines for _, each in line.spans for feature in each]
+    assert len(block) == len(events)
+    assert np.diff(block.event_start).tolist() == [len(event) for event in events]
+    assert block.shared.tolist() == [line.shared for line in lines]
+    assert list(zip(block.cost_action, block.cost, block.probability, strict=True)) == costs
+    assert block.hash.tolist() == [hash_ for hash_, _ in features]
+    assert block.value.tolist() == [value for _, value in features]
+
+
+def test_columns_are_views() -> None:
+    block = read_block(TAGGED)
+    for name in COLUMNS:
+        assert getattr(block, name).base is not None
+    block.value[0] = 7
+    block.cost[0] = -3
+    (event, *_) = events_of(block)
+    assert event.lines[0].features["a"][0][1] == 7
+    assert event.lines[1].costs[0][1] == -3
+
+
+@given(events=bandit_events(max_size=6), data=st.data())
+def test_the_head_of_a_block_is_its_first_events(events: list[Event], data: st.DataObject) -> None:
+    n = data.draw(st.integers(0, len(events)))
+    head, alone = make_block(events).head(n), make_block(events[:n])
+    assert len(head) == n
+    assert unpack([head]) == unpack([alone])
+    assert events_of(head) == events_of(alone)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
+@given(events=bandit_events(max_size=6), data=st.data())
+def test_to_learn_the_head_is_to_learn_its_events(
+    exact: bool, events: list[Event], data: st.DataObject
+) -> None:
+    n = data.draw(st.integers(1, len(events)))
+    one, other = (
+        Workspace(cb_explore_adf=True, quadratic="::", vw_exact=exact, bit_precision=8) for _ in range(2)
+    )
+    got, expected = one.learn_block(make_block(events).head(n)), other.learn_block(make_block(events[:n]))
+    assert predictions_of([got]) == predictions_of([expected])
+    assert model_of(one) == model_of(other)

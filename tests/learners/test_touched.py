@@ -1,0 +1,141 @@
+"""Cells that are not marked as touched: all lanes are alike there, so nothing need be copied between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.engine.options import REGISTRY
+from onlineauto.features.records import RUN
+from onlineauto.features.records import Example as Listed
+from onlineauto.learners._kernels import Model, Place, clip, dot, update
+from onlineauto.learners._kernels import see_label as see
+from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from tests.learners.test_update_kernels import (
+    ANY_LABEL,
+    LOSSES,
+    OTHERS,
+    SUBSETS,
+    F,
+    examples_of,
+    learn_four,
+    named,
+    taught,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.learners._kernels import Rule
+
+CELLS, LANES = 32, 4
+HUGE = st.sampled_from([1.0, -1.0, 0.5, 1e-20, 1e19, -3e38, 3e38]).map(F)
+FEATURES = st.lists(st.tuples(st.integers(0, CELLS - 1), HUGE), max_size=5)
+WEIGHTS = st.lists(st.sampled_from([0.0, 1.0, 2.0, 1e30]).map(F), min_size=LANES, max_size=LANES)
+EVENTS = st.lists(st.tuples(FEATURES, ANY_LABEL, WEIGHTS), max_size=8)
+Events = list[tuple[list[tuple[int, np.float32]], np.float32, list[np.float32]]]
+
+
+def lanes_agree(weights: NDArray[np.float32], touched: NDArray[np.bool_]) -> bool:
+    """Whether all lanes are equal, but for the sign of zeros, in every cell that is not touched."""
+    untouched = weights[~touched]
+    return bool((untouched == untouched[..., :1]).all())
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=named)
+@settings(max_examples=40)
+@given(st.data())
+def test_one_lane_at_a_time(subset: dict[str, object], data: st.DataObject) -> None:
+    other = data.draw(st.sampled_from(LOSSES + OTHERS))
+    examples = data.draw(examples_of(str(other.get("loss_function", "squared"))))
+    model = taught(subset | other, examples).model
+    assert lanes_agree(model.weights, model.touched)
+
+
+@pytest.mark.parametrize(
+    ("options", "x"), [({"learning_rate": 0.0}, 1), ({"invariant": True}, 1e20)], ids=["no rate", "no reach"]
+)
+def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, object], x: float) -> None:
+    rule, model = made({"adaptive": True, **options}, guarded=False)
+    learn(rule, model, [(3, F(x))], F(1), [F(1), F(0), F(0), F(0)])
+    assert lanes_agree(model.weights, model.touched)
+
+
+def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
+    configuration = REGISTRY.from_keywords(**options)
+    weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
+    shared = initial_state(configuration, training=True)
+    sums = np.zeros((LANES, 2)), np.zeros((LANES, 2), np.int64)
+    model = Model(weights, weights.reshape(CELLS, -1), np.zeros(CELLS, bool), shared, *sums)
+    return make_rule(configuration, guarded=guarded), model
+
+
+def listed_of(features: list[tuple[int, np.float32]]) -> Listed:
+    """The features in two runs, of which lanes 0 and 2 hold the second."""
+    runs = np.zeros(2, RUN)
+    runs["start"], runs["end"], runs["product"] = (
+        [0, len(features) // 2],
+        [len(features) // 2, len(features)],
+        [0, 1],
+    )
+    holders = np.zeros((2, LANES + 3), bool)
+    holders[0, :LANES], holders[1, [0, 2]] = True, True
+    cells = np.array([cell for cell, _ in features], np.uint32)
+    return Listed(cells, np.array([x for _, x in features], np.float32), runs, 2, holders)
+
+
+def learn(
+    rule: Rule,
+    model: Model,
+    features: list[tuple[int, np.float32]],
+    label: np.float32,
+    weight: list[np.float32],
+    *,
+    fours: bool = False,
+) -> None:
+    """Learn an example in all lanes whose weight is not 0."""
+    listed = listed_of(features)
+    see(rule, model.shared, label)
+    raw = [F(dot(rule, model, Place(lane, lane), listed, F(0))) for lane in range(LANES)]
+    if fours and learn_four(rule, model, listed, np.array(raw), label, np.array(weight)):
+        return
+    for lane in range(LANES):
+        if weight[lane] > 0:
+            p = F(clip(model.shared, raw[lane]))
+            update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(1))
+
+
+RULES: list[dict[str, object]] = [
+    {},
+    {"initial_t": 2.0, "initial_weight": 0.5},
+    {"sgd": True},
+    {"normalized": True},
+]
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
+@pytest.mark.parametrize("options", RULES, ids=named)
+@given(events=EVENTS)
+def test_numbers_of_any_size(options: dict[str, object], guarded: bool, events: Events) -> None:
+    """Also where what is not finite is kept out."""
+    rule, model = made(options, guarded=guarded)
+    for features, label, weight in events:
+        learn(rule, model, features, label, weight)
+    assert lanes_agree(model.weights, model.touched)
+    met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
+    assert set(np.flatnonzero(model.touched).tolist()) <= met
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
+@given(events=EVENTS)
+def test_four_lanes_at_a_time(guarded: bool, events: Events) -> None:
+    rule, model = made({"initial_weight": 0.5}, guarded=guarded)
+    for features, label, weight in events:
+        learn(rule, model, features, label, weight, fours=True)
+    assert lanes_agree(model.weights, model.touched)
+    met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
+    assert set(np.flatnonzero(model.touched).tolist()) <= met
