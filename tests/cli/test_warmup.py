@@ -13,6 +13,7 @@ import pytest
 from onlineauto.cli import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
+from onlineauto.jit.inner import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,22 +30,26 @@ def test_what_is_compiled_is_compiled_no_more(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("known", "seconds", "words"),
+    ("compiles", "seconds", "words"),
     [
-        (True, 0.2, "the kernels are compiled already, in "),
-        (False, 0.2, "compiled the kernels in 0 s, into "),
-        (True, 12.4, "compiled the kernels in 12 s, into "),
+        (0, 12.4, "the kernels are compiled already, in "),
+        (1, 0.2, "compiled the kernels in 0 s, into "),
+        (200, 12.4, "compiled the kernels in 12 s, into "),
     ],
 )
 def test_it_says_what_it_did(
-    known: bool,
+    compiles: int,
     seconds: float,
     words: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(warmup, "is_compiled", lambda: known)
-    monkeypatch.setattr(warmup, "warm_up", lambda: seconds)
+    def warm_up() -> float:
+        for listener in compiles * Inner.listeners:
+            listener()
+        return seconds
+
+    monkeypatch.setattr(warmup, "warm_up", warm_up)
     assert main(["warmup"]) == 0
     assert capsys.readouterr() == (f"{words}{cache_directory()}\n", "")
 

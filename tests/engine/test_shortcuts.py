@@ -40,6 +40,7 @@ def searching(exact: bool, **options: Any) -> Workspace:
 @pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion"])
 def test_to_compare_again_what_is_settled_changes_no_decision(oracle: str, level: float, exact: bool) -> None:
     options = {"oracle_type": oracle, "automl_significance_level": level, "default_lease": 60}
+    options |= {"estimator": "robust"}
     asked, plain = (searching(exact, **options) for _ in range(2))
     again, decisions = journal_of(asked), journal_of(plain)
     settled = 0
