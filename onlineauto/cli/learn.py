@@ -37,7 +37,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.source import ByteSource
-from onlineauto.jit import is_compiled
+from onlineauto.jit import is_warm
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run(configuration: Configuration) -> int:
     """
     _check_files(configuration)
     workspace = Workspace(configuration=configuration)
-    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_compiled():
+    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
         warm_up()  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)

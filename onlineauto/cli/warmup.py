@@ -6,12 +6,19 @@ import sys
 import time
 from contextlib import ExitStack
 
+import numpy as np
+
+from onlineauto.engine.live_kernels import swap_lanes
 from onlineauto.engine.workspace import Workspace
-from onlineauto.jit import cache_directory, watch_compiling
+from onlineauto.jit import cache_directory, note_warm, watch_compiling
 
 __all__ = ["run", "warm_up"]
 
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
+_LARGE = (
+    b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
+)
+"""An event whose features need more room than is there, and its namespaces too."""
 _LINE = "\r\x1b[K"
 """To the beginning of a terminal's line, which is cleared."""
 
@@ -38,7 +45,8 @@ def warm_up() -> float:
     def show(number: int, total: int) -> None:
         done = min(number, total)
         seconds = time.perf_counter() - begin
-        text = f"onlineauto: compiling the kernels, once: {done} of about {total}, {seconds:.0f} s"
+        text = f"onlineauto: compiling the kernels, once: {done} of about {total}, {seconds:.0f} s so far"
+        text += ", about twice that in all" if done < total // 2 else "; the last take longest"
         print(f"{_LINE}{text}", end="", file=sys.stderr, flush=True)
 
     with ExitStack() as stack:
@@ -48,5 +56,8 @@ def warm_up() -> float:
         for exact in (False, True):
             workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
             workspace.fit(8 * _EVENT)
+            swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
             workspace.estimates.lower(0), workspace.estimates.upper(0)
+        Workspace(cb_adf=True, quadratic="::", hash_seed=1).fit(_LARGE)
+    note_warm()
     return time.perf_counter() - begin

@@ -19,9 +19,9 @@ from onlineauto.learners.options import (
     check_loss,
     check_prediction_range,
 )
-from onlineauto.options import Configuration, Registry, option
+from onlineauto.options import Configuration, Registry, option, options_of
 
-__all__ = ["GROUPS", "REGISTRY", "OutputOptions", "RunOptions"]
+__all__ = ["GROUPS", "REGISTRY", "OutputOptions", "RunOptions", "refuse_command_line"]
 
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
 
@@ -207,3 +207,18 @@ REGISTRY: Final = Registry(
     ),
 )
 """The registry of every flag; the command line, Python, the help and the documentation are made from it."""
+
+
+def refuse_command_line(configuration: Configuration) -> None:
+    """Refuse options that only the command line acts on.
+
+    Raises
+    ------
+    OptionError
+        One of them was given as a keyword.
+    """
+    outputs = (option.name for option in options_of(OutputOptions))
+    names = ("data", "csv_trace", "verbose_metrics", *outputs)
+    for name in names:
+        if name in configuration.supplied:
+            raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

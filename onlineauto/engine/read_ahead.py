@@ -44,7 +44,7 @@ def read_ahead(reader: TextReader) -> Iterator[Block]:
     What is wrong with lines is reported with the block that follows them, as without the thread. All that
     this changes is when things happen: nothing depends on it.
     """
-    diagnostics, blocks = reader.diagnostics, iter(reader)
+    diagnostics, blocks = reader.diagnostics, reader.blocks()
 
     def step() -> _Step:
         reader.diagnostics = found = Diagnostics()
@@ -53,15 +53,19 @@ def read_ahead(reader: TextReader) -> Iterator[Block]:
         except Exception as error:  # to be raised by whoever waits for the block
             return _Step(None, found, error)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="onlineauto-read") as thread:
-        ahead = thread.submit(step)
-        while True:
-            block, found, error = ahead.result()
-            if block is not None:
-                ahead = thread.submit(step)
-            diagnostics.add(found)
-            if error is not None:
-                raise error
-            if block is None:
-                return
-            yield block
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="onlineauto-read") as thread:
+            ahead = thread.submit(step)
+            while True:
+                block, found, error = ahead.result()
+                if block is not None:
+                    ahead = thread.submit(step)
+                diagnostics.add(found)
+                if error is not None:
+                    raise error
+                if block is None:
+                    return
+                yield block
+    finally:
+        reader.diagnostics = diagnostics
+        blocks.close()

@@ -128,7 +128,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
 
 @inline_kernel
 def _part(run: Run, buffers: Buffers) -> int:
-    """Part the products: those of shared namespaces alone to the front; return how many these are."""
+    """Part the products: those of shared namespaces alone to the front, in any order; return how many."""
     interactions, places = run.interactions, run.scratch.places
     n = len(interactions.start) - 1
     front, back = 0, n

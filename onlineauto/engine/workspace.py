@@ -15,7 +15,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
-from onlineauto.engine.options import REGISTRY, OutputOptions, RunOptions
+from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.read_ahead import pays, read_ahead
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
@@ -49,7 +49,6 @@ from onlineauto.learners._kernels import Model
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_weights, make_rule
-from onlineauto.options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -120,7 +119,7 @@ class Workspace:
     def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
         if configuration is None:
             configuration = REGISTRY.from_keywords(**options)
-            _refuse_command_line(configuration)
+            refuse_command_line(configuration)
         elif options:
             raise TypeError("options go either into the configuration or into keywords, not into both")
         self.configuration = configuration
@@ -162,6 +161,13 @@ class Workspace:
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Workspace({self.configuration.command()!r})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
+        vars(self).update(state)
+        table = self.weights.reshape(len(self.weights), -1)
+        self._model = self._model._replace(weights=self.weights, table=table)
+        self._context = None
 
     @property
     def search(self) -> Search:
@@ -401,8 +407,13 @@ class Workspace:
         Raises
         ------
         InputError
-            An event has costs on two lines, or several on one; nothing of the block is learnt.
+            An event has costs on two lines, or several on one, or `holdout` is not as long as the block;
+            nothing of it is learnt.
         """
+        if holdout is not None and np.shape(holdout) != (len(block),):
+            raise InputError(
+                f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
+            )
         if self._task.shape == CB_ADF:
             _, message = first_invalid_event(block)
             if message:
@@ -420,7 +431,7 @@ class Workspace:
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
         n = len(block)
-        held = np.zeros(n, bool) if holdout is None else holdout
+        held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         results = make_results(block, n_actions=self._most_actions(block))
         self._layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
@@ -472,21 +483,6 @@ class Workspace:
         if self.kind == "simple":
             return 0
         return len(block) * self._task.n_actions if self._task.shape == CB else block.n_lines
-
-
-def _refuse_command_line(configuration: Configuration) -> None:
-    """Refuse options that only the command line acts on.
-
-    Raises
-    ------
-    OptionError
-        One of them was given as a keyword.
-    """
-    outputs = (option.name for option in options_of(OutputOptions))
-    names = ("data", "csv_trace", "verbose_metrics", *outputs)
-    for name in names:
-        if name in configuration.supplied:
-            raise OptionError(f"{name} is for the command line; a Workspace has no use for it")
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

@@ -108,7 +108,7 @@ class Block:
         features = np.zeros(len(columns["hash"]), FEATURE)
         features["hash"], features["value"] = columns["hash"], columns["value"]
         return cls(
-            event_start=event_start,
+            event_start=np.array(event_start, np.int64),
             lines=lines,
             costs=costs,
             spans=spans,

@@ -102,7 +102,7 @@ def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> Non
     if state.fatal:
         return
     state.fatal = fatal
-    state.problem_count[code] += 1
+    state.problem_count[code.value] += 1
     n = state.problems
     if n == KEPT_PROBLEMS and fatal:
         n -= 1

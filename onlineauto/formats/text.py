@@ -22,7 +22,7 @@ from onlineauto.formats.source import ByteSource
 from onlineauto.formats.vw_kernels import read_vw_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from onlineauto.features.records import Records
     from onlineauto.formats.source import Source
@@ -126,6 +126,10 @@ class TextReader:
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of one or more complete events."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the same; to be closed, if it is not gone through to the end."""
         try:
             yield from self._read_blocks()
         finally:

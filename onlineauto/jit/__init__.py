@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 from onlineauto.jit.borrow import borrow
-from onlineauto.jit.cache import cache_directory, is_compiled
+from onlineauto.jit.cache import cache_directory, is_warm, note_warm
 from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.loops import short_loop
 from onlineauto.jit.seal import Sealed, opened
@@ -18,8 +18,9 @@ __all__ = [
     "cache_directory",
     "entry_kernel",
     "inline_kernel",
-    "is_compiled",
+    "is_warm",
     "kernel",
+    "note_warm",
     "opened",
     "short_loop",
     "watch_compiling",

@@ -1,8 +1,9 @@
 """Where machine code lies on the disk.
 
 Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
-when that file changes. So our cache lies in a directory named after a hash of *all* kernel sources, the
-versions and the switches that change code generation: a stale kernel cannot be loaded.
+when that file changes. So our cache lies in a directory named after a hash of *all* sources, since kernels
+hold constants of any of them, of the versions, and of the switches that change code: nothing that is stale
+can be loaded.
 """
 
 from __future__ import annotations
@@ -10,25 +11,33 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
+import llvmlite
 import numba
 
-__all__ = ["cache_directory", "is_compiled"]
+__all__ = ["cache_directory", "is_warm", "note_warm"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+_SWITCHES = (
+    *("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
+    *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
+)
+_WARM = "warm"
 
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted([*_PACKAGE.rglob("*_kernels.py"), *_PACKAGE.glob("jit/*.py")]):
+    for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    versions = (numba.__version__, platform.python_version(), platform.machine())
+    versions = (numba.__version__, llvmlite.__version__, platform.python_version(), platform.machine())
     digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
     return digest.hexdigest()[:16]
 
 
+@cache
 def cache_directory() -> Path:
     """Directory of this version's compiled kernels.
 
@@ -41,6 +50,12 @@ def cache_directory() -> Path:
     return Path(parent) / f"kernels-{_stamp()}"
 
 
-def is_compiled() -> bool:
-    """Whether kernels of this version lie on disk: otherwise the first run compiles them."""
-    return any(cache_directory().rglob("*.nbc"))
+def is_warm() -> bool:
+    """Whether all kernels of this version lie on the disk, as far as `note_warm` was told."""
+    return (cache_directory() / _WARM).exists()
+
+
+def note_warm() -> None:
+    """Take note that all kernels lie on the disk, if it can be written."""
+    with suppress(OSError):
+        (cache_directory() / _WARM).touch()

@@ -9,12 +9,15 @@ another kernel would be compiled with, which nobody here asks for.
 
 from __future__ import annotations
 
+import hashlib
+import logging
+from functools import lru_cache
+from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
-from numba.core import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 
@@ -26,24 +29,71 @@ if TYPE_CHECKING:
 __all__ = ["Entry"]
 
 
-_DIRECTORY = str(cache_directory())
+_LOG = logging.getLogger("onlineauto")
+_DIRECTORY = cache_directory()
+
+
+class _Locator:
+    """Where a kernel lies, for Numba: in our directory, which need not be ours to write, and nowhere else."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._file, self._line = Path(file), function.__code__.co_firstlineno
+        self._path = _DIRECTORY / function.__module__
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _Locator:
+        """Make the locator of a function."""
+        return cls(function, file)
+
+    def ensure_cache_path(self) -> None:
+        """Make the directory; whether it can be written shows when it is."""
+        self._path.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        """Return the directory."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """Return what changes with the source; of this package all is in the directory's name."""
+        return hashlib.sha256(self._file.read_bytes()).hexdigest() if self._file.exists() else ""
+
+    def get_disambiguator(self) -> str:
+        """Tell functions of one name apart."""
+        return str(self._line)
+
+
+class _Kept(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012 - Numba's
 
 
 class _Cache(FunctionCache):
     """Kernels on the disk, that are loaded as they are."""
 
+    _impl_class = _Kept
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a kernel, None if it is not there."""
         me: Any = self  # Numba is not typed
         rtsys.initialize(target_context)
-        with me._guard_against_spurious_io_errors():
+        try:
             return me._load_overload(sig, target_context)
+        except OSError:  # no directory, or not ours to read
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel."""
         me: Any = super()
         data.library._get_module_for_linking = MethodType(_names, data.library)
-        me.save_overload(sig, data)
+        try:
+            me.save_overload(sig, data)
+        except OSError as error:
+            why = f"{_DIRECTORY} cannot be written ({error.strerror})"
+            _say_once(f"kernels are compiled for this run only: {why}")
+
+
+@lru_cache
+def _say_once(text: str) -> None:
+    _LOG.warning(text)
 
 
 def _names(library: Any) -> Any:
@@ -63,10 +113,5 @@ class Entry(CPUDispatcher):
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, targetoptions=dict(settings))
         me: Any = self
-        switches: Any = config
-        before, switches.CACHE_DIR = switches.CACHE_DIR, _DIRECTORY
-        try:
-            cache: Any = _Cache
-            me._cache = cache(function)
-        finally:
-            switches.CACHE_DIR = before
+        cache: Any = _Cache
+        me._cache = cache(function)

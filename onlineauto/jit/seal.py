@@ -116,3 +116,7 @@ class Sealed(Generic[T]):
             self._memory = np.empty(size, np.uint8)
             _seal(value, self._memory)
         self.address = self._memory.ctypes.data
+
+    def __reduce__(self) -> tuple[type[Sealed[T]], tuple[T]]:
+        """Seal a copy anew: the address is of this one's memory."""
+        return Sealed, (self.value,)

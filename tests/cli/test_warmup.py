@@ -73,8 +73,10 @@ def test_a_terminal_is_shown_how_far_it_is(
     shown, nothing, last = capsys.readouterr().err.rpartition("\r\x1b[K")
     assert nothing
     assert last == ""
-    lines = [line.rpartition(", ")[0] for line in shown.split("\r\x1b[K")[1:]]
-    assert lines == [f"onlineauto: compiling the kernels, once: {done} of about 200" for done in (3, 200)]
+    lines = [line.partition(", ")[2].partition(", ")[0] for line in shown.split("\r\x1b[K")[1:]]
+    assert lines == [f"once: {done} of about 200" for done in (3, 200)]
+    assert "twice that" in shown.split("\r\x1b[K")[1]
+    assert "the last take longest" in shown.split("\r\x1b[K")[2]
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from tests.property.snapshot import model_of
 from tests.property.strategies import bandit_events, simple_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from onlineauto.features.block import Block
     from tests.naive.lines import Line
@@ -200,3 +202,16 @@ def test_blocks_stay_as_they_were_read() -> None:
     reader.parse(b"0 another|b y:3 z:4")
     assert unpack([block]) == before
     assert np.shares_memory(block.value, block.features)
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])  # noqa: S301
+def test_a_copy_learns_on_its_own(clone: Callable[[Workspace], Workspace]) -> None:
+    event = "shared |a x\n0:-1:0.5 |b y\n|b z\n"
+    one = Workspace(cb_explore_adf=True, automl=3)
+    one.learn(event)
+    other = clone(one)
+    before = one.weights.copy()
+    other.learn(event)
+    assert one.weights.tobytes() == before.tobytes()
+    one.learn(event)
+    assert other.weights.tobytes() == one.weights.tobytes() != before.tobytes()

@@ -325,3 +325,18 @@ def test_what_was_wrong_with_the_input_is_kept() -> None:
 def test_options_of_the_command_line_are_refused(name: str) -> None:
     with pytest.raises(OptionError, match=f"^{name} is for the command line"):
         Workspace(configuration=None, **{name: name in ("quiet", "help") or "file"})
+
+
+@pytest.mark.parametrize("holdout", [[True], [False] * 3, [[False, False]]])
+def test_a_holdout_of_another_shape_is_refused(holdout: list[object]) -> None:
+    workspace = Workspace()
+    with pytest.raises(InputError, match="holdout"):
+        workspace.learn_block(make_block([ONE, ONE]), holdout=np.array(holdout))
+    assert not workspace.weights.any()
+
+
+def test_a_holdout_may_be_any_truth_values() -> None:
+    held, plain = Workspace(), Workspace()
+    held.learn_block(make_block([ONE, ONE]), holdout=np.array([1, 0, 0, 0])[::2])
+    plain.learn_block(make_block([ONE, ONE]), holdout=np.array([True, False]))
+    assert held.weights.tobytes() == plain.weights.tobytes()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.jit import cache_directory, entry, is_compiled, watch_compiling
+from onlineauto.jit import cache_directory, entry, is_warm, note_warm, watch_compiling
 from onlineauto.jit.inner import Inner
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_the_next_process_loads_what_one_has_compiled(tmp_path: Path) -> None:
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Kernels that have never been compiled."""
-    monkeypatch.setattr(entry, "_DIRECTORY", str(tmp_path / "cache"))
+    monkeypatch.setattr(entry, "_DIRECTORY", tmp_path / "cache")
     path = tmp_path / "fresh.py"
     path.write_text(KERNELS)
     spec = importlib.util.spec_from_file_location("fresh", path)
@@ -108,12 +108,34 @@ def test_what_is_compiled_lies_in_a_directory_of_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONLINEAUTO_CACHE_DIR", str(tmp_path))
+    cache_directory.cache_clear()
     ours = cache_directory()
     assert ours.parent == tmp_path
-    assert not is_compiled()
-    (ours / "part").mkdir(parents=True)
-    (ours / "part" / "kernel.nbc").touch()
-    assert is_compiled()
+    note_warm()
+    assert not is_warm(), "there is no such directory yet"
+    ours.mkdir()
+    note_warm()
+    assert is_warm()
     monkeypatch.setenv("NUMBA_OPT", "1")
+    cache_directory.cache_clear()
     assert cache_directory() != ours
-    assert not is_compiled()
+    assert not is_warm()
+    monkeypatch.undo()
+    cache_directory.cache_clear()
+
+
+def test_a_directory_that_cannot_be_written_is_done_without(
+    fresh: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").write_text("a file where the directory would be")
+    assert fresh.total(np.array([2.0])) == 12
+    assert "for this run only" in caplog.text
+
+
+def test_what_lies_on_the_disk_is_loaded_without_writing(tmp_path: Path) -> None:
+    script, cache = tmp_path / "script.py", tmp_path / "cache"
+    script.write_text(SCRIPT)
+    run(script, cache)
+    for path in (cache, *cache.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    assert run(script, cache) == [50.0, 50.0, 0, 0]

@@ -27,7 +27,7 @@ RECORD = np.dtype([("start", np.int64), ("value", np.float32), ("known", np.bool
 def _sealed_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Types of this file have no place among the kernels of the package: who loads those would need it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entry, "_DIRECTORY", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(entry, "_DIRECTORY", tmp_path_factory.mktemp("cache"))
         patch.setattr(seal, "_seal", entry_kernel(cast("Any", seal._seal).py_func))
         yield
 
