@@ -102,7 +102,7 @@ class TextReader:
         hash_all: bool = False,
         hash_seed: int = 0,
         strict: bool = False,
-        block_bytes: int = 1 << 19,
+        block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
     ) -> None:

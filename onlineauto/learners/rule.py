@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +59,7 @@ def initial_t(configuration: Configuration) -> np.float32:
 
 
 _LINE = 16  # float32 numbers of a cache line
+_LARGE = 1 << 24
 
 
 def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
@@ -114,17 +116,25 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
-    """Weight table before the first event: float32[cells, 4, lanes].
-
-    It begins with a cache line, so that a cell of four lanes is one line and not two.
-    """
+    """Weight table before the first event: float32[cells, 4, lanes]."""
     update = configuration[UpdateOptions]
-    size = cells * 4 * lanes
-    memory = np.zeros(size + _LINE, np.float32)
-    begin = -(memory.ctypes.data // memory.itemsize) % _LINE
-    weights = memory[begin : begin + size].reshape(cells, 4, lanes)
+    weights = _zeros(cells * 4 * lanes).reshape(cells, 4, lanes)
     if update.initial_weight:
         weights[:, W] = update.initial_weight
     if make_rule(configuration).adaptive and initial_t(configuration) > 0:
         weights[:, A] = initial_t(configuration)
     return weights
+
+
+def _zeros(n: int) -> NDArray[np.float32]:
+    """So many zeros, from the beginning of a cache line on, so that a cell of four lanes is one line.
+
+    A large table is taken in small pages: most of its cells stay untouched, and take no memory then.
+    """
+    if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory = mmap.mmap(-1, 4 * n)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        return np.frombuffer(memory, np.float32)
+    column = np.zeros(n + _LINE, np.float32)
+    begin = -(column.ctypes.data // column.itemsize) % _LINE
+    return column[begin : begin + n]
