@@ -31,9 +31,8 @@ class AutomlOptions:
     )
     oracle_type: str = option(
         "one_diff",
-        "Who proposes configs: one interaction more or less than the champion's, from all (one_diff, rand: "
-        "shuffled), from none (one_diff_inclusion), or over all pairs (qbase_cubic); whole families of "
-        "interactions first, from context with action on (ladder, onlineauto's own); champdupe is a test.",
+        "Who proposes configs: one interaction more or less than the champion's, from all (one_diff; rand: "
+        "shuffled) or from none (one_diff_inclusion), over all pairs (qbase_cubic), families first (ladder).",
         keep=True,
         choices=tuple(ORACLES),
         needs=_NEEDS,
