@@ -15,10 +15,9 @@ from onlineauto.jit import cache_directory, note_warm, watch_compiling
 __all__ = ["run", "warm_up"]
 
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
-_LARGE = (
-    b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
-)
-"""An event whose features need more room than is there, and its namespaces too."""
+_MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
+_MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
+"""Events that need more room than is there at first."""
 _LINE = "\r\x1b[K"
 """To the beginning of a terminal's line, which is cleared."""
 
@@ -58,6 +57,6 @@ def warm_up() -> float:
             workspace.fit(8 * _EVENT)
             swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
             workspace.estimates.lower(0), workspace.estimates.upper(0)
-        Workspace(cb_adf=True, quadratic="::", hash_seed=1).fit(_LARGE)
+        Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
     note_warm()
     return time.perf_counter() - begin

@@ -340,6 +340,12 @@ def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) 
     return BLOCK_END
 
 
+@inline_kernel
+def _run_on(at: Context, stream: Stream) -> Run:
+    """What works on a block in a context."""
+    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+
+
 @entry_kernel
 def run_events(
     context: Sealed[Context],
@@ -354,7 +360,7 @@ def run_events(
     The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
     """
     at, results, cursor = opened(context), borrow(results), borrow(cursor)
-    run = Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+    run = _run_on(at, stream)
     buffers = at.buffers
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
@@ -394,7 +400,7 @@ def run_events(
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
     """Number of features of the largest action of a block, those of all interactions included."""
     at = opened(context)
-    run = Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+    run = _run_on(at, stream)
     largest = 0
     for event in range(len(run.stream.events) - 1):
         short_loop()

@@ -159,9 +159,9 @@ def turned(i: int, n_shared: int, groups: int) -> int:
 
 
 @inline_kernel
-def is_covered(scratch: Scratch, group: int) -> bool:
-    """Whether another group stands in place of this one."""
-    return bool(scratch.places[scratch.groups[group].key].group != group)
+def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
+    """Whether a group is the shared line's, and one of the action's stands in its place."""
+    return bool(group < n_shared and scratch.places[scratch.groups[group].key].group != group)
 
 
 @kernel

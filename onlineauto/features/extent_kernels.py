@@ -65,7 +65,7 @@ def list_extents(
     for i in range(groups):
         group = turned(i, n_shared, groups)
         key = scratch.groups[group].key
-        if key == layout.constant_key or (group < n_shared and is_covered(scratch, group)):
+        if key == layout.constant_key or is_covered(scratch, group, n_shared):
             continue
         first = count
         at, count = _append(layout, scratch, stream, line, key, scratch.groups[group].start, count)

@@ -247,7 +247,7 @@ def is_linear(layout: Layout, scratch: Scratch, group: int, n_shared: int) -> bo
     """Whether the features of a group are used as they are."""
     if layout.ignore_linear[scratch.groups[group].key]:
         return False
-    return not (group < n_shared and is_covered(scratch, group))
+    return not is_covered(scratch, group, n_shared)
 
 
 @inline_kernel
@@ -319,7 +319,7 @@ def sum_of_squares(
     linear = _ZERO
     for i in range(groups):
         group = turned(i, n_shared, groups)
-        if not (group < n_shared and is_covered(scratch, group)):
+        if not is_covered(scratch, group, n_shared):
             linear += squares_of_group(scratch, features, group)
     crossed, extents = _ZERO, _ZERO
     for product in range(len(interactions.start) - 1):
