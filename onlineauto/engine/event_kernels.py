@@ -53,8 +53,7 @@ def _simple_label(stream: Stream, line: int) -> Label:
 
 
 @inline_kernel
-def open_event(run: Run, event: int) -> tuple[Actions, Label]:
-    """Find the actions and the label of an event, and the groups that its actions share."""
+def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
     stream, layout, scratch = run.stream, run.layout, run.scratch
     first, room = stream.events[event], stream.constant + 1
     if run.task.shape == SIMPLE:
@@ -70,3 +69,13 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
     groups, size, room = open_line(layout, scratch, stream, first, 0, room)
     once = size + (1 if layout.constant_key >= 0 else 0)
     return Actions(first + 1, n - 1, n, groups, room, size, once), _label_of_event(stream, first + 1, n - 1)
+
+
+@inline_kernel
+def open_event(run: Run, event: int) -> tuple[Actions, Label]:
+    """Find the actions and the label of an event, and the groups that its actions share."""
+    actions, label = _open_event(run, event)
+    if run.task.uniform and label.action >= 0 and label.probability == _ZERO:
+        probability = _ONE / np.float32(actions.n)
+        label = Label(label.action, label.cost, probability, label.weight, label.initial)
+    return actions, label

@@ -69,3 +69,4 @@ class Code(IntEnum):
     VW_MALFORMED_COST = 49
     VW_GRAPH = 50
     VW_SAVE = 51
+    TAKEN_AS_UNIFORM = 52

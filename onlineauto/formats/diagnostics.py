@@ -59,6 +59,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.BAR_IN_VALUE: ("'|' right after the string {text}, without a blank between", _SKIPPED),
     Code.VALUE_PARTLY_A_NUMBER: ("value {text} begins like a number and is none", "used as a string"),
     Code.TAG_LIKE_LABEL: ("{text} touches '|', which makes a label a tag", "used as the tag"),
+    Code.TAKEN_AS_UNIFORM: ("label {text} has no probability", "taken as logged uniformly"),
     Code.VW_NAMESPACE: ("malformed example! '|',String,space, or EOL expected after : {text}", _REST),
     Code.VW_NAMESPACE_FLOAT: ("malformed example! Float expected after : {text}", _KEPT),
     Code.VW_NAMESPACE_NAN: ("Invalid namespace value:{text} read as NaN", "1 used instead"),
@@ -82,7 +83,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.VW_SAVE: ("{text} is a command to save the model, which the text cannot give", "line skipped"),
 }
 
-_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL})
+_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
 _SHOWN = 60
 _KEEP = 100
 

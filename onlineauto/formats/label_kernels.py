@@ -150,7 +150,7 @@ def _is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @inline_kernel
 def _shape_problem(
-    data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, multiline: bool
+    data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, rules: Rules
 ) -> Code:
     """What is wrong with the parts of ``action:cost:probability``."""
     first, second, third = colons
@@ -158,13 +158,13 @@ def _shape_problem(
         return Code.TOO_MANY_PARTS
     if first == start:
         return Code.NO_ACTION_NAME
-    if first < end and multiline and is_word(data, start, first, _SHARED):
+    if first < end and rules.multiline and is_word(data, start, first, _SHARED):
         return Code.SHARED_WITH_MORE
-    if not multiline and not _is_whole_number(data, start, first):
+    if not rules.multiline and not _is_whole_number(data, start, first):
         return Code.ACTION_NOT_A_NUMBER
-    if first == end and multiline:
+    if first == end and rules.multiline:
         return Code.NO_COST
-    if first < end and second == end:
+    if first < end and second == end and not rules.uniform:
         return Code.NO_PROBABILITY
     return Code.FINE
 
@@ -194,19 +194,21 @@ def _read_cost(
     """Read ``action:cost:probability``, or the bare action of a ``--cb N`` line."""
     colons = _colons(marks, start, end)
     first, second, _ = colons
-    code = _shape_problem(data, start, colons, end, rules.multiline)
+    code = _shape_problem(data, start, colons, end, rules)
     cost, probability = UNLABELLED, _ZERO
     wrong_start, wrong_end = start, end
     if code == Code.FINE and first < end:
         wrong_start, wrong_end = first + 1, second
         cost, code = _number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
-        if code == Code.FINE:
+        if code == Code.FINE and second == end:
+            report(state, Code.TAKEN_AS_UNIFORM, start, end, False)
+        elif code == Code.FINE:
             wrong_start, wrong_end = second + 1, end
             probability, code = _number(
                 data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
             )
-        if code == Code.FINE:
-            code = _probability_problem(probability)
+            if code == Code.FINE:
+                code = _probability_problem(probability)
     if code != Code.FINE:
         report(state, code, wrong_start, wrong_end, rules.strict)
         return False

@@ -29,6 +29,13 @@ class InputOptions:
         False,
         "Stop at the first malformed line. Without it, what is malformed is dropped, counted and reported.",
     )
+    missing_probability: str = option(
+        "refuse",
+        "What a logged action without a probability is: malformed (refuse), or logged uniformly, with one "
+        "part in as many as there are actions (uniform), which is reported too.",
+        vw=False,
+        choices=("refuse", "uniform"),
+    )
     examples: int = option(
         -1, "Stop after this many events; -1 is no limit.", minimum=-1, maximum=2**63 - 1, metavar="N"
     )

@@ -71,6 +71,7 @@ class Rules(NamedTuple):
     exact: bool
     hash_all: bool
     strict: bool
+    uniform: bool  # a label without a probability was logged uniformly
     hash_seed: np.uint32
     default_hash: np.uint32
 

@@ -55,6 +55,9 @@ class TextReader:
         ``--hash_seed``, a uint32.
     strict : bool
         ``--strict_parse``: the first bad line is an error.
+    uniform : bool
+        ``--missing_probability uniform``: a label without a probability is read as one with 0; not if
+        `exact`.
     block_bytes : int
         Bytes to read at once.
     diagnostics : Diagnostics, optional
@@ -102,6 +105,7 @@ class TextReader:
         hash_all: bool = False,
         hash_seed: int = 0,
         strict: bool = False,
+        uniform: bool = False,
         block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
@@ -117,6 +121,7 @@ class TextReader:
             exact=exact,
             hash_all=hash_all,
             strict=strict,
+            uniform=uniform,
             hash_seed=np.uint32(hash_seed),
             default_hash=_default_hash(hash_seed),
         )
