@@ -98,3 +98,15 @@ def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: fl
         tally(state, scale[LOW] + w * r * width, w * (1.0 - r) * width - scale[HIGH], centre, width)
     state[REWARDS] += w * w * r
     state[WEIGHT] += w * w
+
+
+@inline_kernel
+def observe_loss(state: NDArray[np.float64], loss: float, bound: float) -> None:
+    """Take in a loss, as the reward -`loss`; `bound` is the largest that is known before it, as it counts."""
+    if not bound > 0.0:
+        return
+    loss = min(loss, bound)
+    mean = state[REWARDS] / state[WEIGHT] if state[WEIGHT] > 0.0 else 0.0
+    tally(state, -loss, loss, -mean, bound)
+    state[REWARDS] += loss
+    state[WEIGHT] += 1.0

@@ -134,7 +134,7 @@ class ChampionTest:
             observe(self._state, self._scale, w1, w0, float(reward))
         elif challenger != champion and predicted is not None:
             q1, q0 = predicted
-            observe_predicted(self._state, self._scale, w1, w0, float(reward), float(q1), float(q0))
+            observe_predicted(self._state, self._scale, w1, w0, float(reward), float(q1), float(q0), 0.0)
         widen(self._scale, float(reward), float(p))
 
     def update_difference(self, difference: float, bound: float) -> None:
@@ -158,7 +158,7 @@ class ChampionTest:
         if not (math.isfinite(difference) and 0 < bound < math.inf):
             raise InputError(f"a difference is finite and its bound above 0, not {difference!r}, {bound!r}")
         self._events += 1
-        observe_difference(self._state, float(difference), float(bound))
+        observe_difference(self._state, float(difference), float(bound), 0.0)
 
     @property
     def better(self) -> bool:

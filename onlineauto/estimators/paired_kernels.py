@@ -162,17 +162,18 @@ def _settle(
     q1: float,
     q0: float,
     floor: float,
+    price: float,
 ) -> None:
-    """Settle the bets of one side on a logged event; 1 is the policy that they are on."""
+    """Settle the bets of one side on a logged event; 1 is the policy that they are on, less a price."""
     if floor == 0.0:
-        _multiply(state, at, 0, increment(w1, w0, r, 0.0, 1.0) * _NARROW)
+        _multiply(state, at, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
         return
     for j in range(_WIDE):
         stake = min(_STAKE[j] * floor, _MOST_LOST)
         most = 1.0 if floor == 1.0 else min((_MOST_LOST / stake - 1.0) * floor / (1.0 - floor), 1.0)
-        d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most))
+        d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most)) - price
         state[at + j] = min(max(state[at + j] * (1.0 + stake * d), _LEAST), _LARGEST)
-    y = increment(w1, w0, r, q1, q0) * floor
+    y = (increment(w1, w0, r, q1, q0) - price) * floor
     if y != 0.0:  # as it is if neither's action was logged and q1 = q0
         _multiply(state, at, _WIDE, y)
 
@@ -193,15 +194,17 @@ def observe_predicted(
     reward: float,
     q1: float,
     q0: float,
+    price: float,
 ) -> None:
     """Take in a logged event on which the challenger (1) and the champion (0) would act differently.
 
     `w1` and `w0` are importance weights; one of them at least is 0. `q1` and `q0` are rewards predicted
-    before this one was known, of the action of each; without a floor they are of no use. Rewards beyond the
-    range of `scale`, and weights beyond 1/floor, count as the nearest within; for the side that this hurts,
-    as the worst there can be. So the test is about rewards clipped to what was known before them; and if in
-    some contexts an action has less than the floor, it is off by their share at most (twice that, if `q1` and
-    `q0` differ).
+    before this one was known, of the action of each; without a floor they are of no use. To be better the
+    challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards. Rewards beyond
+    the range of `scale`, and weights beyond 1/floor, count as the nearest within; for the side that this
+    hurts, as the worst there can be. So the test is about rewards clipped to what was known before them; and
+    if in some contexts an action has less than the floor, it is off by their share at most (twice that, if
+    `q1` and `q0` differ).
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -226,8 +229,8 @@ def observe_predicted(
     if beyond and down < 0.0:
         r_down = 1.0 if w1 > 0.0 else 0.0
         q1_down = q0_down = 1.0 - r_down
-    _settle(state, LANES, w1, w0, r_up, q1_up, q0_up, floor)
-    _settle(state, LANES + N, w0, w1, r_down, q0_down, q1_down, floor)
+    _settle(state, LANES, w1, w0, r_up, q1_up, q0_up, floor, price)
+    _settle(state, LANES + N, w0, w1, r_down, q0_down, q1_down, floor, 0.0)
     _sum_up(state)
 
 
@@ -238,7 +241,8 @@ def observe(
     """Like `observe_predicted`, with the mean reward so far as both predictions."""
     width = scale[HIGH] - scale[LOW]
     c = baseline(state)
-    observe_predicted(state, scale, w1, w0, reward, scale[LOW] + c * width, scale[LOW] + c * width)
+    q = scale[LOW] + c * width
+    observe_predicted(state, scale, w1, w0, reward, q, q, 0.0)
     if width > 0.0:
         weight = (w1 - w0) * (w1 - w0)
         state[SQUARES] += weight
@@ -246,17 +250,18 @@ def observe(
 
 
 @inline_kernel
-def observe_difference(state: NDArray[np.float64], d: float, bound: float) -> None:
+def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
     """Take in what the challenger gained, known in full, such as the champion's loss less its own.
 
     `bound` is the largest size of a difference, as known before this one; it must not shrink. A larger one
-    counts as the bound, and NaN as nothing.
+    counts as the bound, and NaN as nothing. To be better the challenger must gain more than `price`, in
+    [0, 0.25), as a part of the bound.
     """
     if not (abs(d) > 0.0 and bound > 0.0):
         return
     _open(state, 1)
     y = 2.0 * in_unit(0.5 + 0.5 * (d / bound)) - 1.0
     tally(state, y * bound, -y * bound, 0.0, bound)
-    _multiply(state, LANES, 0, y * _NARROW)
+    _multiply(state, LANES, 0, (y - price) * _NARROW)
     _multiply(state, LANES + N, 0, -y * _NARROW)
     _sum_up(state)

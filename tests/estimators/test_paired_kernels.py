@@ -59,7 +59,7 @@ def test_evidence_is_the_twins(events: list[tuple[int, float, float, float, floa
         w1, w0 = weights(who, likely, floor)
         observe(state, scale_of(floor), w1, w0, r)
         twins[0].update(w1, w0, r)
-        observe_predicted(predicted, scale_of(floor), w1, w0, r, q1, q0)
+        observe_predicted(predicted, scale_of(floor), w1, w0, r, q1, q0, 0.0)
         twins[1].update_predicted(w1, w0, r, q1, q0)  # which sees to it that no bet loses more than ¾
     if events:
         assert evidence(state) == pytest.approx(twins[0].evidence(), rel=1e-9)
@@ -125,7 +125,7 @@ def test_no_long_loss_makes_evidence_end() -> None:
     """An underflow would be an end, and numbers close to it are slow."""
     state = np.zeros(SIZE)
     for _ in range(3000):
-        observe_difference(state, -1.0, 1.0)
+        observe_difference(state, -1.0, 1.0, 0.0)
     assert state[BETTER] > 0
     assert state[WORSE] >= 1e200
     assert (state[LANES:] >= 1e-200).all()
@@ -134,15 +134,15 @@ def test_no_long_loss_makes_evidence_end() -> None:
 def test_differences_beyond_the_bound_count_as_it() -> None:
     states = np.zeros((2, SIZE))
     for d in (0.5, -3.0, 7.0, math.inf, 0.25):
-        observe_difference(states[0], d, 1.0)
-        observe_difference(states[1], min(max(d, -1.0), 1.0), 1.0)
+        observe_difference(states[0], d, 1.0, 0.0)
+        observe_difference(states[1], min(max(d, -1.0), 1.0), 1.0, 0.0)
     assert np.array_equal(states[0], states[1])
 
 
 def test_no_difference_is_no_event() -> None:
     state = np.zeros(SIZE)
     for d, bound in ((0.0, 1.0), (math.nan, 1.0), (1.0, 0.0)):
-        observe_difference(state, d, bound)
+        observe_difference(state, d, bound, 0.0)
     assert not state.any()
 
 
@@ -204,7 +204,7 @@ def run(
         gap = 0.0 if period == 0 else -0.3 if 2 * (t % period) < period else 0.3
         if which == 0:  # full information, with a bound learnt meanwhile
             d = (rng.random() + rng.random() - 1.0) ** 3 + gap
-            observe_difference(state, d, bound)
+            observe_difference(state, d, bound, 0.0)
             bound = max(bound, abs(d))
             gained += gap
         else:
