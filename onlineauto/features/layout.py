@@ -68,6 +68,8 @@ class Layout:
         Products, and which slots use them.
     n_products : dict of int to int
         Number of products of each order.
+    n_apart : dict of int to int
+        The same, of those that were compiled apart last.
     """
 
     def __init__(self, options: FeatureOptions, *, exact: bool, searched: Sequence[int] = ()) -> None:
@@ -95,6 +97,7 @@ class Layout:
         self._number: dict[bytes, int] = {}
         self._seen = np.zeros(0, bool)
         self._all_seen = False
+        self.n_apart: Counter[int] = Counter()
         self.version = 0
         self.kernel_layout = self._make_layout([])
         self.interactions = self._make_interactions()
@@ -167,8 +170,8 @@ class Layout:
 
     @property
     def highest_order(self) -> int:
-        """Factors of the longest product."""
-        return max(self.n_products, default=1)
+        """Factors of the longest product, those included that were compiled apart."""
+        return max((*self.n_products, *self.n_apart), default=1)
 
     def scratch(self, spans: int) -> Scratch:
         """Working records for events of so many spans."""
@@ -235,6 +238,36 @@ class Layout:
         names, hashes = self._names.names, self._names.hashes
         return {names[i]: (int(i), hashes[i]) for i in np.flatnonzero(self._seen)}
 
+    def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:
+        """Make products, of names of namespaces, for one slot; and say of each whether there is one."""
+        present = self._present(products) or [True] * len(products)
+        factors = self._factors(list(compress(products, present)))
+        self.n_apart = Counter(map(len, factors))
+        return Interactions(
+            start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
+            factor=np.array(list(chain.from_iterable(factors)), np.int32),
+            n_group=len(factors),
+            permutations=self._options.permutations,
+            n_slots=1,
+            holders=np.ones((1 + len(factors), 4), bool),
+        ), present
+
+    def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
+        """Say of each product whether all of its namespaces have group keys; None if so."""
+        if self._exact:
+            return None
+        assert self._names is not None or not self._known
+        number = self._number
+        if {name for product in products for name in product} <= number.keys():
+            return None
+        return [all(name in number for name in product) for product in products]
+
+    def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
+        """Group keys of the factors of products."""
+        if self._exact:
+            return [tuple(name[0] for name in product) for product in products]
+        return [tuple(self._number[name] for name in product) for product in products]
+
     def _make_interactions(self) -> Interactions:
         keep_duplicates = self._options.leave_duplicate_interactions
         wild_extents = any(WILDCARD in terms for terms in self._extents)
@@ -245,17 +278,10 @@ class Layout:
             )
             held = np.ones((len(products), 1), bool)
         extents = compile_extents(self._extents, self._seen_names(), keep_duplicates=keep_duplicates)
-        if self._exact:
-            number = {bytes([byte]): byte for byte in range(256)}
-            products = [tuple(name[:1] for name in product) for product in products]
-        else:
-            assert self._names is not None or not self._known
-            number = self._number
-            if not {name for product in products for name in product} <= number.keys():
-                present = [all(name in number for name in product) for product in products]
-                products = list(compress(products, present))
-                held = held[present]
-        factors = [tuple([number[name] for name in product]) for product in products]
+        present = self._present(products)
+        if present is not None:
+            products, held = list(compress(products, present)), held[present]
+        factors = self._factors(products)
         factors += extents
         self.n_products = Counter(map(len, factors))
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time

@@ -81,6 +81,31 @@ def _cross_pair(
 
 
 @inline_kernel
+def _cross_triple(
+    scratch: Scratch,
+    features: Records,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
+    factors = scratch.factors
+    for i in range(factors[0].start, factors[0].end):
+        short_loop()
+        outer, x = _FNV * np.uint64(features[i].hash), features[i].value
+        for j in range(i if factors[1].repeats else factors[1].start, factors[1].end):
+            short_loop()
+            half = _FNV * (outer ^ np.uint64(features[j].hash))
+            y = x * features[j].value
+            for k in range(j if factors[2].repeats else factors[2].start, factors[2].end):
+                short_loop()
+                cell[n] = (half ^ np.uint64(features[k].hash)) & mask
+                value[n] = y * features[k].value
+                n += 1
+    return n
+
+
+@inline_kernel
 def cross_any(
     scratch: Scratch,
     features: Records,
@@ -121,6 +146,24 @@ def cross_any(
         factors[depth].product = x
         depth += 1
         factors[depth].position = i if factors[depth].repeats else factors[depth].start
+
+
+@inline_kernel
+def cross_product(
+    scratch: Scratch,
+    features: Records,
+    order: int,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
+    """Append the features of the looked-up product to the `n` listed ones; return their number."""
+    if order == 2:
+        return _cross_pair(scratch, features, mask, cell, value, n)
+    if order == 3:
+        return _cross_triple(scratch, features, mask, cell, value, n)
+    return cross_any(scratch, features, order, mask, cell, value, n)
 
 
 @kernel
@@ -185,10 +228,7 @@ def cross_all(
         if product >= interactions.n_group:
             n = _cross_extents(interactions, scratch, features, product, mask, cell, value, n)
         elif look_up(interactions, scratch, product):
-            if order == 2:
-                n = _cross_pair(scratch, features, mask, cell, value, n)
-            else:
-                n = cross_any(scratch, features, order, mask, cell, value, n)
+            n = cross_product(scratch, features, order, mask, cell, value, n)
         if not together and n > start:
             runs[n_runs].start, runs[n_runs].end, runs[n_runs].product = start, n, product + 1
             n_runs += 1

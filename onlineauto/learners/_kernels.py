@@ -71,6 +71,7 @@ class Model(NamedTuple):
     shared: NDArray[np.float64]  # [8], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
     sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over
+    rates: NDArray[np.float32]  # [slots]: learning rate of each, in terms of the rule's
 
 
 class Place(NamedTuple):
@@ -240,8 +241,9 @@ def _sensitivity(
 
 
 @inline_kernel
-def _scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
-    scale = rule.learning_rate * weight
+def _scale(rule: Rule, model: Model, slot: int, weight: F32) -> F32:
+    shared = model.shared
+    scale = rule.learning_rate * model.rates[slot] * weight
     if not rule.adaptive:
         t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
         scale *= t**rule.minus_power_t
@@ -322,7 +324,7 @@ def update(
         return False
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
-    scale = _scale(rule, shared, weight)
+    scale = _scale(rule, model, place.slot, weight)
     if rule.invariant:
         step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
     else:

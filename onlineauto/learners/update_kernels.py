@@ -29,7 +29,7 @@ from onlineauto.jit.four import (
     splat,
     store,
 )
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, RATE, WEIGHT, A, N, clip
+from onlineauto.learners._kernels import FACTOR, MAX_LABEL, MIN_LABEL, NORM, RATE, WEIGHT, A, N, clip
 from onlineauto.learners.loss_kernels import loss_slope_squared, loss_step, loss_value
 
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ def _step(
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
-    scale = rule.learning_rate * weight
+    model.shared[FACTOR] = factor  # which `update` falls back upon where a slope underflows
+    scale = rule.learning_rate * model.rates[lane] * weight
     step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
     if math.isnan(step) or step == _ZERO:
         return _ZERO

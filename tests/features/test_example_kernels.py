@@ -85,12 +85,13 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
         stream=make_stream(block, np.zeros(len(block), bool)),
         model=workspace._model,
         live=workspace.searching.slots.live,
+        screen=workspace.searching.screening.screen,
     )
     buffers = make_buffers(actions=0, slots=1)
     actions, _ = open_event(run, 0)
     listed = []
     for action in range(actions.n):
-        example, counted = list_action(run, actions, action, buffers)
+        example, counted = list_action(run, actions, action, False, np.float32(0), buffers)
         assert example.n_runs == 1
         n = example.runs[0]["end"]
         cell, value = example.cell[:n].copy(), example.value[:n].copy()

@@ -70,7 +70,9 @@ def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
     weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
     shared = initial_state(configuration, training=True)
     sums = np.zeros((LANES, 2)), np.zeros((LANES, 2), np.int64)
-    model = Model(weights, weights.reshape(CELLS, -1), np.zeros(CELLS, bool), shared, *sums)
+    model = Model(
+        weights, weights.reshape(CELLS, -1), np.zeros(CELLS, bool), shared, *sums, np.ones(LANES, np.float32)
+    )
     return make_rule(configuration, guarded=guarded), model
 
 

@@ -119,6 +119,7 @@ class Compiled:
             self.shared,
             self.lanes,
             np.zeros((LANES, 2), np.int64),
+            np.ones(LANES, np.float32),
         )
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
@@ -359,6 +360,7 @@ def test_four_lanes_learn_what_each_learns_alone(
             initial_state(REGISTRY.from_keywords(), training=True),
             np.zeros((4, 2)),
             np.zeros((4, 2), np.int64),
+            np.ones(4, np.float32),
         )
         for _ in range(2)
     )
@@ -383,3 +385,14 @@ def test_four_lanes_learn_what_each_learns_alone(
                     update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(0))
         assert together.lanes.tobytes() == apart.lanes.tobytes()
         assert as_bits(together.weights) == as_bits(apart.weights)
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
+def test_four_lanes_fall_back_as_one_does(guarded: bool) -> None:
+    """Where a squared slope underflows, the factor of the last update counts."""
+    tiny = [
+        ([(0, F(1))], F(1), [F(1.93e-43), F(1), F(1), F(1)]),
+        ([(0, F(1))], F(0), [F(2**-9), F(1), F(1), F(1)]),
+    ]
+    test: Any = test_four_lanes_learn_what_each_learns_alone
+    test.hypothesis.inner_test(guarded, tiny, [False] * 8)
