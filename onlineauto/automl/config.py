@@ -1,9 +1,4 @@
-"""Config: what a live slot learns with; for now, a set of interactions.
-
-To let a config hold another hyperparameter, add a field with a default: configs are compared by all of their
-fields, an oracle proposes values for it, and the engine gives it to the slot's lane when it applies a
-`Rotate`.
-"""
+"""Config: what a live slot learns with: a set of interactions, and settings of the learner."""
 
 from __future__ import annotations
 
@@ -16,10 +11,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["ORDERS", "Config", "Interaction", "Kind", "interactions_of", "possible_interactions"]
+__all__ = [
+    "ORDERS",
+    "Config",
+    "Interaction",
+    "Kind",
+    "Settings",
+    "interactions_of",
+    "possible_interactions",
+]
 
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
+
+Settings = tuple[tuple[str, float], ...]
+"""Names of hyperparameters, in ascending order, each with its value; those that are not named are as the
+command line has them."""
 
 
 _SLOTS = b"\x8b"
@@ -36,7 +43,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A set of interactions.
+    """A set of interactions, and settings.
 
     Attributes
     ----------
@@ -44,15 +51,30 @@ class Config:
         Interactions left out or chosen; in ascending order, each once.
     kind : Kind
         Which of the two.
+    settings : Settings
+        Hyperparameters that are not as the command line has them.
     """
 
     elements: tuple[Interaction, ...] = ()
     kind: Kind = Kind.EXCLUSION
+    settings: Settings = ()
 
     @staticmethod
     def of(elements: Iterable[Interaction], kind: Kind) -> Config:
         """Make a config of elements in any order."""
         return Config(tuple(sorted(set(elements))), kind)
+
+    def crossing(self, elements: Iterable[Interaction]) -> Config:
+        """The config with other elements, given in any order."""
+        return replace(self, elements=tuple(sorted(set(elements))))
+
+    def setting(self, name: str, value: float) -> Config:
+        """The config with a hyperparameter set to a value.
+
+        >>> Config().setting("learning_rate", 0.1).settings
+        (('learning_rate', 0.1),)
+        """
+        return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
 
     def toggled(self, interaction: Interaction) -> Config:
         """The config with one element more, or, if it has this element, with one less.

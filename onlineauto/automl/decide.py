@@ -10,9 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Config, interactions_of
-from onlineauto.automl.decisions import BoundCrossed, NewNamespaces, ProvedWorse, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    NewNamespaces,
+    ProvedWorse,
+    Reopen,
+    ReviewDue,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.proposals import propose, space_of
+from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
 from onlineauto.automl.schedule import remove, schedule
 from onlineauto.automl.search import Candidate, Search, Slot, State
@@ -68,7 +77,9 @@ def decide(
     if isinstance(signal, NewNamespaces):
         return _meet(rules, search, signal, statistics)
     if isinstance(signal, BoundCrossed):
-        return _promote(rules, search, signal.slot, statistics)
+        return _promote(rules, search, signal, statistics)
+    if isinstance(signal, ReviewDue):
+        return _review(rules, search, signal, statistics)
     if isinstance(signal, ProvedWorse):
         return remove(rules, search, signal.slot, statistics)
     return schedule(rules, search, statistics)
@@ -100,7 +111,8 @@ def _meet(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Take new namespaces in; in exact mode only the first ones lead to new challengers."""
     names = signal.names
-    late = frozenset(names if search.namespaces and not rules.exact else ())
+    first = not search.namespaces or _is_unproven(rules, search, statistics)
+    late = frozenset(() if first or rules.exact else names)
     search = replace(
         search,
         namespaces=tuple(sorted({*search.namespaces, *names})),
@@ -108,22 +120,72 @@ def _meet(
     )
     champion = search.candidates[0]
     decisions: list[Decision] = [Widen(names)]
-    first = None if late else ORACLES[rules.oracle].first(space_of(rules, search))
-    if first is not None:
-        champion = replace(champion, config=first)
-        decisions.append(Rotate(0, 0, first))
+    config = ORACLES[rules.oracle].first(space_of(rules, search, statistics)) if first else None
+    if config is not None:
+        champion = replace(champion, config=config)
+        actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
+        why = f"where the search begins; namespaces of actions: {actions or 'none'}"
+        decisions.append(Rotate(0, 0, config, why))
     if not rules.exact or champion.state is State.NEW:
         search = search.with_candidate(0, replace(champion, state=State.LIVE))
         search = propose(rules, search, statistics, new=late)
+        if first and not rules.exact:
+            search = reviewed(rules, search, statistics)
     return search, tuple(decisions)
 
 
+def _is_unproven(rules: Rules, search: Search, statistics: Statistics) -> bool:
+    """Whether the search has hardly begun, so that a namespace more changes where it begins."""
+    return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.lease // 8
+
+
 def _promote(
-    rules: Rules, search: Search, slot: int, statistics: Statistics
+    rules: Rules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Let a challenger and the champion change roles, and ask for neighbours of the new champion."""
-    winner = search.slots[slot].index
-    candidates = _best_two_first(search.candidates, winner)
+    change = _exchange if rules.renews else _begin_anew
+    search = change(rules, search, signal.slot)
+    swap = Swap(signal.slot, search.champion, signal.by, rules.renews)
+    search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
+    search = propose(rules, search, statistics)
+    return (search if rules.exact else reviewed(rules, search, statistics)), (swap,)
+
+
+def _review(
+    rules: Rules, search: Search, signal: ReviewDue, statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Ask the oracle again, if it is one to be asked; after a drift, everything may be tried anew."""
+    reopens = signal.drift and rules.on_drift != "ignore"
+    if reopens:
+        search = _reopened(rules, search, statistics)
+    if rules.renews:
+        search = renew(rules, search, statistics)
+    search = reviewed(rules, search, statistics)
+    indices = tuple(slot.index for slot in search.slots)
+    return search, ((Reopen(rules.on_drift, indices),) if reopens else ())
+
+
+def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
+    """Let no config be given up, nor have had more than a first lease."""
+    candidates = tuple(
+        replace(each, lease=rules.lease, state=State.INACTIVE if each.state is State.REMOVED else each.state)
+        for each in search.candidates
+    )
+    return replace(search, candidates=candidates, since=statistics.learnt())
+
+
+def _exchange(rules: Rules, search: Search, slot: int) -> Search:
+    """Keep what is live, each with a first lease, and the old champion in the place of the new one."""
+    order = [each.index for each in search.slots]
+    order[0], order[slot] = order[slot], order[0]
+    candidates = tuple(replace(search.candidates[number], lease=rules.lease) for number in order)
+    slots = tuple(Slot(number) for number in range(len(order)))
+    return replace(search, candidates=candidates, n_valid=len(candidates), slots=slots)
+
+
+def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
+    """Keep the two alone, or, if the oracle is asked but once, all configs."""
+    candidates = _best_two_first(search.candidates, search.slots[slot].index)
     if ORACLES[rules.oracle].once:
         rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])
         candidates = (*candidates[:2], *rest)
@@ -131,15 +193,7 @@ def _promote(
     else:
         candidates = candidates if rules.exact else candidates[:2]
         n_valid = 2
-    search = replace(
-        search,
-        candidates=candidates,
-        n_valid=n_valid,
-        queue=(),
-        slots=(Slot(0), Slot(1)),
-        n_switches=search.n_switches + 1,
-    )
-    return propose(rules, search, statistics), (Swap(slot, search.champion),)
+    return replace(search, candidates=candidates, n_valid=n_valid, queue=(), slots=(Slot(0), Slot(1)))
 
 
 def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Candidate, ...]:

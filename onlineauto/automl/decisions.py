@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from onlineauto.automl.config import Config
+    from collections.abc import Mapping
+
+    from onlineauto.automl.config import Config, Interaction
 
 __all__ = [
     "BoundCrossed",
@@ -16,6 +18,8 @@ __all__ = [
     "NewNamespaces",
     "ProvedWorse",
     "Remove",
+    "Reopen",
+    "ReviewDue",
     "Rotate",
     "Signal",
     "Statistics",
@@ -53,9 +57,25 @@ class BoundCrossed:
     ----------
     slot : int
         Live slot of the challenger; the last one, if several did.
+    by : {"reward", "loss"}
+        What proved it.
     """
 
     slot: int
+    by: str = "reward"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewDue:
+    """An event is about to be learnt, and the oracle is to be asked again.
+
+    Attributes
+    ----------
+    drift : bool
+        Whether the champion predicts worse than it did.
+    """
+
+    drift: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +91,7 @@ class ProvedWorse:
     slot: int
 
 
-Signal = NewNamespaces | LeaseDue | BoundCrossed | ProvedWorse
+Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse
 """Why the loop stopped."""
 
 
@@ -80,6 +100,21 @@ class Statistics(Protocol):
 
     def count(self, namespace: bytes) -> int:
         """Actions of events, so far, that have features in this namespace."""
+
+    def size(self, namespace: bytes) -> float:
+        """Features that an action has in this namespace, on average so far."""
+
+    def n_actions(self) -> float:
+        """Actions of an event, on average so far."""
+
+    def learnt(self) -> int:
+        """Events learnt so far."""
+
+    def gains(self) -> Mapping[Interaction, float]:
+        """What screened interactions seem to gain, see `onlineauto.automl.oracles.oracle.Space`."""
+
+    def promise(self, slot: int) -> float:
+        """Evidence that the config in `slot` is better than the champion; 1 is none."""
 
     def updates(self, slot: int) -> int:
         """Events on which the slot's estimators rest."""
@@ -114,6 +149,8 @@ class Widen:
 class Rotate:
     """Put a config into a live slot: estimators start anew, weights are a copy of the champion's.
 
+    In native mode a config that was live before, under the same champion, goes on from where it left off.
+
     Attributes
     ----------
     slot : int
@@ -122,11 +159,14 @@ class Rotate:
         Number of the config among those under consideration.
     config : Config
         The config itself.
+    why : str
+        Why, in words, where that is not the oracle's order.
     """
 
     slot: int
     index: int
     config: Config
+    why: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +190,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Make the challenger in a live slot the champion, and the champion the challenger in slot 1.
+    """Make the challenger in a live slot the champion, and the champion a challenger.
 
     Attributes
     ----------
@@ -158,10 +198,17 @@ class Swap:
         Where the challenger was.
     config : Config
         The new champion's.
+    by : {"reward", "loss"}
+        What proved that it is better.
+    keeps : bool
+        Whether the old champion goes to `slot`, and the other challengers go on, against the new one;
+        otherwise it goes to slot 1, and the places behind fall empty.
     """
 
     slot: int
     config: Config
+    by: str = "reward"
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +227,21 @@ class Remove:
     index: int
 
 
-Decision = Widen | Rotate | Extend | Swap | Remove
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Begin all tests anew, since the champion predicts worse than it did.
+
+    Attributes
+    ----------
+    what : {"reopen", "reset_challengers", "reset_model"}
+        Keep what was learnt; let the challengers begin from the champion's weights again; or all from none.
+    indices : tuple of int
+        Numbers of the configs that are live, among those under consideration from here on.
+    """
+
+    what: str
+    indices: tuple[int, ...]
+
+
+Decision = Widen | Rotate | Extend | Swap | Remove | Reopen
 """What the engine is to do; no decision means to go on as before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,9 +10,12 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import option
 
-__all__ = ["AutomlOptions"]
+__all__ = ["SEARCHED", "AutomlOptions"]
 
 _NEEDS = ("automl",)
+
+SEARCHED = ("interactions", "learning_rate")
+"""What can be searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +33,21 @@ class AutomlOptions:
         metavar="N",
         bare=4,
     )
-    oracle_type: str = option(
-        "one_diff",
-        "Who proposes configs: one interaction more or less than the champion's, from all (one_diff; rand: "
-        "shuffled) or from none (one_diff_inclusion), over all pairs (qbase_cubic), families first (ladder).",
+    oracle_type: str | None = option(
+        None,
+        "Who proposes configs: what seems to gain most (stepwise; the default but in exact mode); one "
+        "interaction more or less, from all (one_diff; rand: shuffled), none (one_diff_inclusion) or all "
+        "pairs (qbase_cubic).",
         keep=True,
         choices=tuple(ORACLES),
+        needs=_NEEDS,
+    )
+    search: str = option(
+        "interactions,learning_rate",
+        "What --oracle_type stepwise searches, separated by commas: " + ", ".join(SEARCHED) + ".",
+        vw=False,
+        keep=True,
+        metavar="NAMES",
         needs=_NEEDS,
     )
     interaction_type: str = option(
@@ -44,9 +57,10 @@ class AutomlOptions:
         choices=("quadratic", "cubic", "both"),
         needs=_NEEDS,
     )
-    default_lease: int = option(
-        4000,
-        "Learnt events that a challenger is given first; each time they are over it gets twice as many.",
+    default_lease: int | None = option(
+        None,
+        "Learnt events that a challenger is given first; each time they are over it gets twice as many. Not "
+        "supplied: 2000, or 4000 with --vw_exact.",
         keep=True,
         minimum=0,
         maximum=2**62,
@@ -65,7 +79,8 @@ class AutomlOptions:
     )
     priority_challengers: int = option(
         -1,
-        "Challengers that keep running when their lease is over; -1 is half of them, rounded down.",
+        "Challengers that keep running when their lease is over; -1 is half of them (rounded down, but for "
+        "--oracle_type stepwise, which keeps those with the most evidence).",
         keep=True,
         minimum=-(2**31),
         maximum=2**31 - 1,
@@ -81,10 +96,38 @@ class AutomlOptions:
         choices=("paired", "robust"),
         needs=_NEEDS,
     )
-    min_prob: float = option(
-        0.0,
-        "Least probability that the logging policy gives to any action, which helps the paired test; 0 if it "
-        "is not known.",
+    champion_test: str | None = option(
+        None,
+        "What makes a challenger the champion: weighted rewards (reward); the loss of the cost models on "
+        "logged actions, which tells sooner (loss); or either, unless rewards lean against it (both, the "
+        "default).",
+        vw=False,
+        keep=True,
+        choices=("reward", "loss", "both"),
+        needs=_NEEDS,
+    )
+    predict_with: str = option(
+        "mix",
+        "What predicts single lines: the champion, or a mix of all live configs, each weighted by how well "
+        "it predicts.",
+        vw=False,
+        keep=True,
+        choices=("champion", "mix"),
+        needs=_NEEDS,
+    )
+    cost_range: str | None = option(
+        None,
+        "Lowest and highest cost, as LOW,HIGH; costs beyond count as the nearest in the test, not in "
+        "learning. Not supplied: those met so far.",
+        vw=False,
+        keep=True,
+        metavar="LOW,HIGH",
+        needs=_NEEDS,
+    )
+    min_prob: float | None = option(
+        None,
+        "Least probability that the logging policy gives to any action; 0 if nothing is known of it, which "
+        "takes several times as many events. Not supplied: the least that was logged so far.",
         vw=False,
         keep=True,
         minimum=0,
@@ -92,9 +135,30 @@ class AutomlOptions:
         metavar="P",
         needs=_NEEDS,
     )
+    on_drift: str = option(
+        "reopen",
+        "When the champion predicts worse than before: nothing (ignore), try all configs again (reopen), "
+        "and begin from the champion's weights (reset_challengers) or from none (reset_model).",
+        vw=False,
+        keep=True,
+        choices=("ignore", "reopen", "reset_challengers", "reset_model"),
+        needs=_NEEDS,
+    )
+    feature_cost: float = option(
+        1e-4,
+        "What a challenger with twice the champion's features must gain on each event that tells them "
+        "apart, as a part of the range of rewards or losses.",
+        vw=False,
+        keep=True,
+        minimum=0,
+        below=0.25,
+        metavar="GAIN",
+        needs=_NEEDS,
+    )
     automl_significance_level: float = option(
         0.05,
-        "Probability of a wrong change of champion, shared among the live configs.",
+        "Probability of a wrong change of champion, shared among all tests (with --estimator robust: among "
+        "the live configs).",
         keep=True,
         above=0,
         below=2,
@@ -102,14 +166,22 @@ class AutomlOptions:
         needs=_NEEDS,
     )
     fixed_significance_level: bool = option(
-        False, "Give each live config the whole significance level.", keep=True, needs=_NEEDS
+        False,
+        "Give each live config the whole significance level. Concerns --estimator robust.",
+        keep=True,
+        needs=_NEEDS,
     )
     tol_x: float = option(
-        1e-6, "Precision of the bounds on rewards.", keep=True, above=0, metavar="TOLERANCE", needs=_NEEDS
+        1e-6,
+        "Precision of the bounds on rewards. Concerns --estimator robust.",
+        keep=True,
+        above=0,
+        metavar="TOLERANCE",
+        needs=_NEEDS,
     )
     opt_func: str = option(
         "bisect",
-        "How the bounds are found: by bisection or by Brent's method.",
+        "How the bounds are found: by bisection or by Brent's method. Concerns --estimator robust.",
         keep=True,
         choices=("bisect", "brentq"),
         needs=_NEEDS,
@@ -131,6 +203,37 @@ class AutomlOptions:
         "Write every example, bound and decision to CSV files in the working directory, named by the time.",
         needs=_NEEDS,
     )
+
+    def oracle(self, *, exact: bool) -> str:
+        """Name of the oracle in force."""
+        return self.oracle_type or ("one_diff" if exact else "stepwise")
+
+    def searched(self) -> frozenset[str]:
+        """What is searched."""
+        return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
+
+    def rewards(self) -> tuple[float, float]:
+        """Lowest and highest reward that are expected; (inf, -inf) if none are.
+
+        Raises
+        ------
+        ValueError
+            ``--cost_range`` is not two finite numbers, the lower one first.
+        """
+        if self.cost_range is None:
+            return math.inf, -math.inf
+        low, high = map(float, self.cost_range.split(","))
+        if not -math.inf < low < high < math.inf:
+            raise ValueError(self.cost_range)
+        return (low, high) if self.reward_as_cost else (-high, -low)
+
+    def by_reward(self) -> bool:
+        """Whether rewards may carry a change of champion."""
+        return self.champion_test != "loss"
+
+    def by_loss(self) -> bool:
+        """Whether losses may carry a change of champion."""
+        return self.champion_test != "reward"
 
     def is_paired(self, *, exact: bool) -> bool:
         """Whether the paired test decides."""

@@ -9,7 +9,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.queue import enqueue
 from onlineauto.automl.random_draw import FairDraw, VwDraw
-from onlineauto.automl.search import Candidate
+from onlineauto.automl.search import REVIEW, Candidate, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["propose", "space_of"]
+__all__ = ["propose", "renew", "reviewed", "space_of"]
 
 
 def propose(
@@ -32,7 +32,7 @@ def propose(
     if oracle.once and len(search.candidates) > 1:
         return search
     draw = (VwDraw if rules.exact else FairDraw)(search.random_state)
-    space = space_of(rules, search, new=new)
+    space = space_of(rules, search, statistics, new=new)
     configs = oracle.propose(search.champion, space=space, draw=draw)
     search = replace(search, random_state=draw.state)
     if oracle.once:
@@ -40,12 +40,50 @@ def propose(
     if rules.exact:
         return _overwrite(rules, search, configs, statistics)
     known = set() if new else {candidate.config for candidate in search.candidates}
-    return _append(rules, search, [each for each in dict.fromkeys(configs) if each not in known], statistics)
+    added = [each for each in dict.fromkeys(configs) if each not in known]
+    if oracle.renews:
+        added.reverse()  # of equals, the last is tried first
+    return _append(rules, search, added, statistics)
 
 
-def space_of(rules: Rules, search: Search, *, new: frozenset[bytes] = frozenset()) -> Space:
+def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
+    """Ask the oracle again, and forget what was never tried."""
+    kept = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
+    place = {number: position for position, number in enumerate(kept)}
+    search = replace(
+        search,
+        candidates=tuple(search.candidates[number] for number in kept),
+        n_valid=len(kept),
+        slots=tuple(replace(slot, index=place[slot.index]) for slot in search.slots),
+    )
+    return propose(rules, search, statistics)
+
+
+def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
+    """The search with the time of the next review: often at first, then every quarter of a first lease."""
+    learnt = statistics.learnt()
+    wait = min(max(rules.lease // 8, min(learnt - search.since, rules.lease // 4), 1), REVIEW)
+    return replace(search, review=learnt + wait, turn=search.turn + 1)
+
+
+def space_of(
+    rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
+) -> Space:
     """What configs can be made of now."""
-    return Space(search.namespaces, rules.interaction_type, new, search.of_actions)
+    if not rules.renews:
+        return Space(search.namespaces, rules.interaction_type, new, search.of_actions)
+    return Space(
+        search.namespaces,
+        rules.interaction_type,
+        new,
+        search.of_actions,
+        gains=statistics.gains(),
+        sizes={name: statistics.size(name) for name in search.namespaces},
+        n_actions=statistics.n_actions(),
+        mature=statistics.learnt() - search.since >= rules.lease,
+        searched=rules.searched,
+        defaults=rules.defaults,
+    )
 
 
 def _append(rules: Rules, search: Search, configs: Iterable[Config], statistics: Statistics) -> Search:

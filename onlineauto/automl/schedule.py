@@ -46,6 +46,12 @@ def _review(
     if search.candidate(place).state is not State.LIVE:  # VW's champion until the first namespace
         return _fill(rules, search, place, statistics)
     search, extend = _extend(search, place)
+    if rules.renews:
+        stays = place == 0 or _is_promising(rules, search, place, statistics)
+        if stays or not _waits_no_longer(search, place):
+            return search, (extend,)
+        search, rotated = _fill(rules, search, place, statistics)
+        return search, rotated
     if not search.slots[place].gives_way:
         return search, (extend,)
     other = _place_to_take(search, place, statistics, renewed)
@@ -63,6 +69,18 @@ def _extend(search: Search, place: int) -> tuple[Search, Extend]:
     lease = candidate.lease * 2 % 2**64
     search = search.with_candidate(search.slots[place].index, replace(candidate, lease=lease))
     return search, Extend(place, lease)
+
+
+def _is_promising(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
+    """Whether a challenger is one of those with the most evidence, so many as keep their places."""
+    ranked = sorted(range(1, len(search.slots)), key=statistics.promise, reverse=True)
+    return place in ranked[: rules.n_priority]
+
+
+def _waits_no_longer(search: Search, place: int) -> bool:
+    """Whether a config waits that was given no more than this one."""
+    lease = search.lease(place)
+    return any(search.waits(i) and search.candidates[i].lease <= lease for i in range(search.n_valid))
 
 
 def _place_to_take(search: Search, place: int, statistics: Statistics, renewed: Container[int]) -> int | None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from onlineauto.automl.oracles import ORACLES
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onlineauto.automl.config import Config
     from onlineauto.automl.options import AutomlOptions
 
-__all__ = ["Candidate", "Rules", "Search", "Slot", "State"]
+__all__ = ["REVIEW", "Candidate", "Rules", "Search", "Slot", "State"]
+
+
+REVIEW = 2048
+"""Most learnt events between two reviews."""
 
 
 class State(Enum):
@@ -71,11 +79,18 @@ class Rules:
     oracle, interaction_type, priority : str
         Names, as on the command line.
     n_priority : int
-        Challengers that keep their places: slots 1 to `n_priority`.
+        Challengers that keep their places: slots 1 to `n_priority`, or, if the oracle renews its proposals,
+        so many of those with the most evidence.
     exact : bool
         Decide as Vowpal Wabbit 9.11.9 does, its defects included.
     paired : bool
         Challenger and champion are compared event by event, and not by a bound for each.
+    searched : frozenset of str
+        What is searched: ``interactions`` and names of hyperparameters.
+    defaults : mapping of str to float
+        Hyperparameters that the command line asks for.
+    on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
+        What to do when the champion predicts worse than it did.
     """
 
     n_slots: int
@@ -86,22 +101,34 @@ class Rules:
     n_priority: int
     exact: bool
     paired: bool = False
+    searched: frozenset[str] = frozenset({"interactions"})
+    defaults: Mapping[str, float] = field(default_factory=dict)
+    on_drift: str = "ignore"
 
     @staticmethod
-    def of(options: AutomlOptions, *, exact: bool) -> Rules:
-        """Rules that the options ask for."""
-        n_slots = options.automl or 1
+    def of(options: AutomlOptions, *, exact: bool, defaults: Mapping[str, float] | None = None) -> Rules:
+        """Rules that the options ask for, with the hyperparameters of the command line."""
+        n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
         asked = options.priority_challengers
+        half = n_slots // 2 if ORACLES[oracle].renews else (n_slots - 1) // 2
         return Rules(
             n_slots=n_slots,
-            lease=options.default_lease,
-            oracle=options.oracle_type,
+            lease=(4000 if exact else 2000) if lease is None else lease,
+            oracle=oracle,
             interaction_type=options.interaction_type,
             priority=options.priority_type,
-            n_priority=asked if asked >= 0 else (n_slots - 1) // 2,
+            n_priority=asked if asked >= 0 else half,
             exact=exact,
             paired=options.is_paired(exact=exact),
+            searched=options.searched(),
+            defaults=defaults or {},
+            on_drift="ignore" if exact else options.on_drift,
         )
+
+    @property
+    def renews(self) -> bool:
+        """Whether the oracle is asked again as evidence grows."""
+        return ORACLES[self.oracle].renews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +153,12 @@ class Search:
         Those of them that were met on lines of actions.
     n_switches : int
         Changes of champion so far.
+    since : int
+        Events that were learnt when the champion became one.
+    review : int
+        The oracle is asked again when so many events are learnt.
+    turn : int
+        How often that was.
     random_state : int
         State (uint64) of the random oracles.
     """
@@ -137,6 +170,9 @@ class Search:
     namespaces: tuple[bytes, ...] = ()
     of_actions: frozenset[bytes] = frozenset()
     n_switches: int = 0
+    since: int = 0
+    review: int = 2**62
+    turn: int = 0
     random_state: int = 0
 
     @property

@@ -197,7 +197,8 @@ class _Report:
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
                 self._say(line)
-            if warning := outside_warning(self._workspace.searching):
+            workspace = self._workspace
+            if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self._say(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self._say(f"onlineauto: warning: {warning}")

@@ -28,6 +28,8 @@ from onlineauto.engine.live_kernels import (
     count_namespaces,
     learner,
     lease_is_due,
+    mixed,
+    observe_losses,
     observe_rewards,
     place_of,
     verdict,
@@ -38,9 +40,12 @@ from onlineauto.engine.state import (
     BLOCK_END,
     CB_ADF,
     EVENT,
+    LEARNT,
     LEASE_DUE,
     MET,
     NEW_NAMESPACE,
+    REVIEW_DUE,
+    REVIEWED,
     SCHEDULED,
     SIGNAL,
     SIMPLE,
@@ -59,6 +64,7 @@ from onlineauto.learners._kernels import (
     MIN_LABEL,
     UNLABELLED_WEIGHT,
     T,
+    clip,
     see_label,
 )
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
@@ -100,8 +106,8 @@ def _tests_unlabelled(run: Run) -> bool:
 def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) -> tuple[int, int]:
     """First and last action that a pass visits."""
     if phase == SCORE:
-        # a line that is learnt is predicted on the way
-        return 0, (0 if run.task.shape == SIMPLE and learns else actions.n)
+        # a line that is learnt is predicted on the way, unless live slots are to be compared
+        return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
     if not learns or (phase == ESTIMATE and (run.task.cb_type != DR or run.task.shape == SIMPLE)):
         return 0, 0
     if phase == LEARN and run.task.cb_type == MTR and run.task.shape != SIMPLE:
@@ -198,12 +204,14 @@ def _visit_actions(
         for phase in range(3):
             first, last = _span(run, actions, label, learns, phase)
             if phase == SCORE and directly:
-                slots = run.live.n if learns else 1
-                counted, shown = score_actions(run, actions, slots, buffers)
+                slots = run.live.n if learns or run.live.mixing else 1
+                counted, shown = score_actions(run, actions, slots, label.initial, buffers)
                 continue
             for action in range(first, last):
                 short_loop()
-                example, numbers = list_action(run, actions, action, buffers)
+                screens = bool(phase == LEARN and turn == 0 and (simple or action == label.action))
+                screens = bool(screens and len(run.screen.gains) > 0)
+                example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
                 fours = phase == LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):
                     continue
@@ -219,22 +227,27 @@ def _visit_actions(
                         target, weight, updates = label.cost, _ONE / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
                     known = _UNKNOWN
-                    if phase == LEARN and directly and run.task.cb_type == MTR:
+                    if phase == LEARN and directly and (simple or run.task.cb_type == MTR):
                         known = buffers.score[action, slot]  # nothing was learnt since
                     raw, prediction, learnt = predict_or_learn(
                         run, place, example, label.initial, target, weight, squares, updates, known
                     )
                     if learnt:
                         buffers.first_squares[action] = squares
-                    if simple:
+                    if simple and slot == 0:
                         row.raw, row.prediction = raw, prediction
                     if phase == SCORE:
                         buffers.score[action, slot] = raw
                     elif phase == ESTIMATE:
                         buffers.target[action] = apply_link(run.task.link, prediction)
-                    if slot == 0 and (phase == SCORE or simple):
+                    if slot == 0 and (phase == SCORE or (simple and not run.live.searching)):
                         counted += numbers.own + numbers.crossed
                         shown += shown_features(run, actions, action, numbers)
+    if simple and directly:
+        row.raw = buffers.score[0, 0]
+        row.prediction = clip(run.model.shared, row.raw)
+        if run.live.mixing:
+            row.raw = row.prediction = mixed(run, buffers.score)
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.explore else counted + actions.once
 
@@ -333,6 +346,10 @@ def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) 
         cursor[STEP] = MET
         if count_namespaces(run, actions):
             return NEW_NAMESPACE
+    if tests and cursor[STEP] < REVIEWED:
+        cursor[STEP] = REVIEWED
+        if run.live.tally[LEARNT] >= run.live.review:
+            return REVIEW_DUE
     if tests and cursor[STEP] < SCHEDULED:
         cursor[STEP] = SCHEDULED
         if lease_is_due(run.live):
@@ -343,7 +360,8 @@ def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) 
 @inline_kernel
 def _run_on(at: Context, stream: Stream) -> Run:
     """What works on a block in a context."""
-    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), at.model, at.live)
+    model, live, screen = at.model, at.live, at.screen
+    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), model, live, screen)
 
 
 @entry_kernel
@@ -388,7 +406,10 @@ def run_events(
             _account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
-            observe_rewards(run, buffers.score, actions.n, label)
+            if run.task.shape != SIMPLE:
+                observe_rewards(run, buffers.score, actions.n, label)
+            if run.live.paired:
+                observe_losses(run, buffers.score, max(int(label.action), 0), label)
             signal, slot = verdict(run.live)
             if signal != BLOCK_END:
                 cursor[SIGNAL], cursor[SLOT] = signal, slot
@@ -408,7 +429,7 @@ def largest_example(context: Sealed[Context], stream: Stream) -> int:
         for action in range(actions.n):
             short_loop()
             groups, _, _ = open_action(run, actions, action)
-            n = count_all(run.interactions, run.scratch)
+            n = count_all(run.interactions, run.scratch) + count_all(run.screen.interactions, run.scratch)
             for group in range(groups):
                 short_loop()
                 n += run.scratch.groups[group].end - run.scratch.groups[group].start

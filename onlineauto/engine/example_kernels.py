@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.screen_kernels import screen_action
 from onlineauto.engine.state import CB, CB_ADF, Counted
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
@@ -87,11 +88,15 @@ def _count(example: Example, own: int, linear: int) -> Counted:
 
 
 @inline_kernel
-def list_action(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[Example, Counted]:
-    """List the features of one action of an event."""
+def list_action(
+    run: Run, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
+) -> tuple[Example, Counted]:
+    """List the features of one action of an event, and screen it if it is about to be learnt."""
     scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
     interactions, cell, value = run.interactions, buffers.cell, buffers.value
     groups, own, _ = open_action(run, actions, action)
+    if screens:
+        screen_action(run, buffers.score[action, 0], label, buffers)
     linear = list_linear(run.layout, scratch, features, n_shared, groups, mask, cell, value)
     _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
     example = Example(cell, value, buffers.runs, n_runs, interactions.holders)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
 import msgspec
 
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Extend, Remove, Rotate, Swap, Widen
+from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
     kind: Kind
     elements: list[Names]
     bounds: Bounds | None  # of the config that made room
+    settings: dict[str, float] = {}
+    why: str = ""
 
 
 class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
@@ -89,6 +91,9 @@ class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
     kind: Kind
     elements: list[Names]
     bounds: Bounds
+    by: str = "reward"
+    keeps: bool = False
+    settings: dict[str, float] = {}
 
 
 class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):
@@ -98,13 +103,19 @@ class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):
     bounds: Bounds
 
 
+class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
+    events: Count
+    what: str
+    indices: list[Count]
+
+
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
     """The last line: after so many events the run was over."""
 
     events: Count
 
 
-Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove
+Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen
 """A line on a decision."""
 
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
@@ -130,8 +141,12 @@ def _elements(config: Config) -> list[list[str]]:
     return [[_written(name) for name in interaction] for interaction in config.elements]
 
 
-def _config(kind: Kind, elements: list[list[str]]) -> Config:
-    return Config.of((tuple(_read(name) for name in interaction) for interaction in elements), kind)
+def _config(entry: _Rotate | _Swap) -> Config:
+    elements = (tuple(_read(name) for name in interaction) for interaction in entry.elements)
+    config = Config.of(elements, entry.kind)
+    for name, value in entry.settings.items():
+        config = config.setting(name, value)
+    return config
 
 
 def bounds_of(slot: int, statistics: Statistics) -> Bounds:
@@ -149,16 +164,28 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     """Line for a decision that is about to be carried out, after so many events."""
     if isinstance(decision, Widen):
         return _Widen(events, [_written(name) for name in decision.names])
+    if isinstance(decision, Reopen):
+        return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, Rotate):
         config, slot = decision.config, decision.slot
         made_room = bounds_of(slot, statistics) if statistics.updates(slot) > 0 else None
-        return _Rotate(events, slot, decision.index, config.kind, _elements(config), made_room)
+        return _Rotate(
+            events,
+            slot,
+            decision.index,
+            config.kind,
+            _elements(config),
+            made_room,
+            dict(config.settings),
+            decision.why,
+        )
     bounds = bounds_of(decision.slot, statistics)
     if isinstance(decision, Extend):
         return _Extend(events, decision.slot, decision.lease, decision.place_of, bounds)
     if isinstance(decision, Swap):
         config = decision.config
-        return _Swap(events, decision.slot, config.kind, _elements(config), bounds)
+        kind, elements, settings = config.kind, _elements(config), dict(config.settings)
+        return _Swap(events, decision.slot, kind, elements, bounds, decision.by, decision.keeps, settings)
     return _Remove(events, decision.slot, decision.index, bounds)
 
 
@@ -166,12 +193,14 @@ def decision_of(entry: Entry) -> Decision:
     """Return the decision that a line is about."""
     if isinstance(entry, _Widen):
         return Widen(tuple(_read(name) for name in entry.names))
+    if isinstance(entry, _Reopen):
+        return Reopen(entry.what, tuple(entry.indices))
     if isinstance(entry, _Rotate):
-        return Rotate(entry.slot, entry.index, _config(entry.kind, entry.elements))
+        return Rotate(entry.slot, entry.index, _config(entry), entry.why)
     if isinstance(entry, _Extend):
         return Extend(entry.slot, entry.lease, entry.place_of)
     if isinstance(entry, _Swap):
-        return Swap(entry.slot, _config(entry.kind, entry.elements))
+        return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
     return Remove(entry.slot, entry.index)
 
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.drift import GROUP
 from onlineauto.engine.state import (
     BLOCK_END,
     BOUND_CROSSED,
     CB,
     CHAMPION,
     LEARNT,
+    LOSS_CROSSED,
     MARK,
+    N_ACTIONS,
+    N_EVENTS,
     OUTSIDE,
     PROVED_WORSE,
     SELF,
+    SIMPLE,
 )
+from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
 from onlineauto.estimators.paired_kernels import is_worse as is_behind
-from onlineauto.estimators.paired_kernels import observe as pair_up
+from onlineauto.estimators.paired_kernels import observe_difference
+from onlineauto.estimators.paired_kernels import observe_predicted as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
-from onlineauto.estimators.scale_kernels import widen
+from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
-from onlineauto.learners._kernels import Place
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Place, clip
+from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +43,15 @@ if TYPE_CHECKING:
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+SQUARES, SEEN, BOUND = range(3)
+"""Entries of a spread: mean square of the differences, how many, and what they are taken to be within."""
+
+_FEW, _MEMORY, _SPREADS = 32.0, 256.0, 16.0
+_SHARE = 1e-3
+
+LEANING = 0.25
+"""At this level, rewards speak against what losses say."""
 
 
 @inline_kernel
@@ -50,6 +68,7 @@ def _count_line(
             continue
         live.marks[key] = mark
         live.counts[key] += times
+        live.sizes[key] += times * (stream.spans[span + 1].start - stream.spans[span].start)
         new = new or not live.met[key]
     return new
 
@@ -58,6 +77,8 @@ def _count_line(
 def count_namespaces(run: Run, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
+    live.tally[N_EVENTS] += 1
+    live.tally[N_ACTIONS] += actions.n
     shared = live.tally[MARK] + 1
     if run.task.shape == CB:
         live.tally[MARK] = shared
@@ -115,38 +136,148 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
         observe_nothing(live.evidence, slot, who)
     else:
         observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
-    live.last[slot, who, 0] = weight
-    live.last[slot, who, 1] = reward
 
 
 @inline_kernel
 def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
-    """Let the estimators of every challenger see the reward of its own best action and of the champion's."""
+    """Let every challenger's estimators see the reward of its own best action and of the champion's."""
     live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.exact:
         weight = min(weight, _LARGEST_WEIGHT)
     reward = label.cost if live.cost_is_reward else -label.cost
-    earned = reward
+    earned = np.float64(reward)
     if not _ZERO <= reward <= _ONE:
         live.tally[OUTSIDE] += 1
         if not run.task.exact:
             reward = min(max(reward, _ZERO), _ONE)
     chosen = best_action(score, 0, n)
     champion = weight if chosen == label.action else _ZERO
+    if live.paired:
+        observe_policy(live.policies[0, SELF], live.scale, np.float64(champion), earned)
     for slot in range(1, live.n):
         short_loop()
         choice = best_action(score, slot, n)
         own = weight if choice == label.action else _ZERO
-        if live.paired and choice != chosen:
-            pair_up(live.pairs[slot], live.scale, np.float64(own), np.float64(champion), np.float64(earned))
-        _observe(live, slot, SELF, own, reward)
-        _observe(live, slot, CHAMPION, champion, reward)
-        live.settled[slot] &= own == _ZERO and champion == _ZERO
+        if live.paired:
+            observe_policy(live.policies[slot, SELF], live.scale, np.float64(own), earned)
+            if choice != chosen:
+                q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
+                weights, price = (np.float64(own), np.float64(champion)), live.prices[slot]
+                pair_up(live.pairs[slot], live.scale, weights[0], weights[1], earned, q1, q0, price)
+        else:
+            _observe(live, slot, SELF, own, reward)
+            _observe(live, slot, CHAMPION, champion, reward)
+            live.settled[slot] &= own == _ZERO and champion == _ZERO
+        live.last[slot, SELF, 0], live.last[slot, SELF, 1] = own, reward
+        live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
         live.updates[slot] += 1
     if live.paired:
-        widen(live.scale, np.float64(earned), np.float64(label.probability))
+        widen(live.scale, earned, np.float64(label.probability))
     live.tally[LEARNT] += 1
+
+
+@inline_kernel
+def _predicted(live: Live, cost: F32) -> np.float64:
+    """Reward that the champion predicts of an action, within those that were seen."""
+    low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+    reward = np.float64(cost if live.cost_is_reward else -cost)
+    return min(reward, high) if reward >= low else low  # as NaN is not
+
+
+@inline_kernel
+def _loss(run: Run, raw: F32, target: F32) -> np.float64:
+    """Loss of a prediction, clipped to the labels seen so far."""
+    rule, shared = run.rule, run.model.shared
+    low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+    prediction = clip(shared, raw)
+    return np.float64(loss_value(rule.loss, rule.low, rule.high, prediction, target, low, high))
+
+
+@inline_kernel
+def _observe_difference(live: Live, slot: int, d: float) -> None:
+    """Let a challenger's test see how much less it lost.
+
+    Differences count as the nearest within some multiple of their typical size, as known before them. When
+    that has shrunk a lot, as it does while models learn, the test starts anew, with half of its level.
+    """
+    spread = live.spread[slot]
+    if spread[BOUND] > 0.0:
+        observe_difference(live.losses[slot], d, spread[BOUND], live.prices[slot])
+    spread[SEEN] += 1.0
+    spread[SQUARES] += (d * d - spread[SQUARES]) / min(spread[SEEN], _MEMORY)
+    if spread[SEEN] < _FEW:
+        return
+    bound = _SPREADS * math.sqrt(spread[SQUARES])
+    if bound > 2.0 * spread[BOUND]:
+        spread[BOUND] = bound
+    elif bound < 0.25 * spread[BOUND]:
+        spread[BOUND] = bound
+        live.losses[slot] = 0.0
+        live.levels[slot] *= 0.5
+
+
+@inline_kernel
+def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Label) -> None:
+    """Let every challenger's estimators see its loss and the champion's on what was logged."""
+    live, simple = run.live, run.task.shape == SIMPLE
+    weight = np.float64(label.weight) if simple else 1.0
+    champion = weight * _loss(run, score[action, 0], label.cost)
+    if not math.isfinite(champion):
+        return
+    group = live.fresh[0] // GROUP
+    if group < len(live.recent):
+        live.recent[group] += champion
+        live.fresh[0] += 1
+    reach, rate = live.reach[0], 0.0
+    if simple:
+        observe_loss(live.policies[0, SELF], champion, reach)
+        live.reach[0] = max(reach, champion)
+        live.reach[1] += (champion - live.reach[1]) / min(live.tally[LEARNT] + 1.0, _MEMORY)
+        live.tally[LEARNT] += 1
+    if live.mixing:
+        rate = 0.5 / live.reach[1] if live.reach[1] > 0.0 else 0.0
+        live.mix[0] *= math.exp(-rate * champion)
+    for slot in range(1, live.n):
+        short_loop()
+        if not (live.by_loss and live.alike[slot]):
+            continue
+        own = weight * _loss(run, score[action, slot], label.cost)
+        if math.isfinite(own):
+            _observe_difference(live, slot, champion - own)
+        if live.mixing:
+            live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
+        if simple:
+            observe_loss(live.policies[slot, SELF], own, reach)
+            live.reach[0] = max(live.reach[0], own) if math.isfinite(own) else live.reach[0]
+            live.last[slot, SELF, 0], live.last[slot, SELF, 1] = weight, -own
+            live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = weight, -champion
+            live.updates[slot] += 1
+    if live.mixing:
+        _share(live)
+
+
+@inline_kernel
+def _share(live: Live) -> None:
+    """Let the says sum to 1, and none be so small that it would take long to grow."""
+    total = 0.0
+    for slot in range(live.n):
+        short_loop()
+        total += live.mix[slot]
+    for slot in range(live.n):
+        short_loop()
+        say = live.mix[slot] / total if total > 0.0 else 1.0 / live.n
+        live.mix[slot] = (1.0 - _SHARE) * say + _SHARE / live.n
+
+
+@inline_kernel
+def mixed(run: Run, score: NDArray[np.float32]) -> F32:
+    """What all slots together predict of a single line."""
+    total = 0.0
+    for slot in range(run.live.n):
+        short_loop()
+        total += run.live.mix[slot] * np.float64(clip(run.model.shared, score[0, slot]))
+    return np.float32(total)
 
 
 @inline_kernel
@@ -169,17 +300,29 @@ def better_challenger(live: Live) -> int:
 
 @inline_kernel
 def verdict(live: Live) -> tuple[int, int]:
-    """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is."""
+    """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is.
+
+    Losses prove nothing that rewards lean against.
+    """
     if not live.paired:
         slot = better_challenger(live)
         return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
     signal, found = BLOCK_END, 0
     for slot in range(1, live.n):
         short_loop()
-        if is_ahead(live.pairs[slot], live.levels[slot]):
+        pair, losses, level = live.pairs[slot], live.losses[slot], live.levels[slot]
+        told = live.by_loss and live.alike[slot]
+        if live.by_reward and is_ahead(pair, level):
             signal, found = BOUND_CROSSED, slot
-        elif live.replaceable and signal != BOUND_CROSSED and is_behind(live.pairs[slot], live.levels[slot]):
-            signal, found = PROVED_WORSE, slot
+        elif signal == BOUND_CROSSED:
+            continue
+        elif told and is_ahead(losses, level) and not is_behind(pair, LEANING):
+            signal, found = LOSS_CROSSED, slot
+        elif signal == BLOCK_END and live.replaceable:
+            behind = live.by_reward and is_behind(pair, level)
+            behind = behind or (told and is_behind(losses, level) and not is_ahead(pair, LEANING))
+            if behind:
+                signal, found = PROVED_WORSE, slot
     return signal, found
 
 

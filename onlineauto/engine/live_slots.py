@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.automl.decisions import Rotate, Swap, Widen
+from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.search import REVIEW
+from onlineauto.engine.drift import GROUP
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
-from onlineauto.engine.state import CHAMPION, MARK, SELF, Live
+from onlineauto.engine.state import CHAMPION, LEARNT, MARK, SELF, Live
+from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
+from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
-from onlineauto.estimators.paired_kernels import level
 from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.scale_kernels import HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from onlineauto.automl.config import Config, Interaction
     from onlineauto.automl.decisions import Decision
@@ -25,6 +31,22 @@ if TYPE_CHECKING:
 __all__ = ["LiveSlots"]
 
 _NEVER = 2**62
+_PARKED = 4
+"""Configs that wait with what they have learnt, for each live slot."""
+_HIGHEST_PRICE = 0.24
+
+
+class _Parked(NamedTuple):
+    """What a config that waits has learnt, and what is known of it."""
+
+    weights: NDArray[np.float32]  # [cells, 4, lanes]
+    cells: NDArray[np.int64]
+    lanes: NDArray[np.float64]
+    sums: NDArray[np.int64]
+    evidence: tuple[NDArray[np.float64], ...]
+    champion: NDArray[np.float64]
+    updates: int
+    level: float
 
 
 class LiveSlots:
@@ -42,6 +64,14 @@ class LiveSlots:
         Lanes of the model that a slot uses.
     first : Config
         The first champion.
+    simple : bool
+        Events are single lines, whose losses tell all configs apart.
+    by_loss : bool
+        Losses on logged actions tell configs apart whose settings are the same.
+    learning_rate : float
+        That of the command line.
+    unlearnt : float32[4]
+        A cell of the weight table before the first event.
     interactions : callable
         Gives the interactions of a config when so many namespaces have been met.
 
@@ -65,15 +95,23 @@ class LiveSlots:
         exact: bool,
         width: int,
         first: Config,
+        simple: bool,
+        by_loss: bool,
+        learning_rate: float,
+        unlearnt: NDArray[np.float32],
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         slots = options.automl or 1
+        self._simple, self._learning_rate, self._unlearnt = simple, learning_rate, unlearnt
+        self._parked: dict[Config, _Parked] = {}
+        self._removed: set[int] = set()
+        self._since = 0
         self._layout, self._interactions = layout, interactions
         self._exact, self._width = exact, width
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
-        self._counts: dict[bytes, int] = {}
+        self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
         self._n_tests = 0
@@ -95,14 +133,28 @@ class LiveSlots:
             updates=np.zeros(slots, np.int64),
             evidence=np.zeros((slots, 2, 2, SIZE)),
             paired=options.is_paired(exact=exact),
+            by_reward=not simple and options.by_reward(),
+            by_loss=by_loss,
             replaceable=False,
+            review=_NEVER,
             pairs=np.zeros((slots, PAIR_SIZE)),
+            losses=np.zeros((slots, PAIR_SIZE)),
+            alike=np.ones(slots, bool),
+            prices=np.zeros(slots),
             levels=np.zeros(slots),
-            scale=np.array([0.0, 1.0, options.min_prob, 0.0]),
+            policies=np.zeros((slots, 2, POLICY_SIZE)),
+            spread=np.zeros((slots, 3)),
+            reach=np.zeros(2),
+            recent=np.zeros(REVIEW // GROUP + 2),
+            fresh=np.zeros(1, np.int64),
+            mixing=simple and options.predict_with == "mix",
+            mix=np.eye(1, slots)[0],
+            scale=np.array([*options.rewards(), 1.0 if options.min_prob is None else options.min_prob, 0.0]),
             last=np.zeros((slots, 2, 2)),
             settled=np.zeros(slots, bool),
-            tally=np.zeros(3, np.int64),
+            tally=np.zeros(5, np.int64),
             counts=np.zeros(0, np.int64),
+            sizes=np.zeros(0, np.int64),
             met=np.zeros(0, bool),
             marks=np.zeros(0, np.int64),
         )
@@ -117,14 +169,18 @@ class LiveSlots:
         layout, live = self._layout, self.live
         if layout.version == self._version:
             return
-        self._counts |= {name: int(live.counts[key]) for name, key in self._keys.items()}
+        counted = {name: (int(live.counts[key]), int(live.sizes[key])) for name, key in self._keys.items()}
+        self._counts |= counted
         keys = layout.n_keys
         self._version, self._keys = layout.version, layout.keys()
         live = live._replace(
-            counts=np.zeros(keys, np.int64), met=~layout.crossable(), marks=np.zeros(keys, np.int64)
+            counts=np.zeros(keys, np.int64),
+            sizes=np.zeros(keys, np.int64),
+            met=~layout.crossable(),
+            marks=np.zeros(keys, np.int64),
         )
         for name, key in self._keys.items():
-            live.counts[key] = self._counts.get(name, 0)
+            live.counts[key], live.sizes[key] = self._counts.get(name, (0, 0))
             live.met[key] |= name in self.namespaces
         live.tally[MARK] = 0
         self.live = live
@@ -133,7 +189,41 @@ class LiveSlots:
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, 0) if key is None else int(self.live.counts[key])
+        return self._counts.get(name, (0, 0))[0] if key is None else int(self.live.counts[key])
+
+    def size(self, name: bytes) -> int:
+        """Count the features that actions so far had in a namespace."""
+        key = self._keys.get(name)
+        return self._counts.get(name, (0, 0))[1] if key is None else int(self.live.sizes[key])
+
+    @property
+    def champion_events(self) -> int:
+        """Events learnt since the champion is one."""
+        return int(self.live.tally[LEARNT]) - self._since
+
+    def policy(self, slot: int, who: int) -> NDArray[np.float64]:
+        """Sums for an interval on the reward of a slot's config or, over the same events, of the champion."""
+        policies = self.live.policies
+        sums: NDArray[np.float64] = policies[slot, SELF]
+        if who == SELF:
+            return sums
+        sums = policies[0, SELF] - policies[slot, CHAMPION]
+        sums[[FIRST_BOUND, BOUND]] = policies[0, SELF, [FIRST_BOUND, BOUND]]
+        return sums
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest reward that was met."""
+        if self._simple:
+            return -float(self.live.reach[0]), 0.0
+        low, high = float(self.live.scale[LOW]), float(self.live.scale[HIGH])
+        return (low, high) if low <= high else (0.0, 1.0)
+
+    def promise(self, slot: int) -> float:
+        """Evidence that a challenger is better than the champion; 1 is none."""
+        live = self.live
+        evidence = max(live.pairs[slot, BETTER], live.losses[slot, BETTER] if live.alike[slot] else 0.0)
+        return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
         """Namespaces that were counted and are new, in ascending order; they are known from here on."""
@@ -154,40 +244,163 @@ class LiveSlots:
         self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
         self.live = self.live._replace(fill=fill, replaceable=replaceable)
 
+    def review(self, learnt: int) -> None:
+        """Stop the loop when so many events are learnt."""
+        self.live = self.live._replace(review=min(learnt, _NEVER))
+
+    def take_losses(self) -> list[float]:
+        """Take the champion's mean losses since the last time, each of `GROUP` events."""
+        live = self.live
+        n, left = divmod(int(live.fresh[0]), GROUP)
+        means: list[float] = (live.recent[:n] / GROUP).tolist()
+        live.recent[0] = live.recent[n] if left else 0.0
+        live.recent[1:] = 0.0
+        live.fresh[0] = left
+        return means
+
+    def price(self, slot: int, price: float) -> None:
+        """Set what a challenger must gain by an event, as a part of the range."""
+        self.live.prices[slot] = min(max(price, 0.0), _HIGHEST_PRICE)
+
     def apply(self, decision: Decision, model: Model) -> None:
         """Carry a decision out."""
         self.live.settled[:] = False
+        if isinstance(decision, Remove):
+            self._removed.add(decision.slot)
+        elif isinstance(decision, Reopen):
+            self._reopen(decision, model)
         if isinstance(decision, Widen):
             self.namespaces = sorted({*self.namespaces, *decision.names})
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
+        elif isinstance(decision, Swap) and decision.keeps:
+            self._exchange(decision.slot, model)
         elif isinstance(decision, Swap):
             self._swap(decision.slot, decision.config, model)
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
-        slot = decision.slot
-        self.configs[slot:] = [decision.config, *self.configs[slot + 1 :]]
+        slot, config = decision.slot, decision.config
+        if 0 < slot < len(self.configs) and slot not in self._removed and not self._exact:
+            self._park(slot, model)
+        self._removed.discard(slot)
+        self.configs[slot:] = [config, *self.configs[slot + 1 :]]
         self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
         self.live = self.live._replace(n=len(self.configs))
         self._reset(slot)
+        self._set(slot, model)
         if slot > 0:
-            self._test_anew(slot)
-            self._copy(0, slot, model)
+            self._join(slot)
+            if config in self._parked:
+                self._unpark(slot, self._parked.pop(config), model)
+            else:
+                self._copy(0, slot, model)
+                self._test_anew(slot)
 
-    def _swap(self, slot: int, config: Config, model: Model) -> None:
-        """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
-        live, cells = self.live, np.flatnonzero(model.touched)
+    def _join(self, slot: int) -> None:
+        """Let a slot have an equal say in mixed predictions, at the cost of all others."""
+        mix, n = self.live.mix, self.live.n
+        mix[slot] = 0.0
+        mix *= (1.0 - 1.0 / n) / max(mix.sum(), 1e-300)
+        mix[slot] = 1.0 / n
+
+    def _set(self, slot: int, model: Model) -> None:
+        """Let a slot learn with the settings of its config."""
+        rate = dict(self.configs[slot].settings).get("learning_rate", self._learning_rate)
+        model.rates[slot] = rate / self._learning_rate if self._learning_rate else 1.0
+        for each, config in enumerate(self.configs):
+            self.live.alike[each] = self._simple or config.settings == self.configs[0].settings
+
+    def _states(self) -> tuple[NDArray[np.float64], ...]:
+        """Evidence, by slot."""
+        live = self.live
+        return live.pairs, live.losses, live.spread, live.policies, live.evidence, live.last
+
+    def _park(self, slot: int, model: Model) -> None:
+        """Keep what a config has learnt, and what is known of it, until it is live again."""
+        cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model)
+        self._parked[self.configs[slot]] = _Parked(
+            weights=model.weights[cells][:, :, lanes],
+            cells=cells,
+            lanes=model.lanes[lanes],
+            sums=model.sums[slot].copy(),
+            evidence=tuple(state[slot].copy() for state in self._states()),
+            champion=self.policy(slot, CHAMPION),
+            updates=int(self.live.updates[slot]),
+            level=float(self.live.levels[slot]),
+        )
+        while len(self._parked) > _PARKED * self.n_slots:
+            del self._parked[next(iter(self._parked))]
+
+    def _unpark(self, slot: int, parked: _Parked, model: Model) -> None:
+        lanes = self._lanes(slot, model)
+        self._unlearn(slot, model)
+        for part, lane in enumerate(lanes):
+            model.weights[parked.cells, :, lane] = parked.weights[..., part]
+        model.lanes[lanes], model.sums[slot] = parked.lanes, parked.sums
+        for state, kept in zip(self._states(), parked.evidence, strict=True):
+            state[slot] = kept
+        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF] - parked.champion
+        self.live.updates[slot], self.live.levels[slot] = parked.updates, parked.level
+
+    def _exchange(self, slot: int, model: Model) -> None:
+        """Champion to `slot` and challenger to slot 0; all challengers go on, each with a test of its own."""
+        self._swap_lanes(slot, model)
+        self.live.mix[[0, slot]] = self.live.mix[[slot, 0]]
+        configs = self.configs
+        configs[0], configs[slot] = configs[slot], configs[0]
+        self.indices = list(range(len(configs)))
+        self._parked.clear()
+        self._since = int(self.live.tally[LEARNT])
+        self._reset(slice(None))
+        for each in range(len(configs)):
+            self._set(each, model)
+            if each > 0:
+                self._test_anew(each)
+
+    def _reopen(self, decision: Reopen, model: Model) -> None:
+        """Begin all tests anew and, if asked to, what the challengers or all configs have learnt."""
+        self.indices = list(decision.indices)
+        self._parked.clear()
+        self._since = int(self.live.tally[LEARNT])
+        self._reset(slice(None))
+        if decision.what == "reset_model":
+            self._unlearn(0, model)
+            model.sums[0] = 0
+        for slot in range(1, len(self.configs)):
+            self._test_anew(slot)
+            if decision.what != "reopen":
+                self._copy(0, slot, model)
+
+    def _unlearn(self, slot: int, model: Model) -> None:
+        """Let a slot's weights be as they were at first."""
+        cells = np.flatnonzero(model.touched)
+        for lane in self._lanes(slot, model):
+            model.weights[cells[:, None], np.arange(len(self._unlearnt)), lane] = self._unlearnt
+            model.lanes[lane] = 0.0
+
+    def _swap_lanes(self, slot: int, model: Model) -> None:
+        cells = np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(0, model), self._lanes(slot, model), strict=True):
             swap_lanes(model.weights, cells, one, other)
             if not self._exact:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if not self._exact:
             model.sums[[0, slot]] = model.sums[[slot, 0]]
+
+    def _swap(self, slot: int, config: Config, model: Model) -> None:
+        """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
+        live = self.live
+        self._swap_lanes(slot, model)
         if slot != 1:
             self._copy(slot, 1, model)
+        self._parked.clear()
+        self._since = int(live.tally[LEARNT]) - int(live.updates[slot])
+        former = self.policy(slot, CHAMPION)
         for column in (live.evidence, live.last):
             column[0] = column[slot]
             column[1] = column[0][[CHAMPION, SELF]]
+        live.policies[0, SELF], live.policies[1, SELF] = live.policies[slot, SELF].copy(), former
+        live.policies[:2, CHAMPION] = 0
         live.updates[:2] = live.updates[slot]
         self._reset(slice(2, None))
         self._test_anew(1)
@@ -198,10 +411,14 @@ class LiveSlots:
         """Begin another test of a challenger: all that were ever begun share the level."""
         self._n_tests += 1
         self.live.pairs[slot] = 0
+        self.live.losses[slot] = 0
+        self.live.spread[slot] = 0
         self.live.levels[slot] = level(self._alpha, self._n_tests)
 
     def _reset(self, slot: int | slice) -> None:
         self.live.evidence[slot] = 0
+        self.live.policies[slot, SELF] = 0
+        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF]
         self.live.last[slot] = 0
         self.live.updates[slot] = 0
 

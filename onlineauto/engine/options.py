@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.options import SEARCHED, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import ExplorerOptions
@@ -152,19 +152,35 @@ def check_automl(configuration: Configuration) -> None:
     if automl.automl is None:
         return
     exact = configuration[RunOptions].vw_exact
-    if configuration.supplied.isdisjoint(_BANDITS):
-        raise OptionError("--automl needs a bandit: one of " + ", ".join("--" + name for name in _BANDITS))
+    oracle = ORACLES[automl.oracle(exact=exact)]
+    if configuration.supplied.isdisjoint(_BANDITS) and not oracle.renews:
+        raise OptionError(
+            f"--automl with --oracle_type {automl.oracle(exact=exact)} needs a bandit: one of "
+            + ", ".join("--" + name for name in _BANDITS)
+        )
+    unknown = automl.searched() - set(SEARCHED)
+    if unknown or not automl.searched():
+        raise OptionError(
+            f"--search cannot be {automl.search}; it takes some of {', '.join(SEARCHED)}, separated by commas"
+        )
     given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
     for name in given:
         if name in configuration.supplied and not exact:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"
             )
+    try:
+        automl.rewards()
+    except ValueError:
+        raise OptionError(
+            f"--cost_range cannot be {automl.cost_range}; it takes two numbers, the lower one first, such "
+            "as 0,1"
+        ) from None
     if automl.default_lease == 0 and not exact:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
-    if exact and not ORACLES[automl.oracle_type].in_vw:
+    if exact and not oracle.in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
         )

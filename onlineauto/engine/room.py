@@ -51,7 +51,8 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     room, runs = len(buffers.cell), len(layout.interactions.start)
     actions = task.n_actions if task.shape == CB else largest(lines)
     own = (len(stream.features) - stream.constant) // 2
-    features = own + sum(count * own**order for order, count in layout.n_products.items())
+    counts = (*layout.n_products.items(), *layout.n_apart.items())
+    features = own + sum(count * own**order for order, count in counts)
     if features > max(room, _MOST_GUESSED):
         features = largest_example(context, stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):

@@ -15,7 +15,7 @@ from onlineauto.engine.example_kernels import open_action, shown_features
 from onlineauto.engine.state import CB_ADF, SIMPLE, Counted
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
-from onlineauto.jit import inline_kernel, short_loop
+from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.jit.four import load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
 from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 EVENT, ACTION = 0, 1
 """Rows of the totals: what is the same for every action of an event; the sum of one action."""
 
-_ZERO = np.float32(0)
-
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
     """Whether scores need no list of features: not with penalties, which bend weights, nor with extents."""
     only_groups = run.interactions.n_group == len(run.interactions.start) - 1
-    return run.task.shape != SIMPLE and only_groups and run.rule.l1 == 0.0
+    alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
+    return bool(not alone and only_groups and run.rule.l1 == 0.0)
 
 
 @inline_kernel
@@ -148,8 +147,8 @@ def _part(run: Run, buffers: Buffers) -> int:
 
 
 @inline_kernel
-def score_actions(run: Run, actions: Actions, slots: int, buffers: Buffers) -> tuple[int, int]:
-    """Fill `buffers.score` for the first `slots` live slots.
+def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers: Buffers) -> tuple[int, int]:
+    """Fill `buffers.score` for the first `slots` live slots; `initial` is what sums begin with.
 
     Returns the features of the champion as they are counted and as they are shown.
     """
@@ -162,7 +161,7 @@ def score_actions(run: Run, actions: Actions, slots: int, buffers: Buffers) -> t
     if parts:
         for slot in range(0, slots, 4):
             short_loop()
-            store(total, EVENT, slot, splat(_ZERO))
+            store(total, EVENT, slot, splat(initial))
         for group in range(n_shared):
             short_loop()
             if not layout.ignore_linear[scratch.groups[group].key]:
@@ -179,7 +178,7 @@ def score_actions(run: Run, actions: Actions, slots: int, buffers: Buffers) -> t
         crossed = once if apart else 0
         for slot in range(0, slots, 4):
             short_loop()
-            store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(_ZERO))
+            store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(initial))
         for i in range(groups - n_shared if apart else groups):
             short_loop()
             group = turned(i, n_shared, groups)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
 from onlineauto.engine.state import OUTSIDE
+from onlineauto.estimators.scale_kernels import HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.searching import Change, Searching
 
 _MANY = 40
+_SILENT = 0.1
 
 __all__ = ["outside_warning", "search_metrics", "story"]
 
@@ -75,26 +77,45 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"  the first {left_out} are not shown"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
+    if searching.n_alarms:
+        yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
     yield f"champion's interactions = {_listed(searching)}"
+    settings = searching.slots.configs[0].settings
+    if settings:
+        yield "champion's settings = " + ", ".join(f"{name} {value:.4g}" for name, value in settings)
 
 
-def outside_warning(searching: Searching) -> str | None:
-    """Say that rewards were outside what the test takes, if some were."""
-    outside = int(searching.slots.live.tally[OUTSIDE])
-    if not outside:
+def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
+    """Say that rewards were outside what the test takes, or only in a small part of it, if so."""
+    live, options = searching.slots.live, searching.options
+    outside = int(live.tally[OUTSIDE])
+    if not live.paired and outside:
+        return (
+            f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
+            "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
+        )
+    if options.cost_range is None or not live.by_reward or not searching.n_learnt:
         return None
-    paired = searching.slots.live.paired
-    affected = "bounds are shown of" if paired else "the search compares configs by"
-    return (
-        f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated cost, or "
-        f"with --reward_as_cost the cost); {affected} rewards cut off there"
-    )
+    low, high = options.rewards()
+    if live.scale[LOW] < low or live.scale[HIGH] > high:
+        return (
+            f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
+            "nearest that was known"
+        )
+    if costs[1] - costs[0] < _SILENT * (high - low):
+        return (
+            f"costs were from {costs[0]:.4g} to {costs[1]:.4g}, a small part of --cost_range "
+            f"{options.cost_range}: the test can hardly tell configs apart; without --cost_range it learns "
+            "the range"
+        )
+    return None
 
 
 def _evidence(change: Change) -> str:
     bounds = change.bounds
     if change.level is not None:
-        return f" (over {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
+        what = "it lost less on" if change.by == "loss" else "it earned more over"
+        return f" ({what} {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
     return (
         f" (over {bounds.updates} events its reward is at least {bounds.lower:.4g},"
         f" the old champion's at most {bounds.champion_upper:.4g})"
@@ -106,6 +127,8 @@ def _difference(change: Change) -> str:
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
     parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
+    turned = dict(change.after_settings).items() - dict(change.before_settings).items()
+    parts += [f"has {name} {value:.4g}" for name, value in sorted(turned)]
     return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
 
 

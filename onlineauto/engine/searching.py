@@ -14,24 +14,40 @@ from onlineauto.automl.decisions import (
     LeaseDue,
     NewNamespaces,
     ProvedWorse,
+    Reopen,
+    ReviewDue,
     Rotate,
     Swap,
     Widen,
 )
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules
+from onlineauto.engine.drift import Drift
 from onlineauto.engine.estimates import Estimates
 from onlineauto.engine.journal import End, bounds_of, decision_of, entry_of
 from onlineauto.engine.live_slots import LiveSlots
-from onlineauto.engine.state import BOUND_CROSSED, EVENT, LEARNT, NEW_NAMESPACE, PROVED_WORSE, SIGNAL, SLOT
+from onlineauto.engine.screening import Screening
+from onlineauto.engine.state import (
+    BOUND_CROSSED,
+    EVENT,
+    LEARNT,
+    LOSS_CROSSED,
+    NEW_NAMESPACE,
+    PROVED_WORSE,
+    REVIEW_DUE,
+    SIGNAL,
+    SLOT,
+)
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.config import Config, Interaction, Settings
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.search import Search
@@ -59,6 +75,10 @@ class Change(NamedTuple):
         What it rested on.
     level : float or None
         Probability of error of the paired test, if that decided and not the bounds.
+    by : {"reward", "loss"}
+        What proved that the new champion is better.
+    before_settings, after_settings : Settings
+        Hyperparameters of both that are not those of the command line.
     """
 
     events: int
@@ -66,6 +86,9 @@ class Change(NamedTuple):
     after: tuple[Interaction, ...]
     bounds: Bounds
     level: float | None = None
+    by: str = "reward"
+    before_settings: Settings = ()
+    after_settings: Settings = ()
 
 
 class Searching:
@@ -81,6 +104,16 @@ class Searching:
         Decide as VW does.
     width : int
         Lanes of the model that a live slot uses.
+    simple : bool
+        Events are single lines, whose losses tell all configs apart.
+    by_loss : bool
+        Losses on logged actions tell configs apart.
+    cells : int
+        Size of the table for screening, a power of two.
+    defaults : mapping of str to float
+        Hyperparameters of the command line.
+    unlearnt : float32[4]
+        A cell of the weight table before the first event.
     random_seed : int
         Seed of the oracles that draw.
     replayed : iterable of Entry and End, optional
@@ -88,16 +121,22 @@ class Searching:
 
     Attributes
     ----------
+    options : AutomlOptions
+        What to search, and how.
     search : Search
         The state of the search, a value.
     slots : LiveSlots
         The live slots.
+    screening : Screening
+        What interactions seem to gain.
     estimates : Estimates
         Bounds on the rewards of the live slots.
     n_events : int
         Events that the loop is through with.
     n_switches : int
         Changes of champion.
+    n_alarms : int
+        How often the champion predicted worse than before.
     changes : deque of Change
         The last of them.
     on_decision : callable or None
@@ -113,10 +152,17 @@ class Searching:
         *,
         exact: bool,
         width: int,
+        simple: bool,
+        by_loss: bool,
+        cells: int,
+        defaults: Mapping[str, float],
+        unlearnt: NDArray[np.float32],
         random_seed: int,
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
-        self._rules = Rules.of(options, exact=exact)
+        self.options = options
+        self._rules = Rules.of(options, exact=exact, defaults=defaults)
+        self._feature_cost = options.feature_cost
         self.search: Search = start(self._rules, random_seed=random_seed)
         self.slots = LiveSlots(
             options,
@@ -124,10 +170,16 @@ class Searching:
             exact=exact,
             width=width,
             first=self.search.champion,
+            simple=simple,
+            by_loss=by_loss and options.by_loss(),
+            learning_rate=defaults["learning_rate"],
+            unlearnt=unlearnt,
             interactions=self._interactions,
         )
-        self.estimates = Estimates(self.slots)
-        self.n_events = self.n_switches = 0
+        self.screening = Screening(layout, cells=cells)
+        self.estimates = Estimates(self.slots, self.screening, alpha=options.automl_significance_level)
+        self.n_events = self.n_switches = self.n_alarms = 0
+        self._drift = Drift()
         self.on_decision: Callable[[Entry], object] | None = None
         self.trace: Trace | None = None
         self._replayed = None if replayed is None else iter(replayed)
@@ -164,6 +216,11 @@ class Searching:
     def interactions(self, slot: int) -> Sequence[Interaction]:
         """Interactions that a live slot uses."""
         return self._interactions(self.slots.configs[slot], self.slots.namespaces)
+
+    def open_block(self) -> None:
+        """Number the namespaces as the layout does."""
+        self.slots.open_block()
+        self.screening.open_block()
 
     def stop(self, begin: int, end: int) -> int:
         """Say how far the loop may go now, of the events [begin, end) of a block."""
@@ -206,10 +263,14 @@ class Searching:
             search, decisions = decide(self._rules, self.search, signal, self.estimates)
             for decision in decisions:
                 self._carry_out(decision, model)
+            turned = search.turn != self.search.turn
             self.search = search
             self._set_leases()
             if any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions):
                 self.slots.cross()
+                self._set_prices()
+            if turned or any(isinstance(decision, Widen | Swap) for decision in decisions):
+                self._screen()
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         return interactions_for(self._rules, config, namespaces)
@@ -218,11 +279,20 @@ class Searching:
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
             return NewNamespaces(self.slots.new_names(), _of_actions(block, int(cursor[EVENT])))
-        if reason == BOUND_CROSSED:
-            return BoundCrossed(int(cursor[SLOT]))
+        if reason == REVIEW_DUE:
+            return ReviewDue(self._drifted())
+        if reason in (BOUND_CROSSED, LOSS_CROSSED):
+            return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
             return ProvedWorse(int(cursor[SLOT]))
         return LeaseDue() if reason else None
+
+    def _drifted(self) -> bool:
+        """Whether the champion predicts worse than it did."""
+        losses = self.slots.take_losses()
+        drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
+        self.n_alarms += drifted
+        return drifted
 
     def _replay(self, model: Model) -> None:
         """Carry out what the journal says was decided after so many events."""
@@ -263,6 +333,10 @@ class Searching:
             self.on_decision(entry_of(decision, events=self.n_events, statistics=self.estimates))
         if isinstance(decision, Swap):
             self._note(decision)
+        if isinstance(decision, Reopen):
+            self._drift.restart()
+        if isinstance(decision, Swap | Reopen):
+            self.screening.fade()
         if self.trace is not None and isinstance(decision, Rotate | Swap):
             self.trace.decided(decision, n_learnt=self.n_learnt, n_switches=self.n_switches)
         self.slots.apply(decision, model)
@@ -273,13 +347,32 @@ class Searching:
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
         bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
         level = float(live.levels[swap.slot]) if live.paired else None
-        self.changes.append(Change(self.n_events, before, after, bounds, level))
+        settings = self.slots.configs[0].settings, self.slots.configs[swap.slot].settings
+        self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
         search = self.search
         leases = [search.lease(slot) for slot in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
         self.slots.lease(leases, fill=fill, replaceable=replaceable)
+        self.slots.review(search.review)
+
+    def _screen(self) -> None:
+        """Ask the oracle what to screen; a new champion's gains soon outweigh those of the old one."""
+        search, champion = self.search, self.search.champion
+        space = space_of(self._rules, search, self.estimates)
+        pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=search.turn)
+        self.screening.choose(pool, champion.elements)
+
+    def _set_prices(self) -> None:
+        """Let a challenger that has more features than the champion earn them."""
+        if not (self._rules.renews and self._feature_cost):
+            return
+        space = space_of(self._rules, self.search, self.estimates)
+        own = sum(space.terms([(name,)]) for name in space.namespaces)
+        terms = [own + space.terms(config.elements) for config in self.slots.configs]
+        for slot, many in enumerate(terms):
+            self.slots.price(slot, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))
 
 
 def _of_actions(block: Block, event: int) -> frozenset[bytes]:

@@ -49,5 +49,6 @@ def open_text(
         hash_all=features.hash == "all",
         hash_seed=features.hash_seed,
         strict=inputs.strict_parse,
+        uniform=inputs.missing_probability == "uniform",
         diagnostics=diagnostics,
     )

@@ -27,6 +27,7 @@ __all__ = [
     "Live",
     "Results",
     "Run",
+    "Screen",
     "Task",
 ]
 
@@ -45,6 +46,7 @@ class Task(NamedTuple):
     epsilon: F32
     first_only: bool
     clip_p: F32
+    uniform: bool  # a label without a probability was logged uniformly
     link: int
     binary: bool
     training: bool
@@ -66,20 +68,35 @@ class Live(NamedTuple):
     updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
     paired: bool  # the pairs decide, and not the bounds
+    by_reward: bool  # rewards may carry a change of champion
+    by_loss: bool  # so may losses, where configs are alike
     replaceable: bool  # a config waits for the place of one that is worse
-    pairs: NDArray[np.float64]  # [slots, paired SIZE]: each challenger's evidence against the champion
+    review: int  # stop when so many events are learnt
+    pairs: NDArray[np.float64]  # [slots, paired SIZE]: what each challenger earns against the champion
+    losses: NDArray[np.float64]  # [slots, paired SIZE]: and what it loses less
+    alike: NDArray[np.bool_]  # [slots]: by their losses challenger and champion can be told apart
+    prices: NDArray[np.float64]  # [slots]: what a challenger must gain by an event, as a part of the range
     levels: NDArray[np.float64]  # [slots]: probability of error that each of these tests has
+    policies: NDArray[np.float64]  # [slots, SELF | CHAMPION, POLICY_SIZE]: for intervals, if paired: of the
+    # config; and of the champion, as it was when the slot got its config
+    spread: NDArray[np.float64]  # [slots, 3]: how differences of losses vary: see `live_kernels`
+    reach: NDArray[np.float64]  # [2]: largest loss; how large losses are of late
+    recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, each of GROUP events
+    fresh: NDArray[np.int64]  # [1]: how many losses these are
+    mixing: bool  # single lines are predicted by all slots together
+    mix: NDArray[np.float64]  # [slots]: how much each has a say in that; they sum to 1
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and least probability
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
     settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
-    tally: NDArray[np.int64]  # [3]: see below
+    tally: NDArray[np.int64]  # [5]: see below
     counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
+    sizes: NDArray[np.int64]  # [keys]: these features
     met: NDArray[np.bool_]  # [keys]: met already, or never crossed
     marks: NDArray[np.int64]  # [keys]: scratch of the count
 
 
-LEARNT, MARK, OUTSIDE = range(3)
-"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]."""
+LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
+"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
 
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""
@@ -87,16 +104,26 @@ SELF, CHAMPION = 0, 1
 EVENT, STEP, SIGNAL, SLOT = range(4)
 """Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
 
-BLOCK_END, NEW_NAMESPACE, LEASE_DUE, BOUND_CROSSED, PROVED_WORSE = range(5)
+BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals."""
 
-MET, SCHEDULED = 1, 2
-"""Steps of an event: its namespaces are counted; leases are looked after."""
+MET, REVIEWED, SCHEDULED = 1, 2, 3
+"""Steps of an event: its namespaces are counted; the oracle is asked; leases are looked after."""
 
 
 STREAM, ASIDE, NOTICED = range(3)
 """What events are to the model: part of its stream; aside, to be predicted only; aside, but their namespaces
 are taken note of."""
+
+
+class Screen(NamedTuple):
+    """What each of many interactions seems to gain; see `onlineauto.engine.screen_kernels`."""
+
+    interactions: Interactions
+    inside: NDArray[np.bool_]  # [n]: the champion has it
+    gains: NDArray[np.float64]  # [n]
+    seen: NDArray[np.int64]  # [1]: events since the champion is one
+    table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
 
 
 class Context(NamedTuple):
@@ -109,6 +136,7 @@ class Context(NamedTuple):
     scratch: Scratch
     model: Model
     live: Live
+    screen: Screen
     buffers: Buffers
 
 
@@ -123,6 +151,7 @@ class Run(NamedTuple):
     stream: Stream
     model: Model
     live: Live
+    screen: Screen
 
 
 ROW = np.dtype(

@@ -45,7 +45,7 @@ from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
-from onlineauto.learners._kernels import Model
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Model
 from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_state, initial_weights, make_rule
@@ -69,6 +69,7 @@ __all__ = ["Workspace"]
 
 _CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
+_SCREEN_CELLS = 1 << 18
 _SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
 
 
@@ -127,11 +128,9 @@ class Workspace:
         self.exact = configuration[RunOptions].vw_exact
         self.current_pass = 0
         self.diagnostics = Diagnostics()
-        training = not configuration[RunOptions].testonly
-        automl = configuration[AutomlOptions]
+        training, automl = not configuration[RunOptions].testonly, configuration[AutomlOptions]
         width = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
-        slots = automl.automl or 1
-        bits = configuration[FeatureOptions].bit_precision
+        slots, bits = automl.automl or 1, configuration[FeatureOptions].bit_precision
         lanes = slots * width
         cells = max(1, 2**bits // width)
         if self.exact:  # all lanes share the table
@@ -145,12 +144,13 @@ class Workspace:
             raise OptionError(
                 f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
             ) from None
+        self._unlearnt = self.weights[0, :, 0].copy()
         self._model = self._make_model(initial_state(configuration, training=training), slots)
         self._rule = make_rule(configuration, guarded=not self.exact)
         self._task = self._make_task(training=training)
         searched: tuple[int, ...] = ()
         if automl.automl:
-            searched = ORACLES[automl.oracle_type].orders or ORDERS[automl.interaction_type]
+            searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
         self._layout = Layout(configuration[FeatureOptions], exact=self.exact, searched=searched)
         self.searching = self._make_search(automl, width=width)
         self._buffers = make_buffers(actions=16, slots=slots)
@@ -183,6 +183,12 @@ class Workspace:
         return self.searching.search
 
     @property
+    def label_range(self) -> tuple[float, float]:
+        """Smallest and largest label or cost that was learnt, or 0; predictions are clipped to it."""
+        shared = self._model.shared
+        return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
+
+    @property
     def estimates(self) -> Estimates:
         """Bounds on the rewards of the live slots."""
         return self.searching.estimates
@@ -203,14 +209,18 @@ class Workspace:
             self._layout,
             exact=self.exact,
             width=width,
+            simple=self.kind == "simple",
+            by_loss=self.kind == "simple" or self._task.cb_type == MTR,
+            cells=min(len(self.weights), _SCREEN_CELLS),
+            defaults={"learning_rate": float(self._rule.learning_rate)},
+            unlearnt=self._unlearnt,
             random_seed=run.random_seed,
             replayed=replayed_entries(self.configuration, REGISTRY),
         )
 
     def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
         lanes = self.weights.shape[2]
-        features = self.configuration[FeatureOptions]
-        touched = np.zeros(len(self.weights), bool)
+        features, touched = self.configuration[FeatureOptions], np.zeros(len(self.weights), bool)
         if features.constant:
             unit = int(CONSTANT_HASH) % (self.weights.shape[0] * lanes)
             cell, lane = (
@@ -220,14 +230,14 @@ class Workspace:
             touched[cell] = True
         sums = np.zeros((lanes, 2))
         sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
-        table = self.weights.reshape(len(self.weights), -1)
         return Model(
             weights=self.weights,
-            table=table,
+            table=self.weights.reshape(len(self.weights), -1),
             touched=touched,
             shared=shared,
             lanes=sums,
             sums=np.zeros((slots, 2), np.int64),
+            rates=np.ones(lanes, np.float32),
         )
 
     def _make_task(self, *, training: bool) -> Task:
@@ -247,6 +257,7 @@ class Workspace:
             epsilon=np.float32(explorer.epsilon),
             first_only=explorer.first_only,
             clip_p=np.float32(cb.clip_p),
+            uniform=not self.exact and configuration[InputOptions].missing_probability == "uniform",
             link=_LINKS[loss.link],
             binary=loss.binary,
             training=training,
@@ -436,7 +447,7 @@ class Workspace:
         self._layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
-            self.searching.slots.open_block()
+            self.searching.open_block()
         stream = make_stream(block, held)
         self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
@@ -467,6 +478,7 @@ class Workspace:
             scratch,
             self._model,
             live,
+            self.searching.screening.screen,
         )
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):

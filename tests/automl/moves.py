@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from onlineauto.automl.decide import decide, start
-from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
+from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.search import Rules, Search
@@ -16,12 +17,14 @@ from onlineauto.automl.search import Rules, Search
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, Signal
 
 __all__ = ["Move", "Table", "make_rules", "moves", "play", "rules"]
 
 BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 MOST_SLOTS = 5
+INTERACTIONS, RATE = "interactions", "learning_rate"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Move:
     lower: tuple[float, ...] = (0.0,) * MOST_SLOTS
     upper: tuple[float, ...] = (1.0,) * MOST_SLOTS
     champion_lower: tuple[float, ...] = (0.0,) * MOST_SLOTS
+    promise: tuple[float, ...] = (1.0,) * MOST_SLOTS
+    gains: tuple[float, ...] = ()
+    learnt: int = 0
+    drift: bool = False
 
     def signal(self, search: Search) -> Signal | None:
         if self.kind == "meet":
@@ -43,6 +50,8 @@ class Move:
             return NewNamespaces(new) if new else None
         if self.kind == "due":
             return LeaseDue()
+        if self.kind == "review":
+            return ReviewDue(self.drift)
         if len(search.slots) < 2:
             return None
         slot = 1 + self.slot % (len(search.slots) - 1)
@@ -59,6 +68,22 @@ class Table:
 
     def count(self, namespace: bytes) -> int:
         return self.counts[namespace]
+
+    def size(self, namespace: bytes) -> float:
+        return float(len(namespace))
+
+    def n_actions(self) -> float:
+        return 3.0
+
+    def learnt(self) -> int:
+        return self.move.learnt
+
+    def gains(self) -> dict[Interaction, float]:
+        pairs = combinations_with_replacement(sorted(self.counts), 2)
+        return dict(zip(pairs, self.move.gains, strict=False))
+
+    def promise(self, slot: int) -> float:
+        return self._of(self.move.promise, slot)
 
     def _of(self, column: Sequence[float], slot: int) -> float:
         assert 0 <= slot < self.live
@@ -113,10 +138,17 @@ def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
         priority=st.sampled_from(sorted(PRIORITIES)),
         n_priority=st.integers(0, 3),
         exact=st.just(exact),
+        searched=st.sampled_from(
+            [frozenset(names) for names in ({INTERACTIONS}, {INTERACTIONS, RATE}, {RATE})]
+        ),
+        defaults=st.just({"learning_rate": 0.5}),
+        on_drift=st.just("ignore") if exact else st.sampled_from(["ignore", "reopen", "reset_challengers"]),
     )
 
 
-def moves(*, names: Sequence[bytes], max_size: int = 25) -> st.SearchStrategy[list[Move]]:
+def moves(
+    *, names: Sequence[bytes], max_size: int = 25, exact: bool = False
+) -> st.SearchStrategy[list[Move]]:
     def column(values: st.SearchStrategy[float]) -> st.SearchStrategy[tuple[float, ...]]:
         return st.tuples(*[values] * MOST_SLOTS)
 
@@ -124,7 +156,7 @@ def moves(*, names: Sequence[bytes], max_size: int = 25) -> st.SearchStrategy[li
     update = st.one_of(st.sampled_from([0, 10, 10**6, 2**63]), st.integers(0, 50))
     move = st.builds(
         Move,
-        kind=st.sampled_from(["meet", "due", "due", "due", "cross"]),
+        kind=st.sampled_from(["meet", "due", "due", "due", "cross", *([] if exact else ["review"])]),
         names=st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple),
         slot=st.integers(0, 9),
         counts=st.tuples(count, count, count),
@@ -132,6 +164,10 @@ def moves(*, names: Sequence[bytes], max_size: int = 25) -> st.SearchStrategy[li
         lower=column(BOUNDS),
         upper=column(BOUNDS),
         champion_lower=column(BOUNDS),
+        promise=column(st.sampled_from([1.0, 0.5, 2.0, 9.0])),
+        gains=st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, 3.0]), max_size=10).map(tuple),
+        learnt=st.integers(0, 40),
+        drift=st.booleans(),
     )
     return st.lists(move, min_size=1, max_size=max_size)
 

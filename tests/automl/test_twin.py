@@ -98,7 +98,7 @@ SEEDS = st.sampled_from([0, 5, 2**64 - 1])
 
 
 @settings(max_examples=200)
-@given(rules=rules(exact=True), moves=moves(names=NAMES), seed=SEEDS)
+@given(rules=rules(exact=True), moves=moves(names=NAMES, exact=True), seed=SEEDS)
 def test_decisions_and_states_are_the_twins(rules: Rules, moves: list[Move], seed: int) -> None:
     check(rules, moves, seed)
 

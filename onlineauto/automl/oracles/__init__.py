@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.oracles.champdupe import Champdupe
-from onlineauto.automl.oracles.ladder import Ladder
 from onlineauto.automl.oracles.one_diff import OneDiff
 from onlineauto.automl.oracles.one_diff_inclusion import OneDiffInclusion
 from onlineauto.automl.oracles.qbase_cubic import QbaseCubic
 from onlineauto.automl.oracles.rand import Rand
+from onlineauto.automl.oracles.stepwise import Stepwise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,6 @@ ORACLES: Mapping[str, Oracle] = {
     "champdupe": Champdupe(),
     "one_diff_inclusion": OneDiffInclusion(),
     "qbase_cubic": QbaseCubic(),
-    "ladder": Ladder(),
+    "stepwise": Stepwise(),
 }
 """By their names on the command line."""

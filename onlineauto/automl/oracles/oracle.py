@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.automl.config import ORDERS, Config, Interaction, Kind, interactions_of, possible_interactions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from onlineauto.automl.random_draw import Draw
 
@@ -31,12 +31,31 @@ class Space:
         so the methods below leave them out. Empty otherwise.
     of_actions : frozenset of bytes
         Namespaces that were met on lines of actions; empty where events have no such lines.
+    gains : mapping of Interaction to float
+        What each interaction that is screened seems to gain: the part of the champion's squared residuals
+        that it explains if the champion lacks it, that it costs if the champion has it.
+    sizes : mapping of bytes to float
+        Features that an action has in each namespace, on average.
+    n_actions : float
+        Actions of an event, on average.
+    mature : bool
+        Whether the champion has been one for the length of a first lease.
+    searched : frozenset of str
+        What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
+    defaults : mapping of str to float
+        Values of hyperparameters on the command line.
     """
 
     namespaces: tuple[bytes, ...]
     interaction_type: str
     new: frozenset[bytes] = frozenset()
     of_actions: frozenset[bytes] = frozenset()
+    gains: Mapping[Interaction, float] = field(default_factory=dict)
+    sizes: Mapping[bytes, float] = field(default_factory=dict)
+    n_actions: float = 1.0
+    mature: bool = False
+    searched: frozenset[str] = frozenset({"interactions"})
+    defaults: Mapping[str, float] = field(default_factory=dict)
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
@@ -46,6 +65,26 @@ class Space:
         """Interactions of one config; for an inclusion, those that it names."""
         crossed = interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
         return self.only_new(crossed)
+
+    def terms(self, interactions: Iterable[Interaction]) -> float:
+        """Features that interactions have in an event, on average; those without the action count once.
+
+        >>> space = Space((b"a", b"b", b"z"), "quadratic", of_actions=frozenset({b"z"}), n_actions=10)
+        >>> space.terms([(b"a", b"b"), (b"a", b"z")])
+        11.0
+        """
+        return sum(map(self.size, interactions))
+
+    def size(self, interaction: Interaction) -> float:
+        """Features that one interaction has in an event, on average."""
+        size = 1.0
+        for name in interaction:
+            size *= self.sizes.get(name, 1.0)
+        return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
+
+    def value(self, config: Config, name: str) -> float:
+        """Value of a hyperparameter in a config."""
+        return dict(config.settings).get(name, self.defaults.get(name, 0.0))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
         """Those with a new namespace; all, if there is none."""
@@ -81,6 +120,9 @@ class Oracle(ABC):
         moves its elements away meanwhile. Leave it off in an oracle that VW does not have.
     in_vw : bool
         Whether VW has it too.
+    renews : bool
+        Ask again as evidence grows, for the champion at hand; what was never tried and is not proposed again
+        is forgotten. A change of champion then keeps the challengers, and proposals come best first.
     """
 
     kind: ClassVar[Kind] = Kind.EXCLUSION
@@ -89,10 +131,15 @@ class Oracle(ABC):
     once: ClassVar[bool] = False
     hides_champion: ClassVar[bool] = False
     in_vw: ClassVar[bool] = True
+    renews: ClassVar[bool] = False
 
     def first(self, space: Space) -> Config | None:  # noqa: ARG002 - what others may need
         """Say what the first champion becomes when the first namespaces are met; None: what it is."""
         return None
+
+    def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:  # noqa: ARG002
+        """Say which interactions to screen, see `Space.gains`; `turn` counts how often this was asked."""
+        return ()
 
     @abstractmethod
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
@@ -110,5 +157,6 @@ class Oracle(ABC):
         Returns
         -------
         sequence of Config
-            In the order in which they are numbered; with ``--priority_type none`` the last is tried first.
+            In the order in which they are numbered; with ``--priority_type none`` the last is tried first,
+            unless the oracle `renews`.
         """

@@ -1,0 +1,188 @@
+"""``--oracle_type stepwise``: a whole family first, then what explains most of what is left over."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, combinations_with_replacement, product
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.oracles.oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.random_draw import Draw
+
+__all__ = ["Stepwise"]
+
+_FREE = 4096.0
+"""So many features of interactions an event may have, whatever the champion has."""
+_DEARER = 4.0
+"""Beyond that, a challenger has so many times the champion's at most."""
+_SCREENED, _SCREENED_TERMS = 1024, 4096.0
+"""Most interactions that are screened, and most features of one action in them."""
+_CONTEXTS = 32
+"""Of more than twice as many namespaces, the best ones are crossed with as many others, in turns."""
+_FAMILY = 20_000
+"""Interactions of the largest family that is looked at."""
+_FACTORS = {
+    "learning_rate": (4.0, 0.25),
+}
+"""What a hyperparameter is multiplied by, one step down and one up."""
+
+
+class Stepwise(Oracle):
+    """Stepwise regression, forward and backward, by the steps that are worth trying.
+
+    Namespaces of the shared line are the context, those of the other lines are the action's. The search
+    begins with each context crossed with each namespace of the action; products of contexts alone are the
+    same for every action, and tell none from another. (Where lines are single, it begins without
+    interactions.)
+
+    Proposed are, in this order: the whole next family, which is all pairs of contexts crossed with the
+    action (or all pairs); all interactions that seem to gain something, the four that seem to gain most, the
+    first of these; after a lease, the best quarter of the champion's interactions, what is left when those
+    go that seem to do harm, the better half; then other hyperparameters. What is much dearer than the
+    champion is left out.
+    """
+
+    kind: ClassVar[Kind] = Kind.INCLUSION
+    orders: ClassVar[tuple[int, ...]] = (2,)
+    in_vw: ClassVar[bool] = False
+    renews: ClassVar[bool] = True
+
+    def first(self, space: Space) -> Config:
+        """Begin with every context crossed with every namespace of the action."""
+        return Config.of(_crossed(space) if "interactions" in space.searched else (), self.kind)
+
+    def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
+        """The champion's interactions, and those one step away: what did best before, and others in turn."""
+        if "interactions" not in space.searched:
+            return ()
+        held = set(champion.elements)
+        steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
+        known = sorted(steps.keys() & space.gains.keys(), key=lambda each: -space.gains[each])
+        best = known[: _SCREENED // 2]
+        chosen = set(best)
+        others = [each for each in steps if each not in chosen]
+        start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
+        return _within_reach([*champion.elements, *best, *others[start:], *others[:start]], space)
+
+    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+        """Propose what seems best, best first."""
+        if space.new:
+            late = [each for each in _crossed(space) if not space.new.isdisjoint(each)]
+            proposals = [champion.crossing((*champion.elements, *late))]
+        else:
+            interactions, settings = list(_interactions(champion, space)), list(_settings(champion, space))
+            if not space.of_actions:  # losses tell settings apart as soon as interactions
+                proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
+            else:
+                proposals = [*interactions, *settings]
+        most = max(_FREE, _DEARER * space.terms(champion.elements))
+        return [
+            each
+            for each in dict.fromkeys(proposals)
+            if each != champion and space.terms(each.elements) <= most
+        ]
+
+
+def _interactions(champion: Config, space: Space) -> Iterator[Config]:
+    """Configs with other interactions."""
+    if "interactions" not in space.searched:
+        return
+    held = set(champion.elements)
+    yield champion.crossing(held.union(_family(space)))
+    by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
+    gaining = [each for each in by_gain if space.gains[each] > 0.0]
+    missing = [each for each in gaining if each not in held]
+    for many in (len(missing), 4, 1):
+        yield champion.crossing(held.union(missing[:many]))
+    if space.mature:
+        least = [each for each in by_gain if each in held]
+        useless = [each for each in gaining if each in held]
+        for dropped in (least[: len(least) * 3 // 4], useless, least[: len(least) // 2]):
+            if len(dropped) < len(held):
+                yield champion.crossing(held.difference(dropped))
+
+
+def _settings(champion: Config, space: Space) -> Iterator[Config]:
+    """Configs with another hyperparameter."""
+    for name, factors in _FACTORS.items():
+        if name in space.searched:
+            value = space.value(champion, name)
+            yield from (champion.setting(name, value * factor) for factor in factors)
+
+
+def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
+    """Interactions that are one step away from some config that can be met, the simplest first."""
+    contexts, actions = _contexts(space), sorted(space.of_actions)
+    if not contexts or not actions:
+        names = _in_turn(space.namespaces, space, turn)
+        yield from combinations_with_replacement(names, 2)
+        for pair, name in product(champion.elements, names):
+            if len(pair) == 2 and name not in pair:
+                yield _sorted((*pair, name))
+        return
+    yield from _crossed(space)
+    yield from combinations_with_replacement(actions, 2)
+    pairs = combinations_with_replacement(_in_turn(contexts, space, turn), 2)
+    yield from (_sorted((*pair, name)) for pair, name in product(pairs, actions))
+
+
+def _in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
+    """Namespaces that are crossed with one another now, ascending: all, if they are not too many."""
+    if len(names) <= 2 * _CONTEXTS:
+        return list(names)
+    gains: dict[bytes, float] = {}
+    for interaction, gain in space.gains.items():
+        for name in interaction:
+            gains[name] = max(gains.get(name, 0.0), gain)
+    best = sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:_CONTEXTS]
+    others = [name for name in names if name not in set(best)]
+    start = turn * _CONTEXTS % len(others)
+    return sorted({*best, *(others[start:] + others[:start])[:_CONTEXTS]})
+
+
+def _family(space: Space) -> Iterable[Interaction]:
+    """Pairs of contexts with action, and contexts with action; all pairs, if one of them is not there."""
+    contexts, actions = _contexts(space), sorted(space.of_actions)
+    if len(contexts) * len(contexts) * len(actions) > 2 * _FAMILY:
+        return ()
+    if not contexts or not actions:
+        return (
+            ()
+            if len(space.namespaces) ** 2 > 2 * _FAMILY
+            else combinations_with_replacement(space.namespaces, 2)
+        )
+    deep = (_sorted((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
+    return chain(_crossed(space), deep)
+
+
+def _crossed(space: Space) -> tuple[Interaction, ...]:
+    """Context with action."""
+    return tuple(_sorted(names) for names in product(_contexts(space), sorted(space.of_actions)))
+
+
+def _within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:
+    """The first of them, as many as can be screened."""
+    reached: list[Interaction] = []
+    terms = 0.0
+    for each in interactions:
+        size = space.size(each)
+        if not space.of_actions.isdisjoint(each):
+            size /= max(space.n_actions, 1.0)
+        if len(reached) < _SCREENED and terms + size <= _SCREENED_TERMS:
+            reached.append(each)
+            terms += size
+    return reached
+
+
+def _contexts(space: Space) -> tuple[bytes, ...]:
+    return tuple(name for name in space.namespaces if name not in space.of_actions)
+
+
+def _sorted(names: Iterable[bytes]) -> Interaction:
+    return tuple(sorted(names))

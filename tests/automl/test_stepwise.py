@@ -1,0 +1,187 @@
+"""Stepwise: where it begins, what it proposes and in which order, what it screens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.decide import decide, start
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    LeaseDue,
+    NewNamespaces,
+    ProvedWorse,
+    Remove,
+    Reopen,
+    ReviewDue,
+    Rotate,
+    Swap,
+    Widen,
+)
+from onlineauto.automl.oracles.oracle import Space
+from onlineauto.automl.oracles.stepwise import Stepwise
+from onlineauto.automl.random_draw import FairDraw
+from onlineauto.automl.search import State
+from onlineauto.errors import OptionError
+from tests.automl.moves import Move, Table, make_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAMES, OF_ACTIONS = (b"a", b"b", b"y", b"z"), frozenset({b"y", b"z"})
+RULES = make_rules("stepwise", exact=False, n_slots=3, lease=80, n_priority=1)
+RULES = replace(RULES, paired=True, on_drift="reopen")
+
+
+def product(letters: bytes) -> tuple[bytes, ...]:
+    return tuple(bytes([letter]) for letter in letters)
+
+
+def config(*products: bytes) -> Config:
+    return Config.of(map(product, products), Kind.INCLUSION)
+
+
+CROSSED = config(b"ay", b"az", b"by", b"bz")
+DEEP = config(b"ay", b"az", b"by", b"bz", b"aby", b"abz")
+SPACE = Space(NAMES, "quadratic", of_actions=OF_ACTIONS)
+
+
+def proposals(champion: Config, space: Space) -> Sequence[Config]:
+    return Stepwise().propose(champion, space=space, draw=FairDraw(0))
+
+
+def gaining(**gains: float) -> Space:
+    return replace(SPACE, gains={product(letters.encode()): gain for letters, gain in gains.items()})
+
+
+def test_it_begins_with_context_times_action() -> None:
+    assert Stepwise().first(SPACE) == CROSSED
+    assert Stepwise().first(Space((b"a", b"b"), "quadratic")) == config()
+    assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == config()
+
+
+def test_a_family_first_then_what_gains() -> None:
+    space = gaining(aby=1.0, abz=3.0, ay=5.0, az=-1.0, aay=2.0, yz=-2.0)
+    found = proposals(CROSSED, space)
+    assert found == [
+        DEEP,
+        config(*b"ay az by bz aby abz aay".split()),
+        config(*b"ay az by bz abz".split()),
+    ]
+
+
+def test_a_mature_champion_may_do_without() -> None:
+    space = replace(gaining(ay=5.0, az=-1.0, by=-2.0, bz=-3.0), mature=True)
+    assert proposals(CROSSED, space)[-3:] == [
+        config(b"bz"),
+        config(b"az", b"by", b"bz"),
+        config(b"by", b"bz"),
+    ]
+    assert config() not in proposals(CROSSED, replace(space, gains=dict.fromkeys(space.gains, 1.0)))
+
+
+def test_without_actions_lines_are_single() -> None:
+    space = Space((b"a", b"b"), "quadratic", searched=frozenset({"interactions", "learning_rate"}))
+    found = proposals(config(), replace(space, defaults={"learning_rate": 0.5}))
+    assert found == [
+        config(b"aa", b"ab", b"bb"),
+        config().setting("learning_rate", 2.0),
+        config().setting("learning_rate", 0.125),
+    ]
+
+
+def test_other_settings_go_on_from_the_champions() -> None:
+    searched = frozenset({"learning_rate"})
+    champion = config(b"ay").setting("learning_rate", 2.0)
+    found = proposals(champion, replace(SPACE, searched=searched, defaults={"learning_rate": 0.5}))
+    assert [dict(each.settings) for each in found] == [{"learning_rate": 8.0}, {"learning_rate": 0.5}]
+    assert {each.elements for each in found} == {champion.elements}
+
+
+def test_what_is_much_dearer_is_left_out() -> None:
+    wide = replace(SPACE, sizes={b"a": 100.0, b"b": 100.0}, n_actions=50.0)
+    assert DEEP in proposals(CROSSED, SPACE)
+    assert DEEP not in proposals(CROSSED, wide)
+    steps = Stepwise().screened(CROSSED, space=wide, turn=1)
+    assert product(b"aby") not in steps
+    assert set(CROSSED.elements) <= set(steps)
+
+
+def test_late_namespaces_are_crossed_at_once() -> None:
+    space = replace(SPACE, new=frozenset({b"b"}))
+    assert proposals(config(b"ay", b"az"), space) == [CROSSED]
+
+
+def test_hundreds_of_namespaces_are_screened_in_turns() -> None:
+    names = tuple(b"n%03d" % i for i in range(300))
+    space = Space((*names, b"z"), "quadratic", of_actions=frozenset({b"z"}))
+    champion = Stepwise().first(space)
+    seen: set[tuple[bytes, ...]] = set()
+    for turn in range(3):
+        steps = Stepwise().screened(champion, space=space, turn=turn)
+        assert len(steps) <= 1024
+        assert len(set(steps) - seen) > 400
+        seen |= set(steps)
+    assert len(proposals(champion, space)) == 0, "the whole family is too dear"
+
+
+def met(learnt: int = 0) -> tuple[object, Table]:
+    counts = dict.fromkeys(NAMES, 9)
+    return None, Table(Move("meet", learnt=learnt), counts, 1)
+
+
+def test_the_first_namespaces_make_the_first_champion_and_later_ones_do_not() -> None:
+    _, table = met()
+    search = start(RULES, random_seed=0)
+    search, decisions = decide(RULES, search, NewNamespaces(NAMES[1:], OF_ACTIONS), table)
+    assert decisions[1] == Rotate(0, 0, config(b"by", b"bz"))
+    search, decisions = decide(RULES, search, NewNamespaces((b"a",)), table)
+    assert decisions == (Widen((b"a",)), Rotate(0, 0, CROSSED))
+    later = Table(Move("meet", learnt=10), {**table.counts, b"c": 1}, 1)
+    search, decisions = decide(RULES, search, NewNamespaces((b"c",)), later)
+    assert decisions == (Widen((b"c",)),)
+    assert search.candidates[-1].config == config(b"ay", b"az", b"by", b"bz", b"cy", b"cz")
+    assert search.review == 10, "a tenth of a lease after the first event"
+
+
+def begun() -> tuple[object, Table]:
+    _, table = met()
+    search, _ = decide(RULES, start(RULES, random_seed=0), NewNamespaces(NAMES, OF_ACTIONS), table)
+    gains = Table(Move("review", learnt=10, gains=(1.0,) * 10), table.counts, 1)
+    search, decisions = decide(RULES, search, ReviewDue(), gains)
+    assert decisions == ()
+    search, _ = decide(RULES, search, LeaseDue(), table)
+    return search, gains
+
+
+def test_a_new_champion_keeps_the_challengers() -> None:
+    search, table = begun()
+    before = [search.config(slot) for slot in range(3)]  # type: ignore[attr-defined]
+    after, decisions = decide(RULES, search, BoundCrossed(2, "loss"), table)  # type: ignore[arg-type]
+    assert decisions == (Swap(2, before[2], "loss", keeps=True),)
+    assert [after.config(slot) for slot in range(3)] == [before[2], before[1], before[0]]
+    assert (after.since, after.review) == (10, 20)
+
+
+def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift() -> None:
+    search, table = begun()
+    worse = search.slots[1].index  # type: ignore[attr-defined]
+    after, (remove, rotate) = decide(RULES, search, ProvedWorse(1), table)  # type: ignore[arg-type]
+    assert remove == Remove(1, worse)
+    assert isinstance(rotate, Rotate)
+    assert rotate.slot == 1
+    assert after.candidates[worse].state is State.REMOVED
+    after, (reopen,) = decide(RULES, after, ReviewDue(drift=True), table)
+    assert reopen == Reopen("reopen", tuple(slot.index for slot in after.slots))
+    assert State.REMOVED not in {each.state for each in after.candidates}
+
+
+def test_exact_mode_has_no_stepwise() -> None:
+    with pytest.raises(OptionError, match="stepwise"):
+        Workspace(cb_explore_adf=True, automl=2, vw_exact=True, oracle_type="stepwise")
+    with pytest.raises(OptionError, match="--search cannot be lr"):
+        Workspace(cb_explore_adf=True, automl=2, search="lr")

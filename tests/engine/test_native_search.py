@@ -1,0 +1,247 @@
+"""What native mode adds to the search: screening, losses, settings, configs that come back, drift, mixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.automl.decisions import Reopen, Rotate, Swap
+from onlineauto.engine.journal import decision_of
+from onlineauto.errors import OptionError
+from tests.engine.test_searching import journal_of, stream
+
+NOTHING_IS_DECIDED: dict[str, Any] = {"automl_significance_level": 1e-99}
+
+
+def crossed_stream(n: int, *, pair: tuple[str, str] = ("a", "b"), seed: int = 0) -> str:
+    """Uniformly logged events in which the best of 4 actions depends on a pair of four namespaces."""
+    draw = np.random.default_rng(seed)
+    best = np.random.default_rng(7).integers(0, 4, (3, 3))
+    lines = []
+    for _ in range(n):
+        context = {name: int(draw.integers(3)) for name in "abcd"}
+        shown = int(draw.integers(4))
+        reward = int(draw.random() < (0.9 if best[context[pair[0]], context[pair[1]]] == shown else 0.1))
+        lines.append("shared " + " ".join(f"|{name} {name}{value}" for name, value in context.items()))
+        lines += [f"0:{-reward}:0.25 |z {k}" if k == shown else f"|z {k}" for k in range(4)]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+class Residuals:
+    """The twin of an interaction's own model: for every feature the shrunk mean of what was left over."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Any, tuple[float, float]] = {}
+        self.gain = 0.0
+
+    def learn(self, features: list[Any], residual: float) -> None:
+        means = [self.sums.get(each, (0.0, 0.0)) for each in features]
+        predicted = sum(total / (count + 10) for total, count in means) / len(features)
+        self.gain += residual**2 - (residual - predicted) ** 2
+        for each, (total, count) in zip(features, means, strict=True):
+            self.sums[each] = (total + residual, count + 1)
+
+
+def test_gains_are_those_of_the_twin() -> None:
+    """Of a champion without interactions, since only learning rates are searched... for its neighbours."""
+    workspace = Workspace(cb_adf=True, automl=1, default_lease=4000)
+    twins: dict[tuple[bytes, ...], Residuals] = {}
+    for event in crossed_stream(600).split("\n\n")[:-1]:
+        lines = event.strip().splitlines()
+        context = {part[:1].encode(): part.split()[1] for part in lines[0].split("|")[1:]}
+        shown = next(k for k, line in enumerate(lines[1:]) if line.startswith("0:"))
+        cost = float(lines[1 + shown].split(":")[1])
+        low, high = workspace.label_range
+        predicted = float(np.clip(workspace.predict(event)[shown], low, high))
+        clipped_loss = min(max(predicted, low), high)
+        workspace.learn(event)
+        champion = set(workspace.searching.interactions(0))
+        for interaction in workspace.estimates.gains():
+            if interaction in champion or len(set(interaction)) < len(interaction):
+                continue
+            contexts = [name for name in interaction if name != b"z"]
+            if len(contexts) == 2:
+                key = (context[contexts[0]], context[contexts[1]], shown)
+                twins.setdefault(interaction, Residuals()).learn([key], cost - clipped_loss)
+    found = workspace.estimates.gains()
+    assert len(twins) == 6
+    for interaction, twin in twins.items():
+        assert found[interaction] == pytest.approx(twin.gain, abs=0.05 + 0.05 * abs(twin.gain))
+    assert max(twins, key=lambda each: found[each]) == (b"a", b"b", b"z")
+
+
+def test_what_matters_is_found_and_what_does_not_is_left_out() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=4, lease=500).fit(crossed_stream(9000).encode())
+    assert (b"a", b"b", b"z") in workspace.searching.interactions(0)
+    assert len(workspace.searching.interactions(0)) <= 5, "none of the other five pairs of contexts"
+    assert {change.by for change in workspace.searching.changes} <= {"reward", "loss"}
+
+
+def test_where_nothing_helps_the_champion_stays() -> None:
+    draw = np.random.default_rng(3)
+    text = "".join(
+        f"shared |a {draw.integers(3)} |b {draw.integers(3)}\n"
+        + "".join(f"{f'0:{-int(draw.random() < 0.5)}:0.5 ' if k == shown else ''}|z {k}\n" for k in range(2))
+        + "\n"
+        for shown in draw.integers(0, 2, 8000).tolist()
+    )
+    workspace = Workspace(cb_explore_adf=True, automl=4, lease=500, search="interactions").fit(text.encode())
+    gained = [set(change.after) - set(change.before) for change in workspace.searching.changes]
+    assert not any(gained)
+
+
+def test_rewards_alone_take_longer_and_losses_alone_suffice() -> None:
+    text = crossed_stream(9000).encode()
+    first = {}
+    for test in ("reward", "loss", "both"):
+        workspace = Workspace(cb_explore_adf=True, automl=4, lease=500, champion_test=test).fit(text)
+        changes = [change for change in workspace.searching.changes if (b"a", b"b", b"z") in change.after]
+        assert {change.by for change in workspace.searching.changes} <= {"reward", "loss"} - (
+            {"reward": {"loss"}, "loss": {"reward"}, "both": set()}[test]
+        )
+        first[test] = changes[0].events if changes else 9000
+    assert first["both"] <= first["loss"] < first["reward"]
+
+
+def test_each_slot_learns_at_its_own_rate() -> None:
+    text = "".join(stream(300)).encode()
+    options: dict[str, Any] = {"cb_explore_adf": True, "bit_precision": 10}
+    together = Workspace(automl=3, search="learning_rate", **NOTHING_IS_DECIDED, **options).fit(text)
+    for slot, config in enumerate(together.searching.slots.configs):
+        rate = dict(config.settings).get("learning_rate", 0.5)
+        alone = Workspace(learning_rate=rate, **options).fit(text)
+        assert np.array_equal(together.weights[..., slot], alone.weights[..., 0])
+    assert {rate for config in together.searching.slots.configs for _, rate in config.settings} == {
+        2.0,
+        0.125,
+    }
+
+
+def test_a_config_that_comes_back_goes_on_where_it_left_off() -> None:
+    workspace = Workspace(
+        cb_explore_adf=True, automl=2, lease=16, priority_challengers=0, **NOTHING_IS_DECIDED
+    )
+    entries = journal_of(workspace)
+    left: dict[Any, int] = {}
+    came_back = 0
+    for event in stream(1500):
+        before = {config: workspace.estimates.updates(slot) for slot, config in slots_of(workspace)}
+        del entries[:]
+        workspace.learn(event)
+        for decision in map(decision_of, entries):
+            if isinstance(decision, Rotate) and decision.slot > 0:
+                left |= before
+                if decision.config in left and decision.config not in before:
+                    came_back += 1
+                    assert workspace.estimates.updates(decision.slot) == left[decision.config] + 1
+    assert came_back > 3
+
+
+def slots_of(workspace: Workspace) -> list[tuple[int, Any]]:
+    return list(enumerate(workspace.searching.slots.configs))[1:]
+
+
+def drifting(n: int) -> bytes:
+    return (crossed_stream(n) + crossed_stream(n, pair=("c", "d"), seed=1)).encode()
+
+
+@pytest.mark.parametrize("on_drift", ["ignore", "reopen", "reset_challengers", "reset_model"])
+def test_a_flip_is_noticed_and_followed(on_drift: str) -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=4, lease=500, on_drift=on_drift)
+    entries = journal_of(workspace)
+    workspace.fit(drifting(9000))
+    reopened = [each for each in map(decision_of, entries) if isinstance(each, Reopen)]
+    assert len(reopened) == workspace.searching.n_alarms
+    assert (b"c", b"d", b"z") in workspace.searching.interactions(0)
+
+
+@pytest.mark.parametrize("on_drift", ["ignore", "reopen", "reset_challengers", "reset_model"])
+def test_a_champion_that_predicts_worse_raises_an_alarm(on_drift: str) -> None:
+    """Rewards that it has learnt to predict become such as it cannot."""
+    draw = np.random.default_rng(5)
+    learnt = crossed_stream(6000, pair=("a", "a"))
+    events = crossed_stream(9000, seed=1).replace("0:-1:", "0:0:").split("\n\n")
+    lost = "\n\n".join(event.replace("0:0:", f"0:{-int(draw.integers(2))}:") for event in events)
+    workspace = Workspace(cb_explore_adf=True, automl=1, lease=4000, on_drift=on_drift)
+    entries = journal_of(workspace)
+    workspace.fit((learnt + lost).encode())
+    told = [(each.events, decision_of(each)) for each in entries]
+    reopened = [(events, each) for events, each in told if isinstance(each, Reopen)]
+    assert len(reopened) == workspace.searching.n_alarms
+    assert bool(reopened) == (on_drift != "ignore")
+    assert all(6000 < events < 14000 and each.what == on_drift for events, each in reopened)
+
+
+def test_single_lines_are_searched_and_mixed() -> None:
+    draw = np.random.default_rng(0)
+    table = draw.normal(size=(4, 4))
+    rows = [(int(draw.integers(4)), int(draw.integers(4))) for _ in range(4000)]
+    text = "".join(f"{table[i, j] + 0.1 * draw.normal():.4f} |a a{i} |b b{j} |c c{i ^ j}\n" for i, j in rows)
+    errors = {}
+    for predict_with in ("champion", "mix"):
+        workspace = Workspace(automl=4, lease=500, predict_with=predict_with)
+        total = 0.0
+        for _, outcomes in workspace.stream(text.encode()):
+            total += float(((outcomes.prediction - outcomes.label) ** 2).sum())
+        errors[predict_with] = total / len(rows)
+        says = workspace.searching.slots.live.mix
+        assert says.sum() == pytest.approx(1)
+        assert (b"a", b"b") in workspace.searching.interactions(0)
+        low, high = workspace.estimates.lower(0), workspace.estimates.upper(0)
+        assert low < 0.0
+        assert low < high <= 0.0
+    assert errors["mix"] < errors["champion"] < table.var()
+
+
+def test_costs_may_have_any_range() -> None:
+    for low, high in ((-1000.0, -999.0), (0.0, 1e-4), (3.0, 50.0)):
+        text = crossed_stream(4000).replace("0:-1:", f"0:{low}:").replace("0:0:", f"0:{high}:")
+        workspace = Workspace(cb_explore_adf=True, automl=2, champion_test="reward", lease=500)
+        workspace.fit(text.encode())
+        bounds = workspace.estimates.lower(0), workspace.estimates.upper(0)
+        slack = 1e-5 * abs(low)
+        assert -high - slack <= bounds[0] <= bounds[1] <= -low + slack
+
+
+@pytest.mark.parametrize("text", ["1", "1,0", "0,inf", "a,b", "0,1,2"])
+def test_a_range_is_two_numbers(text: str) -> None:
+    with pytest.raises(OptionError, match="cost_range"):
+        Workspace(cb_adf=True, automl=2, cost_range=text)
+
+
+def test_probabilities_that_are_missing_are_refused_or_taken_as_uniform() -> None:
+    text = "".join(stream(200))
+    bare = text.replace(":0.3333 ", " ").encode()
+    known = Workspace(cb_explore_adf=True, automl=2).fit(text.replace(":0.3333 ", f":{1 / 3:.9f} ").encode())
+    taken = Workspace(cb_explore_adf=True, automl=2, missing_probability="uniform").fit(bare)
+    assert np.allclose(taken.weights, known.weights, rtol=1e-4, atol=1e-6)
+    assert taken.diagnostics.counts.total() == 200
+    refused = Workspace(cb_explore_adf=True, automl=2).fit(bare)
+    assert refused.searching.n_learnt == 0
+    assert refused.diagnostics.counts.total() == 200
+
+
+def test_an_exchange_can_be_replayed(tmp_path: Any) -> None:
+    from onlineauto.engine.journal import Journal
+
+    path, text = tmp_path / "journal.jsonl", drifting(5000)
+    first = Workspace(cb_explore_adf=True, automl=4, lease=500)
+    entries = []
+    with path.open("wb") as file:
+        journal = Journal(file, command=first.configuration.command(kept=True))
+
+        def write(entry: Any) -> None:
+            entries.append(decision_of(entry))
+            journal.append(entry)
+
+        first.on_decision = write
+        first.fit(text)
+        journal.end(events=10_000)
+    assert any(isinstance(each, Swap) and each.keeps for each in entries)
+    again = Workspace(cb_explore_adf=True, automl=4, lease=500, replay=str(path)).fit(text)
+    assert again.weights.tobytes() == first.weights.tobytes()
+    assert again.searching.replay_warning is None
