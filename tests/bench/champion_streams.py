@@ -8,16 +8,16 @@ import numpy as np
 
 from onlineauto.estimators import paired_kernels as paired
 from onlineauto.estimators import robust_kernels as robust
-from onlineauto.estimators.scale_kernels import SCALE_SIZE
+from onlineauto.estimators.scale_kernels import SCALE_SIZE, widen
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PAIRED", "PREDICTED", "UNKNOWN", "VW", "Log", "first_events"]
+__all__ = ["LEARNT", "PAIRED", "PREDICTED", "UNKNOWN", "VW", "Log", "first_events"]
 
-VW, PAIRED, PREDICTED, UNKNOWN = range(4)
-"""Tests: two robust intervals, ours, ours with predicted rewards, and ours without a known floor."""
+VW, PAIRED, PREDICTED, UNKNOWN, LEARNT = range(5)
+"""Tests: two robust intervals; ours, with predicted rewards, without a known floor, with a learnt one."""
 
 
 class Log(NamedTuple):
@@ -76,6 +76,8 @@ def _first_event(
     evidence = np.zeros((2, 2, robust.SIZE))
     state, scale = np.zeros(paired.SIZE), np.zeros(SCALE_SIZE)
     scale[1], scale[2] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
+    if which == LEARNT:
+        scale[0], scale[1], scale[2] = np.inf, -np.inf, 1.0
     for t in range(events):
         disagree, w1, w0, reward, q = _draw(log, t, rng)
         if which == VW:
@@ -84,12 +86,15 @@ def _first_event(
             if t >= log.flip and robust.is_better(evidence[0], evidence[1], test)[0]:
                 return t + 1
         elif disagree:
-            if which == PREDICTED:
-                paired.observe_predicted(state, scale, w1, w0, reward, q + log.optimism, q)
+            if which in (PREDICTED, LEARNT):
+                paired.observe_predicted(state, scale, w1, w0, reward, q + log.optimism, q, 0.0)
             else:
                 paired.observe(state, scale, w1, w0, reward)
             if paired.is_better(state, alpha):
                 return t + 1
+        if which == LEARNT:
+            weight = max(w1, w0)
+            widen(scale, reward, 1.0 / weight if weight > 0.0 else log.epsilon / log.actions)
     return events + 1
 
 

@@ -4,8 +4,9 @@
 
 Logs are simulated (`tests.bench.champion_streams`): the champion's ε-greedy policy, or a uniform one, logs
 one of 8 actions with rewards of 0 or 1, or one of 12 with graded ones. VW's test is two robust intervals;
-ours is the paired test with the mean reward as baseline, with weak predictions of rewards ("predicted"), or
-without a known floor ("unknown"). All have the level 0.0125, which is what VW gives each of 4 live configs.
+ours is the paired test with the mean reward as baseline, with weak predictions of rewards ("predicted"),
+without a known floor ("unknown"), or with predictions and a floor and range learnt on the way ("learnt", the
+search's default). All have the level 0.0125, which is what VW gives each of 4 live configs.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.bench.champion_streams import PAIRED, PREDICTED, UNKNOWN, VW, Log, first_events
+from tests.bench.champion_streams import LEARNT, PAIRED, PREDICTED, UNKNOWN, VW, Log, first_events
 
 __all__ = ["Delay", "Null", "Power", "delays", "main", "nulls", "powers"]
 
 LEVEL = 0.0125
-_NAMES = {VW: "VW", PAIRED: "paired", PREDICTED: "predicted", UNKNOWN: "unknown"}
-_OURS = (PAIRED, PREDICTED, UNKNOWN)
+_NAMES = {VW: "VW", PAIRED: "paired", PREDICTED: "predicted", UNKNOWN: "unknown", LEARNT: "learnt"}
+_OURS = (PAIRED, PREDICTED, UNKNOWN, LEARNT)
 _FLIP = 40_000
 
 

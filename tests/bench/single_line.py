@@ -1,0 +1,169 @@
+"""Single lines: progressive squared error and speed beside FLAML's AutoVW, on five regression sets.
+
+    python -m tests.bench.single_line [--data DIR] [--seeds 5]
+        [--peer-python PYTHON] [--peer-seeds 5] [--json FILE]
+
+Each set gives its first 8,000 lines. A prediction is clipped to the range of the labels so far, the current
+one included. Seed 0 is the stream as it is; every other seed is a random order of the same lines, for us
+alone, since nothing else is left to chance here. AutoVW (5 live models) has a seed of its own, and is run on
+the stream as it is. The speed is lines a second of CPU, the kernels warm; AutoVW's imports are not counted.
+``--peer-python`` is an interpreter that has flaml 2.7.0, scikit-learn, pandas and vowpalwabbit 9.11.9.
+``reg-synth`` and ``reg-births`` are not part of the repository; ``--data`` is the directory that has them.
+"mix" and "champion" are ``--automl 4`` with either ``--predict_with``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto import Workspace
+from tests.bench.single_line_peer import PEERS, Peer, PeerError
+from tests.bench.single_line_report import Run, printed, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["OURS", "SETS", "find", "lines_of", "main", "our_run", "peer_run", "squared_error"]
+
+SETS = ("synth", "bikeshare", "births", "diamonds", "flights")
+"""Names of the sets, without ``reg-``."""
+
+OURS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "-q ::": {"quadratic": "::"},
+    "mix": {"automl": 4},
+    "champion": {"automl": 4, "predict_with": "champion"},
+}
+"""Options of our contenders."""
+
+_DATASETS = Path(__file__).resolve().parents[2] / "datasets"
+_LINES = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A file of lines, and where they come from."""
+
+    name: str
+    seed: int
+    path: Path
+
+
+def find(name: str, data: Path | None) -> Path | None:
+    """Where a set is: in the repository, or in the directory of others."""
+    places = [_DATASETS, *([data] if data else [])]
+    return next((path for each in places if (path := each / f"reg-{name}.txt.gz").exists()), None)
+
+
+def lines_of(path: Path, *, seed: int, lines: int = _LINES) -> list[bytes]:
+    """Return the first lines of a set, with their ends; in random order, if the seed is not 0."""
+    with gzip.open(path) as file:
+        first = [line for line, _ in zip(file, range(lines), strict=False)]
+    if seed == 0:
+        return first
+    return [first[place] for place in np.random.default_rng(seed).permutation(len(first))]
+
+
+def squared_error(labels: ArrayLike, predictions: ArrayLike) -> float:
+    """Mean squared error of predictions that are clipped to the labels so far.
+
+    >>> squared_error([1.0, 3.0], [9.0, 0.0])
+    2.0
+    """
+    known = np.asarray(labels, np.float64)
+    low, high = np.minimum.accumulate(known), np.maximum.accumulate(known)
+    return float(np.mean((np.clip(np.asarray(predictions, np.float64), low, high) - known) ** 2))
+
+
+def our_run(stream: _Stream, contender: str) -> Run:
+    """Run one of `OURS` twice, and take the second: by then nothing is left to compile or to load."""
+    for _ in range(2):
+        begin = time.process_time()
+        workspace = Workspace(**OURS[contender])
+        outcomes = [each for _, each in workspace.stream(stream.path)]
+        seconds = time.process_time() - begin
+    labels: NDArray[np.float32] = np.concatenate([each.label for each in outcomes])
+    error = squared_error(labels, np.concatenate([each.prediction for each in outcomes]))
+    return Run(
+        stream.name, contender, stream.seed, len(labels), error, seconds, workspace.searching.n_switches
+    )
+
+
+def peer_run(stream: _Stream, contender: str, *, peer: Peer, seed: int) -> Run:
+    """Run one of `PEERS`."""
+    labels = [float(line.split(b"|")[0]) for line in stream.path.read_bytes().splitlines()]
+    predictions, seconds = peer.run(stream.path, contender, seed=seed)
+    return Run(stream.name, contender, seed, len(labels), squared_error(labels, predictions), seconds)
+
+
+def _runs(options: argparse.Namespace, peer: Peer | None, directory: Path) -> Iterator[Run]:
+    """Run everything, one after the other."""
+    for name in options.sets:
+        source = find(name, options.data)
+        if source is None:
+            print(f"reg-{name} is left out: give the directory that has it with --data")
+            continue
+        for seed in range(options.seeds):
+            stream = _Stream(name, seed, directory / f"{name}-{seed}.txt")
+            stream.path.write_bytes(b"".join(lines_of(source, seed=seed, lines=options.lines)))
+            for contender in OURS:
+                yield our_run(stream, contender)
+        if peer is not None:
+            stream = _Stream(name, 0, directory / f"{name}-0.txt")
+            for seed in range(options.peer_seeds):
+                for contender in PEERS:
+                    yield peer_run(stream, contender, peer=peer, seed=seed)
+
+
+def _peer(python: str) -> Peer | None:
+    """AutoVW, unless the interpreter has none."""
+    try:
+        return Peer(python)
+    except PeerError as error:
+        print(f"AutoVW is left out: {error}")
+        return None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the tables; write JSON if asked to; fail if what is asked does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, metavar="DIR", help="has reg-*.txt.gz that are not in datasets/")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--lines", type=int, default=_LINES, help="of each set (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=1, help="the stream as it is, and random orders")
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="has FLAML")
+    parser.add_argument("--peer-seeds", type=int, default=1, help="of AutoVW itself")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(argv)
+    peer = _peer(options.peer_python)
+    with tempfile.TemporaryDirectory() as directory:
+        runs = list(_runs(options, peer, Path(directory)))
+    print(printed(runs, contenders=[*OURS, *(PEERS if peer else ())]))
+    verdict = verdicts(runs)
+    for name, holds in verdict.items():
+        print(f"{'yes' if holds else 'NO':4}{name}")
+    if options.json:
+        document = {
+            "lines": options.lines,
+            "peer": peer.versions if peer else None,
+            "runs": [asdict(run) for run in runs],
+            "verdicts": verdict,
+        }
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
+    return 0 if all(verdict.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
