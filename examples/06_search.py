@@ -11,8 +11,7 @@ from onlineauto.engine.search_report import story
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
 OPTIONS: dict[str, Any] = {
     "cb_explore_adf": True,
-    "automl": 8,  # live configs: the champion, which predicts, and seven that learn beside it
-    "oracle_type": "one_diff_inclusion",  # begin with no interactions, try each pair
+    "automl": 4,  # live configs: the champion, which predicts, and three that learn beside it
     "lease": 2000,  # learnt events until a challenger makes room, or runs on
 }
 
