@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from river.drift import ADWIN
-
 __all__ = ["GROUP", "Drift"]
 
 GROUP = 32
@@ -19,6 +17,31 @@ _LEAST = 64
 """Observations before the first alarm, in which a model still learns the most."""
 _ROOM = 2.0
 """Largest loss that is told from smaller ones, in terms of the largest among those observations."""
+
+
+class _Window:
+    """River's ADWIN: its compiled part alone where it can be had, since all of river takes 70 MB."""
+
+    def __init__(self) -> None:
+        try:
+            from river._river_rust.drift import AdaptiveWindowing
+        except ImportError:
+            from river.drift import ADWIN
+
+            self._all = ADWIN(delta=_DELTA, clock=1)  # type: ignore[no-untyped-call]
+            self._core = self._all._helper
+        else:
+            self._core = AdaptiveWindowing(
+                _DELTA, clock=1, max_buckets=5, min_window_length=5, grace_period=10
+            )
+
+    def mean(self) -> float:
+        """Mean of what is taken to be of one kind."""
+        return float(self._core.get_total() / max(self._core.get_width(), 1))
+
+    def update(self, x: float) -> bool:
+        """Take in a number in [0, 1]; whether it is of another kind than those before."""
+        return bool(self._core.update(x))
 
 
 class Drift:
@@ -34,7 +57,7 @@ class Drift:
     """
 
     def __init__(self) -> None:
-        self._detector: ADWIN | None = None
+        self._window: _Window | None = None
         self._n = 0
         self._most = 0.0
 
@@ -46,17 +69,14 @@ class Drift:
             if self._n <= _LEAST or self._most == 0.0:
                 self._most = max(self._most, _ROOM * loss)
                 continue
-            if self._detector is None:
-                from river.drift import ADWIN
-
-                self._detector = ADWIN(delta=_DELTA, clock=1)  # type: ignore[no-untyped-call]
-            before = self._detector.estimation
-            self._detector.update(min(loss / self._most, 1.0))  # type: ignore[no-untyped-call]
-            if self._detector.drift_detected:
-                alarm = alarm or self._detector.estimation > before
+            self._window = self._window or _Window()
+            before = self._window.mean()
+            if self._window.update(min(loss / self._most, 1.0)):
+                alarm = alarm or self._window.mean() > before
+                self._window = None
         return alarm
 
     def restart(self) -> None:
         """Forget what the losses were."""
-        self._detector = None
+        self._window = None
         self._n, self._most = 0, 0.0
