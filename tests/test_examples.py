@@ -17,7 +17,7 @@ PRINTED = {
     "03_act_and_learn.py": "in the last",
     "04_which_interactions.py": "context x action  reward 0.8",
     "05_bad_input.py": "2 events learnt",
-    "06_search.py": "gained Z*x",
+    "06_search.py": "gained Z*b*c",
 }
 
 
