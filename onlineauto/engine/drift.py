@@ -29,7 +29,7 @@ class _Window:
             from river.drift import ADWIN
 
             self._all = ADWIN(delta=_DELTA, clock=1)  # type: ignore[no-untyped-call]
-            self._core = self._all._helper
+            self._core = self._all._helper  # noqa: SLF001
         else:
             self._core = AdaptiveWindowing(
                 _DELTA, clock=1, max_buckets=5, min_window_length=5, grace_period=10
