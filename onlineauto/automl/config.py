@@ -66,7 +66,7 @@ class Config:
 
     def crossing(self, elements: Iterable[Interaction]) -> Config:
         """The config with other elements, given in any order."""
-        return replace(self, elements=tuple(sorted(set(elements))))
+        return replace(self, elements=Config.of(elements, self.kind).elements)
 
     def setting(self, name: str, value: float) -> Config:
         """The config with a hyperparameter set to a value.

@@ -136,7 +136,7 @@ def _meet(
 
 def _is_unproven(rules: Rules, search: Search, statistics: Statistics) -> bool:
     """Whether the search has hardly begun, so that a namespace more changes where it begins."""
-    return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.lease // 8
+    return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
 
 
 def _promote(

@@ -62,7 +62,7 @@ def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
 def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
     """The search with the time of the next review: often at first, then every quarter of a first lease."""
     learnt = statistics.learnt()
-    wait = min(max(rules.lease // 8, min(learnt - search.since, rules.lease // 4), 1), REVIEW)
+    wait = min(max(rules.first_review, min(learnt - search.since, rules.lease // 4), 1), REVIEW)
     return replace(search, review=learnt + wait, turn=search.turn + 1)
 
 

@@ -126,6 +126,11 @@ class Rules:
         )
 
     @property
+    def first_review(self) -> int:
+        """Learnt events until the oracle is asked again for the first time: the search has begun by then."""
+        return self.lease // 8
+
+    @property
     def renews(self) -> bool:
         """Whether the oracle is asked again as evidence grows."""
         return ORACLES[self.oracle].renews

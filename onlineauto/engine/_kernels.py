@@ -209,8 +209,8 @@ def _visit_actions(
                 continue
             for action in range(first, last):
                 short_loop()
-                screens = bool(phase == LEARN and turn == 0 and (simple or action == label.action))
-                screens = bool(screens and len(run.screen.gains) > 0)
+                logged = bool(simple or action == label.action)
+                screens = bool(phase == LEARN and turn == 0 and logged and len(run.screen.gains) > 0)
                 example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
                 fours = phase == LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):

@@ -140,8 +140,8 @@ def _in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
     for interaction, gain in space.gains.items():
         for name in interaction:
             gains[name] = max(gains.get(name, 0.0), gain)
-    best = sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:_CONTEXTS]
-    others = [name for name in names if name not in set(best)]
+    best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:_CONTEXTS])
+    others = [name for name in names if name not in best]
     start = turn * _CONTEXTS % len(others)
     return sorted({*best, *(others[start:] + others[:start])[:_CONTEXTS]})
 
