@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from onlineauto.jit.cache import kernel_sources
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "onlineauto"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -145,11 +147,22 @@ def test_kernels_are_compiled(path: Path) -> None:
 
 @each_file
 def test_compiled_functions_live_in_kernel_files(path: Path) -> None:
-    """The cache is stamped with these files only."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, Function) and node.decorator_list and path.parent != PACKAGE / "jit":
             names = [each.id for each in node.decorator_list if isinstance(each, ast.Name)]
             assert KERNELS.isdisjoint(names) or path.name.endswith("_kernels.py"), node.name
+
+
+def place_of_module(name: str) -> Path:
+    place = ROOT.joinpath(*name.split("."))
+    return place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
+
+
+@pytest.mark.parametrize("path", kernel_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_compiled_code_depends_on_files_that_the_cache_is_stamped_with(path: Path) -> None:
+    modules = modules_without_type_checking(parsed(path))
+    ours = {place_of_module(name) for name in modules if name.partition(".")[0] == "onlineauto"}
+    assert ours <= set(kernel_sources())
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("options.py")), ids=lambda path: path.parent.name)
@@ -160,8 +173,7 @@ def test_modules_of_options_import_only_the_standard_library(path: Path) -> None
     while waiting:
         name = waiting.pop()
         seen.add(name)
-        place = ROOT.joinpath(*name.split("."))
-        file = place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
+        file = place_of_module(name)
         packages = {".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)}
         modules = modules_without_type_checking(parsed(file)) | packages
         ours = {module for module in modules if module.partition(".")[0] == "onlineauto"}

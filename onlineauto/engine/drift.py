@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GROUP", "Drift"]
-
-GROUP = 32
-"""Events whose mean loss is one observation."""
+__all__ = ["Drift"]
 
 _DELTA = 0.002
 _LEAST = 64

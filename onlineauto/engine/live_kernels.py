@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.drift import GROUP
 from onlineauto.engine.state import (
     BLOCK_END,
     BOUND_CROSSED,
     CB,
     CHAMPION,
+    GROUP,
     LEARNT,
     LOSS_CROSSED,
     MARK,

@@ -8,9 +8,8 @@ import numpy as np
 
 from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.drift import GROUP
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
-from onlineauto.engine.state import CHAMPION, LEARNT, MARK, SELF, Live
+from onlineauto.engine.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE

@@ -98,6 +98,9 @@ class Live(NamedTuple):
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
 """Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
 
+GROUP = 32
+"""Events whose mean loss is one observation of whether there is drift."""
+
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""
 

@@ -1,9 +1,9 @@
 """Where machine code lies on the disk.
 
 Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
-when that file changes. So our cache lies in a directory named after a hash of *all* sources, since kernels
-hold constants of any of them, of the versions, and of the switches that change code: nothing that is stale
-can be loaded.
+when that file changes. So our cache lies in a directory named after a hash of all sources that kernels are
+made of, of the versions, and of the switches that change code: nothing that is stale can be loaded. The
+tests see to it that these files import nothing of ours but one another.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import os
 import platform
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import llvmlite
 import numba
 
-__all__ = ["cache_directory", "is_warm", "note_warm"]
+__all__ = ["cache_directory", "is_warm", "kernel_sources", "note_warm"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SWITCHES = (
@@ -26,11 +27,17 @@ _SWITCHES = (
     *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
 )
 _WARM = "warm"
+_PATTERNS = ("jit/*.py", "**/*_kernels.py", "engine/state.py", "features/records.py")
+
+
+def kernel_sources() -> list[Path]:
+    """Files that compiled code depends on, in ascending order."""
+    return sorted(set(chain.from_iterable(map(_PACKAGE.glob, _PATTERNS))))
 
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    for path in kernel_sources():
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     versions = (numba.__version__, llvmlite.__version__, platform.python_version(), platform.machine())
     digest.update(repr((versions, [os.environ.get(switch) for switch in _SWITCHES])).encode())
