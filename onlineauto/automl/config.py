@@ -24,7 +24,7 @@ __all__ = [
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
 
-Settings = tuple[tuple[str, float], ...]
+Settings = tuple[tuple[str, float | str], ...]
 """Names of hyperparameters, in ascending order, each with its value; those that are not named are as the
 command line has them."""
 
@@ -68,7 +68,7 @@ class Config:
         """The config with other elements, given in any order."""
         return replace(self, elements=Config.of(elements, self.kind).elements)
 
-    def setting(self, name: str, value: float) -> Config:
+    def setting(self, name: str, value: float | str) -> Config:
         """The config with a hyperparameter set to a value.
 
         >>> Config().setting("learning_rate", 0.1).settings

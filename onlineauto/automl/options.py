@@ -14,7 +14,7 @@ __all__ = ["SEARCHED", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 
-SEARCHED = ("interactions", "learning_rate")
+SEARCHED = ("interactions", "learning_rate", "power_t", "l1", "l2", "cb_type")
 """What can be searched."""
 
 

@@ -87,7 +87,7 @@ class Rules:
         Challenger and champion are compared event by event, and not by a bound for each.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters.
-    defaults : mapping of str to float
+    defaults : mapping of str to float or str
         Hyperparameters that the command line asks for.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
         What to do when the champion predicts worse than it did.
@@ -102,11 +102,13 @@ class Rules:
     exact: bool
     paired: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
-    defaults: Mapping[str, float] = field(default_factory=dict)
+    defaults: Mapping[str, float | str] = field(default_factory=dict)
     on_drift: str = "ignore"
 
     @staticmethod
-    def of(options: AutomlOptions, *, exact: bool, defaults: Mapping[str, float] | None = None) -> Rules:
+    def of(
+        options: AutomlOptions, *, exact: bool, defaults: Mapping[str, float | str] | None = None
+    ) -> Rules:
         """Rules that the options ask for, with the hyperparameters of the command line."""
         n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
         asked = options.priority_challengers

@@ -2,8 +2,8 @@
 
 An event is gone through in passes over its actions: under ``dr`` estimate the cost of all; score all; then
 learn the logged one or all. Each pass lists the features of an action once, for all live slots. Where slots
-could disturb one another, since they share the range of labels and the penalties, each has a turn of its own,
-as in VW.
+could disturb one another, since they share the penalties as in VW, or do not learn the same costs, each has a
+turn of its own.
 
 The loop stops where something must be decided, and says why in the cursor, from which it goes on.
 """
@@ -103,22 +103,23 @@ def _tests_unlabelled(run: Run) -> bool:
 
 
 @inline_kernel
-def _span(run: Run, actions: Actions, label: Label, learns: bool, phase: int) -> tuple[int, int]:
+def _span(
+    run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
+) -> tuple[int, int]:
     """First and last action that a pass visits."""
     if phase == SCORE:
         # a line that is learnt is predicted on the way, unless live slots are to be compared
         return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
-    if not learns or (phase == ESTIMATE and (run.task.cb_type != DR or run.task.shape == SIMPLE)):
+    if not learns or (phase == ESTIMATE and (cb_type != DR or run.task.shape == SIMPLE)):
         return 0, 0
-    if phase == LEARN and run.task.cb_type == MTR and run.task.shape != SIMPLE:
+    if phase == LEARN and cb_type == MTR and run.task.shape != SIMPLE:
         return int(label.action), int(label.action) + 1
     return 0, actions.n
 
 
 @inline_kernel
-def _target(run: Run, label: Label, action: int, estimate: F32) -> F32:
+def _target(run: Run, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
     """Cost (float32) to regress for an action."""
-    cb_type = run.task.cb_type
     if action != label.action:
         return estimate if cb_type == DR else _ZERO
     if cb_type == IPS:
@@ -135,7 +136,7 @@ def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
     """Importance weight (float32) of the examples of the learning pass."""
     if run.task.shape == SIMPLE:
         return label.weight
-    if run.task.cb_type != MTR:
+    if run.model.settings[slot].cb_type != MTR:
         return _ONE
     sums = run.model.sums[slot]
     sums[0] += actions.n
@@ -146,9 +147,16 @@ def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
 
 @inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
-    """Whether each slot has its own turn, since what one learns changes what the next one predicts."""
-    penalties = run.rule.l1 > 0.0 or run.rule.l2 > 0.0
-    return bool(learns and run.live.n > 1 and (penalties or run.task.cb_type != MTR))
+    """Whether each slot has its own turn, since it learns other costs or changes the others' weights."""
+    if not learns or run.live.n == 1:
+        return False
+    if run.task.exact and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0):
+        return True
+    for slot in range(run.live.n):
+        short_loop()
+        if run.task.shape != SIMPLE and run.model.settings[slot].cb_type != MTR:
+            return True
+    return False
 
 
 @inline_kernel
@@ -156,7 +164,7 @@ def _learn_fours(
     run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
 ) -> bool:
     """Let all live slots learn an action, four at a time; False if they are to learn one by one."""
-    n, score = run.live.n, buffers.score
+    n, score, settings = run.live.n, buffers.score, run.model.settings
     if not has_fours(run.rule, run.model, (n - 1) // 4 * 4):
         return False
     finite = bool(not run.rule.guarded or math.isfinite(label.cost))
@@ -171,14 +179,15 @@ def _learn_fours(
         weight = (w0, w1, w2, w3)
         raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
         learns = (
-            bool(finite and w0 > _ZERO),
-            bool(finite and w1 > _ZERO),
-            bool(finite and w2 > _ZERO),
-            bool(finite and w3 > _ZERO),
+            bool(finite and w0 > _ZERO and settings[slot].plain),
+            bool(finite and w1 > _ZERO and settings[slot + 1].plain),
+            bool(finite and w2 > _ZERO and settings[slot + 2].plain),
+            bool(finite and w3 > _ZERO and settings[slot + 3].plain),
         )
-        if not update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns):
-            for k in range(min(4, n - slot)):
-                short_loop()
+        together = update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns)
+        for k in range(min(4, n - slot)):
+            short_loop()
+            if not (together and settings[slot + k].plain):
                 place, squares = place_of(run.live, slot + k, 0), buffers.squares[slot + k]
                 predict_or_learn(
                     run, place, example, label.initial, label.cost, weight[k], squares, True, raw[k]
@@ -201,8 +210,10 @@ def _visit_actions(
         buffers.first_squares[action] = np.float32(np.nan)
     for turn in range(run.live.n if apart else 1):
         short_loop()
+        of_champion = not apart or turn == run.live.n - 1
+        cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
-            first, last = _span(run, actions, label, learns, phase)
+            first, last = _span(run, actions, label, learns, phase, cb_type)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
                 counted, shown = score_actions(run, actions, slots, label.initial, buffers)
@@ -210,7 +221,7 @@ def _visit_actions(
             for action in range(first, last):
                 short_loop()
                 logged = bool(simple or action == label.action)
-                screens = bool(phase == LEARN and turn == 0 and logged and len(run.screen.gains) > 0)
+                screens = bool(phase == LEARN and of_champion and logged and len(run.screen.gains) > 0)
                 example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
                 fours = phase == LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):
@@ -221,13 +232,13 @@ def _visit_actions(
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
                     target, weight, updates = _ZERO, _ONE, phase == LEARN
                     if phase == LEARN:
-                        target = _target(run, label, action, buffers.target[action])
+                        target = _target(run, label, action, buffers.target[action], cb_type)
                         weight = _weight(run, actions, label, slot)
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
                         target, weight, updates = label.cost, _ONE / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
                     known = _UNKNOWN
-                    if phase == LEARN and directly and (simple or run.task.cb_type == MTR):
+                    if phase == LEARN and directly and (simple or cb_type == MTR):
                         known = buffers.score[action, slot]  # nothing was learnt since
                     raw, prediction, learnt = predict_or_learn(
                         run, place, example, label.initial, target, weight, squares, updates, known
@@ -318,7 +329,7 @@ def _settle_bandit(
             short_loop()
             loss += _cost_of(label, order[i], _ZERO) * score[i]
     elif known and n > 0:
-        estimated = learns and run.task.cb_type == DR
+        estimated = learns and run.model.settings[0].cb_type == DR
         loss = _cost_of(label, order[0], buffers.target[order[0]] if estimated else _ZERO)
     row.loss = loss
     if known:

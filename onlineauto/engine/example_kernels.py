@@ -14,7 +14,7 @@ from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import cross_all, list_linear, sum_of_squares
 from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel
-from onlineauto.learners._kernels import clip, dot, see_label, update
+from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Run
@@ -133,14 +133,14 @@ def predict_or_learn(
     The raw prediction may be `known`, otherwise that is NaN. Returns the raw and the clipped prediction
     (float32), both from before the update, and whether there was anything to learn.
     """
-    model = run.model
-    if run.rule.guarded:
+    model, rule = run.model, rule_of(run.rule, run.model, place.slot)
+    if rule.guarded:
         learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
-        see_label(run.rule, model.shared, label)
-    raw = known if not math.isnan(known) else dot(run.rule, model, place, example, initial)
+        see_label(rule, model.shared, label)
+    raw = known if not math.isnan(known) else dot(rule, model, place, example, initial)
     prediction = clip(model.shared, raw)
     learnt = False
     if learns and label != _FLOAT_MAX and weight > _ZERO:
-        learnt = update(run.rule, model, place, example, prediction, label, weight, squares)
+        learnt = update(rule, model, place, example, prediction, label, weight, squares)
     return raw, prediction, learnt

@@ -73,7 +73,7 @@ class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
     kind: Kind
     elements: list[Names]
     bounds: Bounds | None  # of the config that made room
-    settings: dict[str, float] = {}
+    settings: dict[str, float | str] = {}
     why: str = ""
 
 
@@ -93,7 +93,7 @@ class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
     bounds: Bounds
     by: str = "reward"
     keeps: bool = False
-    settings: dict[str, float] = {}
+    settings: dict[str, float | str] = {}
 
 
 class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):

@@ -116,7 +116,7 @@ def learner(live: Live, turn: int) -> int:
 @inline_kernel
 def place_of(live: Live, slot: int, part: int) -> Place:
     """Where part `part` of a slot's model lies."""
-    return Place(slot, slot * live.width + part)
+    return Place(slot, slot * live.slot_step + part * live.part_step)
 
 
 @inline_kernel

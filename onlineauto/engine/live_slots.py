@@ -15,9 +15,11 @@ from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.learners._kernels import CONTRACTION, materialize
+from onlineauto.learners.rule import put_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,10 +67,8 @@ class LiveSlots:
         The first champion.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
-    by_loss : bool
-        Losses on logged actions tell configs apart whose settings are the same.
-    learning_rate : float
-        That of the command line.
+    defaults : mapping of str to float or str
+        Hyperparameters of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     interactions : callable
@@ -95,13 +95,12 @@ class LiveSlots:
         width: int,
         first: Config,
         simple: bool,
-        by_loss: bool,
-        learning_rate: float,
+        defaults: Mapping[str, float | str],
         unlearnt: NDArray[np.float32],
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         slots = options.automl or 1
-        self._simple, self._learning_rate, self._unlearnt = simple, learning_rate, unlearnt
+        self._simple, self._defaults, self._unlearnt = simple, defaults, unlearnt
         self._parked: dict[Config, _Parked] = {}
         self._removed: set[int] = set()
         self._since = 0
@@ -118,7 +117,8 @@ class LiveSlots:
         share = 1 if options.fixed_significance_level else slots
         self.live = Live(
             n=1,
-            width=width,
+            slot_step=width if exact else 1,
+            part_step=1 if exact else slots,
             searching=options.automl is not None,
             fill=False,
             test=Test(
@@ -133,7 +133,7 @@ class LiveSlots:
             evidence=np.zeros((slots, 2, 2, SIZE)),
             paired=options.is_paired(exact=exact),
             by_reward=not simple and options.by_reward(),
-            by_loss=by_loss,
+            by_loss=options.by_loss(),
             replaceable=False,
             review=_NEVER,
             pairs=np.zeros((slots, PAIR_SIZE)),
@@ -304,10 +304,11 @@ class LiveSlots:
 
     def _set(self, slot: int, model: Model) -> None:
         """Let a slot learn with the settings of its config."""
-        rate = dict(self.configs[slot].settings).get("learning_rate", self._learning_rate)
-        model.rates[slot] = rate / self._learning_rate if self._learning_rate else 1.0
+        put_settings(model.settings[slot], dict(self.configs[slot].settings), defaults=self._defaults)
+        settings = self.configs[0].settings
+        compared = {**self._defaults, **dict(settings)}["cb_type"] == "mtr"
         for each, config in enumerate(self.configs):
-            self.live.alike[each] = self._simple or config.settings == self.configs[0].settings
+            self.live.alike[each] = self._simple or (compared and config.settings == settings)
 
     def _states(self) -> tuple[NDArray[np.float64], ...]:
         """Evidence, by slot."""
@@ -376,6 +377,7 @@ class LiveSlots:
         for lane in self._lanes(slot, model):
             model.weights[cells[:, None], np.arange(len(self._unlearnt)), lane] = self._unlearnt
             model.lanes[lane] = 0.0
+            model.lanes[lane, CONTRACTION] = 1.0
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
         cells = np.flatnonzero(model.touched)
@@ -429,9 +431,9 @@ class LiveSlots:
                 model.lanes[other] = model.lanes[one]
         if not self._exact:
             model.sums[target] = model.sums[source]
+            materialize(model, target)  # which may be about to learn with other penalties
 
     def _lanes(self, slot: int, model: Model) -> list[int]:
         """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
-        if not self._exact:
-            return [slot * self._width + part for part in range(self._width)]
-        return [part * self.n_slots + slot for part in range(model.weights.shape[2] // self.n_slots)]
+        parts = model.weights.shape[2] // self.n_slots if self._exact else self._width
+        return [part * self.n_slots + slot for part in range(parts)]

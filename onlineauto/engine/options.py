@@ -153,15 +153,28 @@ def check_automl(configuration: Configuration) -> None:
         return
     exact = configuration[RunOptions].vw_exact
     oracle = ORACLES[automl.oracle(exact=exact)]
-    if configuration.supplied.isdisjoint(_BANDITS) and not oracle.renews:
+    bandit = not configuration.supplied.isdisjoint(_BANDITS)
+    if not bandit and not oracle.renews:
         raise OptionError(
             f"--automl with --oracle_type {automl.oracle(exact=exact)} needs a bandit: one of "
             + ", ".join("--" + name for name in _BANDITS)
         )
-    unknown = automl.searched() - set(SEARCHED)
-    if unknown or not automl.searched():
+    searched = automl.searched()
+    if "epsilon" in searched:
+        raise OptionError(
+            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that "
+            "were logged, by which less of it always looks better"
+        )
+    if not searched or searched - set(SEARCHED):
         raise OptionError(
             f"--search cannot be {automl.search}; it takes some of {', '.join(SEARCHED)}, separated by commas"
+        )
+    if "cb_type" in searched and not bandit:
+        raise OptionError("--search cannot have cb_type on single lines, which log no action")
+    if automl.champion_test == "reward" and not bandit:
+        raise OptionError(
+            "--champion_test cannot be reward on single lines: they log no action; leave it out, and losses "
+            "are compared"
         )
     given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
     for name in given:

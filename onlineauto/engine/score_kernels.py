@@ -15,8 +15,8 @@ from onlineauto.engine.example_kernels import open_action, shown_features
 from onlineauto.engine.state import CB_ADF, SIMPLE, Counted
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
-from onlineauto.jit import F32, inline_kernel, short_loop
-from onlineauto.jit.four import load, load_flags, pick, some, splat, store
+from onlineauto.jit import F32, Four, inline_kernel, short_loop
+from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
 from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
 
@@ -29,10 +29,28 @@ EVENT, ACTION = 0, 1
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
-    """Whether scores need no list of features: not with penalties, which bend weights, nor with extents."""
+    """Whether scores need no list of features: not with a penalty that cuts weights off, nor with extents."""
     only_groups = run.interactions.n_group == len(run.interactions.start) - 1
     alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
-    return bool(not alone and only_groups and run.rule.l1 == 0.0)
+    if alone or not only_groups:
+        return False
+    for slot in range(run.live.n):
+        short_loop()
+        if run.model.settings[slot].l1 > 0.0:
+            return False
+    return True
+
+
+@inline_kernel
+def _contraction(run: Run, slot: int) -> Four:
+    """What the penalties of four slots multiply their scores by."""
+    lanes, whose, last = run.model.lanes, run.model.penalised, run.live.n - 1
+    return four(
+        np.float32(lanes[whose[slot], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 1, last)], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 2, last)], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 3, last)], CONTRACTION]),
+    )
 
 
 @inline_kernel
@@ -154,7 +172,6 @@ def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers:
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
-    contraction = splat(np.float32(run.model.shared[CONTRACTION]))
     parts = bool(not run.task.exact and run.task.shape == CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
     once = counted = shown = 0
@@ -191,7 +208,7 @@ def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers:
             crossed += size if holders[product + 1, 0] else 0
         for slot in range(0, slots, 4):
             short_loop()
-            store(score, action, slot, load(total, ACTION, slot) * contraction)
+            store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
         forget(scratch, n_shared, groups)
         counted += own + crossed
         shown += shown_features(run, actions, action, Counted(own, crossed))

@@ -82,7 +82,7 @@ def story(searching: Searching) -> Iterator[str]:
     yield f"champion's interactions = {_listed(searching)}"
     settings = searching.slots.configs[0].settings
     if settings:
-        yield "champion's settings = " + ", ".join(f"{name} {value:.4g}" for name, value in settings)
+        yield "champion's settings = " + ", ".join(f"{name} {_shown(value)}" for name, value in settings)
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
@@ -128,8 +128,12 @@ def _difference(change: Change) -> str:
     gained, lost = sorted(new - old), sorted(old - new)
     parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
     turned = dict(change.after_settings).items() - dict(change.before_settings).items()
-    parts += [f"has {name} {value:.4g}" for name, value in sorted(turned)]
+    parts += [f"has {name} {_shown(value)}" for name, value in sorted(turned)]
     return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _listed(searching: Searching) -> str:

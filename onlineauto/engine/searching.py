@@ -106,11 +106,9 @@ class Searching:
         Lanes of the model that a live slot uses.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
-    by_loss : bool
-        Losses on logged actions tell configs apart.
     cells : int
         Size of the table for screening, a power of two.
-    defaults : mapping of str to float
+    defaults : mapping of str to float or str
         Hyperparameters of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
@@ -153,9 +151,8 @@ class Searching:
         exact: bool,
         width: int,
         simple: bool,
-        by_loss: bool,
         cells: int,
-        defaults: Mapping[str, float],
+        defaults: Mapping[str, float | str],
         unlearnt: NDArray[np.float32],
         random_seed: int,
         replayed: Iterable[Entry | End] | None = None,
@@ -171,8 +168,7 @@ class Searching:
             width=width,
             first=self.search.champion,
             simple=simple,
-            by_loss=by_loss and options.by_loss(),
-            learning_rate=defaults["learning_rate"],
+            defaults=defaults,
             unlearnt=unlearnt,
             interactions=self._interactions,
         )

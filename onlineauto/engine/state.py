@@ -39,7 +39,6 @@ class Task(NamedTuple):
     """What to do with an event."""
 
     shape: int
-    cb_type: int
     n_actions: int  # of ``--cb N``
     action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
     explore: bool
@@ -58,7 +57,8 @@ class Live(NamedTuple):
     """The live slots; slot 0 is the champion, and the only one unless there is a search."""
 
     n: int  # live slots now
-    width: int  # lanes of a slot
+    slot_step: int  # lanes between two slots
+    part_step: int  # and between the parts of one, if it has several
     searching: bool
     fill: bool  # an empty place waits for a config
     test: Test

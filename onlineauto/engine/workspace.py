@@ -45,10 +45,14 @@ from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Model
-from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
-from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from onlineauto.learners.rule import (
+    default_settings,
+    initial_weights,
+    make_model,
+    make_rule,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -62,12 +66,12 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.formats.source import Source
     from onlineauto.formats.text import TextReader
+    from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
 
 __all__ = ["Workspace"]
 
-_CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SCREEN_CELLS = 1 << 18
 _SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
@@ -103,7 +107,7 @@ class Workspace:
         What an event is and what is predicted for it.
     weights : float32[cells, 4, lanes]
         Weight, Σ gradient², scale and last rate of every cell; a lane for each live slot, the champion's
-        first (two for each with ``--cb_type dr``).
+        first (twice as many with ``--cb_type dr``).
     searching : Searching
         The search of ``--automl`` at work; without it, of one slot that nobody challenges.
     current_pass : int
@@ -129,7 +133,8 @@ class Workspace:
         self.current_pass = 0
         self.diagnostics = Diagnostics()
         training, automl = not configuration[RunOptions].testonly, configuration[AutomlOptions]
-        width = 2 if self.kind != "simple" and configuration[CbOptions].cb_type == "dr" else 1
+        estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
+        width = 2 if self.kind != "simple" and estimates else 1  # doubly robust costs need estimates
         slots, bits = automl.automl or 1, configuration[FeatureOptions].bit_precision
         lanes = slots * width
         cells = max(1, 2**bits // width)
@@ -145,7 +150,7 @@ class Workspace:
                 f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
             ) from None
         self._unlearnt = self.weights[0, :, 0].copy()
-        self._model = self._make_model(initial_state(configuration, training=training), slots)
+        self._model = self._make_model(slots=slots, training=training)
         self._rule = make_rule(configuration, guarded=not self.exact)
         self._task = self._make_task(training=training)
         searched: tuple[int, ...] = ()
@@ -210,35 +215,23 @@ class Workspace:
             exact=self.exact,
             width=width,
             simple=self.kind == "simple",
-            by_loss=self.kind == "simple" or self._task.cb_type == MTR,
             cells=min(len(self.weights), _SCREEN_CELLS),
-            defaults={"learning_rate": float(self._rule.learning_rate)},
+            defaults=default_settings(self.configuration),
             unlearnt=self._unlearnt,
             random_seed=run.random_seed,
             replayed=replayed_entries(self.configuration, REGISTRY),
         )
 
-    def _make_model(self, shared: NDArray[np.float64], slots: int) -> Model:
-        lanes = self.weights.shape[2]
-        features, touched = self.configuration[FeatureOptions], np.zeros(len(self.weights), bool)
-        if features.constant:
-            unit = int(CONSTANT_HASH) % (self.weights.shape[0] * lanes)
-            cell, lane = (
-                divmod(unit, lanes) if self.exact else (int(CONSTANT_HASH) % self.weights.shape[0], 0)
-            )
-            self.weights[cell, 0, lane] = features.constant
-            touched[cell] = True
-        sums = np.zeros((lanes, 2))
-        sums[0] = np.float32(self.configuration[UpdateOptions].initial_t or 0)
-        return Model(
-            weights=self.weights,
-            table=self.weights.reshape(len(self.weights), -1),
-            touched=touched,
-            shared=shared,
-            lanes=sums,
-            sums=np.zeros((slots, 2), np.int64),
-            rates=np.ones(lanes, np.float32),
-        )
+    def _make_model(self, *, slots: int, training: bool) -> Model:
+        n_cells, _, lanes = self.weights.shape
+        model = make_model(self.configuration, self.weights, slots=slots, exact=self.exact, training=training)
+        if constant := self.configuration[FeatureOptions].constant:
+            cell, lane = int(CONSTANT_HASH) % n_cells, 0
+            if self.exact:
+                cell, lane = divmod(int(CONSTANT_HASH) % (n_cells * lanes), lanes)
+            self.weights[cell, 0, lane] = constant
+            model.touched[cell] = True
+        return model
 
     def _make_task(self, *, training: bool) -> Task:
         configuration = self.configuration
@@ -250,7 +243,6 @@ class Workspace:
         n_actions = cb.cb or explorer.cb_explore or 0
         return Task(
             shape=_SHAPES[self.kind],
-            cb_type=_CB_TYPES[cb.cb_type],
             n_actions=n_actions,
             action_bits=(1 << n_actions.bit_length()) - 1,
             explore=self.kind.startswith("cb_explore"),

@@ -25,16 +25,33 @@ from onlineauto.learners.loss_kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Example
+    from onlineauto.features.records import Example, Records
 
 W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
 
-NORM, WEIGHT = 0, 1
-"""Columns of a lane's float64 sums: Σ weight · Σ (x/n)², Σ weight."""
+NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
+"""Columns of a lane's float64 state: Σ weight · Σ (x/n)², Σ weight; what penalties take off the size of every
+weight, and by what they multiply the rest."""
 
-T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, GRAVITY, CONTRACTION, MIN_LABEL, MAX_LABEL, FACTOR = range(8)
+T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
+
+SETTINGS = np.dtype(
+    [
+        ("l1", np.float64),
+        ("l2", np.float64),
+        ("rate", np.float32),
+        ("minus_power_t", np.float32),
+        ("norm_power", np.float32),
+        ("cb_type", np.int32),
+        ("square_root", np.bool_),
+        ("plain", np.bool_),
+    ],
+    align=True,
+)
+"""Record of what a slot has in place of the rule's; its learning rate in terms of the rule's; whether it goes
+by square roots, and that without penalties."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -68,10 +85,13 @@ class Model(NamedTuple):
     weights: NDArray[np.float32]  # [cells, 4, lanes]
     table: NDArray[np.float32]  # [cells, 4 · lanes]: the same memory, row by row
     touched: NDArray[np.bool_]  # [cells]: lanes may differ
-    shared: NDArray[np.float64]  # [8], see the entries above
-    lanes: NDArray[np.float64]  # [lanes, 2]: Σ weight · Σ (x/n)², Σ weight
+    shared: NDArray[np.float64]  # [6], see the entries above
+    lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
+    penalised: NDArray[
+        np.int64
+    ]  # [lanes]: whose penalties are a lane's: its slot's, or the first's, as in VW
     sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over
-    rates: NDArray[np.float32]  # [slots]: learning rate of each, in terms of the rule's
+    settings: Records  # [slots]
 
 
 class Place(NamedTuple):
@@ -79,6 +99,28 @@ class Place(NamedTuple):
 
     slot: int
     lane: int
+
+
+@inline_kernel
+def rule_of(rule: Rule, model: Model, slot: int) -> Rule:
+    """The rule by which a slot learns."""
+    own = model.settings[slot]
+    return Rule(
+        rule.learning_rate * own.rate,
+        own.minus_power_t,
+        own.norm_power,
+        own.square_root,
+        rule.adaptive,
+        rule.normalized,
+        rule.invariant,
+        own.l1,
+        own.l2,
+        rule.loss,
+        rule.low,
+        rule.high,
+        rule.track_labels,
+        rule.guarded,
+    )
 
 
 @inline_kernel
@@ -93,7 +135,8 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
     """Raw prediction (float32): `initial` + Σ w·x in the order of the list."""
     weights, lane = model.weights, place.lane
     cell, value = example.cell, example.value
-    gravity = np.float32(model.shared[GRAVITY])
+    penalties = model.lanes[model.penalised[lane]]
+    gravity = np.float32(penalties[GRAVITY])
     total = initial
     for r in range(example.n_runs):
         short_loop()
@@ -108,7 +151,7 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
             for i in range(run.start, run.end):
                 short_loop()
                 total += weights[cell[i], W, lane] * value[i]
-    return total * np.float32(model.shared[CONTRACTION])
+    return total * np.float32(penalties[CONTRACTION])
 
 
 @inline_kernel
@@ -241,9 +284,8 @@ def _sensitivity(
 
 
 @inline_kernel
-def _scale(rule: Rule, model: Model, slot: int, weight: F32) -> F32:
-    shared = model.shared
-    scale = rule.learning_rate * model.rates[slot] * weight
+def _scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
+    scale = rule.learning_rate * weight
     if not rule.adaptive:
         t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
         scale *= t**rule.minus_power_t
@@ -251,8 +293,9 @@ def _scale(rule: Rule, model: Model, slot: int, weight: F32) -> F32:
 
 
 @kernel
-def _regularize(rule: Rule, shared: NDArray[np.float64], prediction: F32, label: F32, step: F32) -> F32:
+def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32, step: F32) -> F32:
     """Let the penalties grow with the step; they are applied to all weights lazily."""
+    shared, penalties = model.shared, model.lanes[model.penalised[lane]]
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))
     eta = 0.0
@@ -261,22 +304,29 @@ def _regularize(rule: Rule, shared: NDArray[np.float64], prediction: F32, label:
         shrunk = 1.0 - rule.l2 * eta
         if rule.guarded and shrunk <= 0.0:
             shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # the same to first order, and never negative
-        shared[CONTRACTION] *= shrunk
-    step /= np.float32(shared[CONTRACTION])
-    shared[GRAVITY] += eta * rule.l1
+        penalties[CONTRACTION] *= shrunk
+    step /= np.float32(penalties[CONTRACTION])
+    penalties[GRAVITY] += eta * rule.l1
     return step
 
 
 @kernel
-def materialize(shared: NDArray[np.float64], weights: NDArray[np.float32]) -> None:
-    """Apply the accumulated penalties to every weight."""
-    gravity, contraction = np.float32(shared[GRAVITY]), np.float32(shared[CONTRACTION])
+def materialize(model: Model, lane: int) -> None:
+    """Apply the accumulated penalties of a lane to every weight that they are on."""
+    weights, row = model.weights, model.penalised[lane]
+    gravity, contraction = np.float32(model.lanes[row, GRAVITY]), np.float32(model.lanes[row, CONTRACTION])
+    if gravity == _ZERO and contraction == _ONE:
+        return
     for c in range(weights.shape[0]):
         short_loop()
-        for lane in range(weights.shape[2]):
-            weights[c, W, lane] = _truncate(weights[c, W, lane], gravity) * contraction
-    shared[GRAVITY] = 0.0
-    shared[CONTRACTION] = 1.0
+        for each in range(weights.shape[2]):
+            if model.penalised[each] == row:
+                before = weights[c, W, each]
+                weights[c, W, each] = _truncate(before, gravity) * contraction
+                if weights[c, W, each] != before:
+                    model.touched[c] = True
+    model.lanes[row, GRAVITY] = 0.0
+    model.lanes[row, CONTRACTION] = 1.0
 
 
 @inline_kernel
@@ -324,13 +374,13 @@ def update(
         return False
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
-    scale = _scale(rule, model, place.slot, weight)
+    scale = _scale(rule, shared, weight)
     if rule.invariant:
         step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
     else:
         step = loss_plain_step(rule.loss, rule.low, rule.high, prediction, label, scale)
     if (rule.l1 > 0.0 or rule.l2 > 0.0) and abs(step) > 1e-8:
-        step = _regularize(rule, shared, prediction, label, step)
+        step = _regularize(rule, model, place.lane, prediction, label, step)
     if math.isnan(step) or step == _ZERO:
         return True
     if rule.normalized:
@@ -338,6 +388,7 @@ def update(
     if rule.guarded and not math.isfinite(step):
         return True
     _move(rule, model, place, example, step)
-    if shared[CONTRACTION] < 1e-9 or shared[GRAVITY] > 1e3:
-        materialize(shared, model.weights)
+    penalties = model.lanes[model.penalised[place.lane]]
+    if penalties[CONTRACTION] < 1e-9 or penalties[GRAVITY] > 1e3:
+        materialize(model, place.lane)
     return True

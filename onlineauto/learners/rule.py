@@ -11,11 +11,16 @@ from onlineauto.learners._kernels import (
     CONTRACTION,
     MAX_LABEL,
     MIN_LABEL,
+    NORM,
+    SETTINGS,
+    WEIGHT,
     A,
+    Model,
     Rule,
     T,
     W,
 )
+from onlineauto.learners.cost_kernels import DM, DR, IPS, MTR
 from onlineauto.learners.loss_kernels import (
     CLASSIC,
     EXPECTILE,
@@ -25,14 +30,29 @@ from onlineauto.learners.loss_kernels import (
     QUANTILE,
     SQUARED,
 )
-from onlineauto.learners.options import LossOptions, UpdateOptions
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from onlineauto.features.records import Records
     from onlineauto.options import Configuration
 
-__all__ = ["LOSSES", "initial_state", "initial_t", "initial_weights", "make_rule"]
+__all__ = [
+    "CB_TYPES",
+    "LOSSES",
+    "default_settings",
+    "initial_lanes",
+    "initial_settings",
+    "initial_state",
+    "initial_t",
+    "initial_weights",
+    "make_model",
+    "make_rule",
+    "put_settings",
+]
 
 LOSSES = {
     "squared": SQUARED,
@@ -44,6 +64,8 @@ LOSSES = {
     "poisson": POISSON,
 }
 """Codes of the losses."""
+CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
+"""Codes of what costs are learnt from."""
 
 _WIDE = 50.0
 """Logistic and Poisson predictions live in [-50, 50] from the start."""
@@ -102,17 +124,78 @@ def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """State shared by all lanes before the first event: float64[8], see `onlineauto.learners._kernels`."""
+    """State shared by all lanes before the first event: float64[6], see `onlineauto.learners._kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
-    state = np.zeros(8)
+    state = np.zeros(6)
     state[T] = initial_t(configuration)
-    state[CONTRACTION] = 1.0
     state[MIN_LABEL] = np.float32(update.min_prediction or 0)
     state[MAX_LABEL] = np.float32(update.max_prediction or 0)
     fixed = update.min_prediction is not None or update.max_prediction is not None
     if loss.loss_function in ("logistic", "poisson") and training and not fixed:
         state[MIN_LABEL], state[MAX_LABEL] = -_WIDE, _WIDE
     return state
+
+
+def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
+    """State of every lane before the first event: float64[lanes, 4], see `onlineauto.learners._kernels`."""
+    state = np.zeros((lanes, 4))
+    state[:, CONTRACTION] = 1.0
+    state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)
+    return state
+
+
+def default_settings(configuration: Configuration) -> dict[str, float | str]:
+    """Hyperparameters that can be searched, as the command line has them."""
+    update = configuration[UpdateOptions]
+    return {
+        "learning_rate": float(make_rule(configuration).learning_rate),
+        "power_t": update.power_t,
+        "l1": update.l1,
+        "l2": update.l2,
+        "cb_type": configuration[CbOptions].cb_type,
+    }
+
+
+def put_settings(
+    record: Records, settings: Mapping[str, float | str], *, defaults: Mapping[str, float | str]
+) -> None:
+    """Let a slot, whose record of `SETTINGS` this is, learn with these, and else with the defaults."""
+    chosen = {**defaults, **settings}
+    power_t, usual = np.float32(chosen["power_t"]), float(defaults["learning_rate"])
+    record["rate"] = float(chosen["learning_rate"]) / usual if usual else 1.0
+    record["minus_power_t"], record["norm_power"] = -power_t, np.float32(power_t - np.float32(1))
+    record["l1"], record["l2"] = np.float32(chosen["l1"]), np.float32(chosen["l2"])
+    record["cb_type"] = CB_TYPES[str(chosen["cb_type"])]
+    record["square_root"] = power_t == np.float32(0.5)
+    record["plain"] = record["square_root"] and record["l1"] == 0.0 and record["l2"] == 0.0
+
+
+def initial_settings(configuration: Configuration, *, lanes: int) -> Records:
+    """Records of `SETTINGS` of as many slots as there are lanes, all as the command line has them."""
+    settings, defaults = np.zeros(lanes, SETTINGS), default_settings(configuration)
+    for slot in range(lanes):
+        put_settings(settings[slot], {}, defaults=defaults)
+    return settings
+
+
+def make_model(
+    configuration: Configuration, weights: NDArray[np.float32], *, slots: int, exact: bool, training: bool
+) -> Model:
+    """A model before the first event, of so many live slots.
+
+    Every slot has penalties of its own, but if `exact`, where all lanes share those of the first, as in VW.
+    """
+    lanes = weights.shape[2]
+    return Model(
+        weights=weights,
+        table=weights.reshape(len(weights), -1),
+        touched=np.zeros(len(weights), bool),
+        shared=initial_state(configuration, training=training),
+        lanes=initial_lanes(configuration, lanes=lanes),
+        penalised=np.zeros(lanes, np.int64) if exact else np.arange(lanes) % slots,
+        sums=np.zeros((slots, 2), np.int64),
+        settings=initial_settings(configuration, lanes=lanes),
+    )
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:

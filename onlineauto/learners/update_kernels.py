@@ -142,9 +142,8 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
 
 @inline_kernel
 def has_fours(rule: Rule, model: Model, slot: int) -> bool:
-    """Whether the rule is the default one, and four lanes begin at `slot`."""
-    plain = rule.adaptive and rule.normalized and rule.invariant and rule.square_root
-    return bool(plain and rule.l1 == 0.0 and rule.l2 == 0.0 and slot + 4 <= model.weights.shape[2])
+    """Whether the rule is the default one but for the slots' settings, and four lanes begin at `slot`."""
+    return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[2])
 
 
 @inline_kernel
@@ -169,7 +168,7 @@ def _step(
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
     model.shared[FACTOR] = factor  # which `update` falls back upon where a slope underflows
-    scale = rule.learning_rate * model.rates[lane] * weight
+    scale = rule.learning_rate * model.settings[lane].rate * weight
     step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
     if math.isnan(step) or step == _ZERO:
         return _ZERO

@@ -52,7 +52,7 @@ def stream(n: int, *, seed: int = 0, late: int | None = None) -> list[str]:
 def state(workspace: Workspace) -> list[bytes]:
     """Everything that learning and searching have changed, but for counts of checks."""
     model, live = workspace._model, workspace.searching.slots.live
-    learnt = (model.weights, model.shared, model.lanes, model.sums, model.rates)
+    learnt = (model.weights, model.shared, model.lanes, model.sums, model.settings)
     known = (live.evidence, live.updates, live.last, live.policies, live.spread, live.mix)
     return [array.tobytes() for array in (*learnt, *known)]
 
@@ -156,9 +156,15 @@ def test_the_order_of_learning_makes_no_difference(cb_type: str) -> None:
 INVARIANT = {"invariant": True, "learning_rate": 0.1}
 ALONE: list[tuple[bool, str, dict[str, Any]]] = [
     *((False, cb_type, rule) for cb_type in ("mtr", "dr") for rule in ({}, {"sgd": True}, INVARIANT)),
+    *(
+        (False, cb_type, rule)
+        for cb_type in ("mtr", "dr")
+        for rule in ({"l1": 1e-3, "l2": 1e-3}, {"power_t": 0.3})
+    ),
     *((True, "mtr", rule) for rule in ({}, {"sgd": True})),
 ]
-"""Exact or not, cost type, rule; VW copies the wrong lanes of dr, and shares a sum with --invariant."""
+"""Exact or not, cost type, rule; VW copies the wrong lanes of dr, and shares a sum with --invariant and with
+penalties."""
 
 
 @pytest.mark.parametrize("oracle", ["one_diff", "one_diff_inclusion", "qbase_cubic"])
@@ -176,15 +182,13 @@ def test_a_live_slot_learns_as_if_alone(exact: bool, cb_type: str, rule: dict[st
         **rule,
     }
     together = Workspace(automl=4, oracle_type=oracle, **common).fit(text)
-    width = 2 if cb_type == "dr" else 1
     for slot in range(4):
         letters = [
             b"".join(name[:1] for name in names).decode() for names in together.searching.interactions(slot)
         ]
         bits = 10 if exact else 12  # VW's slots share the table
         alone = Workspace(**{**common, "bit_precision": bits}, interactions=letters).fit(text)
-        lanes = together.weights[..., slot * width : (slot + 1) * width]
-        assert lanes.tobytes() == alone.weights.tobytes()
+        assert together.weights[..., slot::4].tobytes() == alone.weights.tobytes()
 
 
 def test_challengers_of_a_late_namespace_come_at_once_unless_exact() -> None:

@@ -19,7 +19,9 @@ from onlineauto.learners._kernels import (
     HOLDOUT_WEIGHT,
     MAX_LABEL,
     MIN_LABEL,
+    NORM,
     UNLABELLED_WEIGHT,
+    WEIGHT,
     T,
 )
 from tests.naive.bandit import Bandit, make_twin
@@ -128,10 +130,10 @@ def check(options: Options, events: Sequence[Event], holdout: Sequence[bool]) ->
             check_lines(outcomes, rows)
         assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
     mine, model = twin.learner, workspace._model
-    state = model.shared[[T, HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, GRAVITY, CONTRACTION, MIN_LABEL, MAX_LABEL]]
-    expected = [mine.t, *mine.set_aside, mine.gravity, mine.contraction, mine.low, mine.high]
-    np.testing.assert_array_equal(state, expected)
-    np.testing.assert_array_equal(model.lanes, np.array([mine.norm, mine.weight]).T)
+    state = model.shared[[T, HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, MIN_LABEL, MAX_LABEL]]
+    np.testing.assert_array_equal(state, [mine.t, *mine.set_aside, mine.low, mine.high])
+    np.testing.assert_array_equal(model.lanes[0, [GRAVITY, CONTRACTION]], [mine.gravity, mine.contraction])
+    np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], np.array([mine.norm, mine.weight]).T)
 
 
 HOLDOUT = st.one_of(st.just([False] * 6), st.lists(st.booleans(), min_size=6, max_size=6))

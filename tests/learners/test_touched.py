@@ -14,7 +14,7 @@ from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Model, Place, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from onlineauto.learners.rule import initial_weights, make_model, make_rule
 from tests.learners.test_update_kernels import (
     ANY_LABEL,
     LOSSES,
@@ -68,11 +68,7 @@ def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, obj
 def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
     configuration = REGISTRY.from_keywords(**options)
     weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
-    shared = initial_state(configuration, training=True)
-    sums = np.zeros((LANES, 2)), np.zeros((LANES, 2), np.int64)
-    model = Model(
-        weights, weights.reshape(CELLS, -1), np.zeros(CELLS, bool), shared, *sums, np.ones(LANES, np.float32)
-    )
+    model = make_model(configuration, weights, slots=LANES, exact=True, training=True)
     return make_rule(configuration, guarded=guarded), model
 
 

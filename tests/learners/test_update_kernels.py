@@ -20,7 +20,6 @@ from onlineauto.learners._kernels import (
     GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
-    Model,
     Place,
     T,
     clip,
@@ -29,8 +28,7 @@ from onlineauto.learners._kernels import (
     update,
 )
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.options import UpdateOptions
-from onlineauto.learners.rule import initial_state, initial_weights, make_rule
+from onlineauto.learners.rule import initial_state, initial_weights, make_model, make_rule
 from onlineauto.learners.update_kernels import update_four
 from tests.naive.bandit import make_twin
 
@@ -107,20 +105,9 @@ class Compiled:
     def __init__(self, options: dict[str, object]) -> None:
         configuration = REGISTRY.from_keywords(**options)
         self.rule = make_rule(configuration)
-        self.shared = initial_state(configuration, training=True)
         self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
-        self.lanes = np.zeros((LANES, 2))
-        self.lanes[0] = configuration[UpdateOptions].initial_t or 0.0
-        table = self.weights.reshape(CELLS, -1)
-        self.model = Model(
-            self.weights,
-            table,
-            np.zeros(len(self.weights), bool),
-            self.shared,
-            self.lanes,
-            np.zeros((LANES, 2), np.int64),
-            np.ones(LANES, np.float32),
-        )
+        self.model = make_model(configuration, self.weights, slots=LANES, exact=True, training=True)
+        self.shared, self.lanes = self.model.shared, self.model.lanes
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
 
@@ -194,8 +181,8 @@ def check(options: dict[str, object], examples: list[Example]) -> None:
         assert as_bits(got) == as_bits(expected)
     assert as_bits(compiled.weights) == as_bits(twin.dense(CELLS))
     numbers = [twin.t, twin.gravity, twin.contraction, *twin.norm, *twin.weight]
-    state = compiled.shared[[T, GRAVITY, CONTRACTION]]
-    assert np.array_equal([*state, *compiled.lanes.T.ravel()], numbers, equal_nan=True)
+    state = [compiled.shared[T], *compiled.lanes[0, [GRAVITY, CONTRACTION]]]
+    assert np.array_equal([*state, *compiled.lanes[:, :2].T.ravel()], numbers, equal_nan=True)
     assert list(compiled.shared[[MIN_LABEL, MAX_LABEL]]) == [twin.low, twin.high]
 
 
@@ -306,8 +293,8 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
     compiled = taught(
         {"l1": 0.01, "l2": 0.01}, [Example([(0, F(1)), (1, F(2))], F(label), F(1), 0) for label in (1, -2, 3)]
     )
-    assert compiled.shared[GRAVITY] > 0
-    assert compiled.shared[CONTRACTION] < 1
+    assert compiled.lanes[0, GRAVITY] > 0
+    assert compiled.lanes[0, CONTRACTION] < 1
     listed = listed_features(Example([(0, F(1)), (1, F(2))], F(0), F(0), 0))
 
     def predicted() -> float:
@@ -315,17 +302,21 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
 
     before = predicted()
     assert before != 0
-    materialize(compiled.shared, compiled.weights)
-    assert list(compiled.shared[[GRAVITY, CONTRACTION]]) == [0, 1]
+    materialize(compiled.model, 0)
+    assert list(compiled.lanes[0, [GRAVITY, CONTRACTION]]) == [0, 1]
     assert predicted() == pytest.approx(before, rel=1e-6)
 
 
 def test_l1_makes_small_weights_zero() -> None:
     compiled = Compiled({"l1": 1.0})
-    compiled.shared[GRAVITY] = 0.5
+    compiled.lanes[0, GRAVITY] = 0.5
     compiled.weights[:4, 0, 0] = [0.5, -0.5, 0.75, -0.75]
-    materialize(compiled.shared, compiled.weights)
+    compiled.weights[:4, 0, 1] = 0.5
+    compiled.model.penalised[1] = 1
+    materialize(compiled.model, 0)
     assert list(compiled.weights[:4, 0, 0]) == [0, 0, 0.25, -0.25]
+    assert list(compiled.weights[:4, 0, 1]) == [0.5] * 4, "a lane with penalties of its own"
+    assert list(compiled.model.touched[:5]) == [True] * 4 + [False]
 
 
 def test_prediction_that_is_no_number_becomes_zero() -> None:
@@ -353,14 +344,12 @@ def test_four_lanes_learn_what_each_learns_alone(
 ) -> None:
     rule = make_rule(REGISTRY.from_keywords(), guarded=guarded)
     together, apart = (
-        Model(
-            weights := np.zeros((CELLS, 4, 4), np.float32),
-            weights.reshape(CELLS, -1),
-            np.zeros(CELLS, bool),
-            initial_state(REGISTRY.from_keywords(), training=True),
-            np.zeros((4, 2)),
-            np.zeros((4, 2), np.int64),
-            np.ones(4, np.float32),
+        make_model(
+            REGISTRY.from_keywords(),
+            np.zeros((CELLS, 4, 4), np.float32),
+            slots=4,
+            exact=True,
+            training=True,
         )
         for _ in range(2)
     )

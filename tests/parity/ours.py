@@ -116,8 +116,8 @@ def _state(workspace: Workspace) -> dict[str, str]:
         "t": model.shared[T],
         "min_label": model.shared[MIN_LABEL],
         "max_label": model.shared[MAX_LABEL],
-        "l1_state": model.shared[GRAVITY],
-        "l2_state": model.shared[CONTRACTION],
+        "l1_state": model.lanes[0, GRAVITY],
+        "l2_state": model.lanes[0, CONTRACTION],
         "norm normalizer": model.lanes[0, NORM],
         "total_weight": model.lanes[0, WEIGHT],
     }

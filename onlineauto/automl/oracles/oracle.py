@@ -42,7 +42,7 @@ class Space:
         Whether the champion has been one for the length of a first lease.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
-    defaults : mapping of str to float
+    defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     """
 
@@ -55,7 +55,7 @@ class Space:
     n_actions: float = 1.0
     mature: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
-    defaults: Mapping[str, float] = field(default_factory=dict)
+    defaults: Mapping[str, float | str] = field(default_factory=dict)
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
@@ -82,7 +82,7 @@ class Space:
             size *= self.sizes.get(name, 1.0)
         return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
 
-    def value(self, config: Config, name: str) -> float:
+    def value(self, config: Config, name: str) -> float | str:
         """Value of a hyperparameter in a config."""
         return dict(config.settings).get(name, self.defaults.get(name, 0.0))
 

@@ -29,8 +29,15 @@ _FAMILY = 20_000
 """Interactions of the largest family that is looked at."""
 _FACTORS = {
     "learning_rate": (4.0, 0.25),
+    "power_t": (0.5, 1.5),
+    "l1": (10.0, 0.1),
+    "l2": (10.0, 0.1),
 }
-"""What a hyperparameter is multiplied by, one step down and one up."""
+"""What a hyperparameter is multiplied by, one step to either side."""
+_BEGINNINGS = {"l1": 1e-6, "l2": 1e-6}
+"""What is tried first of one that is 0."""
+_CHOICES = {"cb_type": ("mtr", "dr", "ips")}
+"""Values of those that are no numbers."""
 
 
 class Stepwise(Oracle):
@@ -110,10 +117,19 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
 
 def _settings(champion: Config, space: Space) -> Iterator[Config]:
     """Configs with another hyperparameter."""
-    for name, factors in _FACTORS.items():
+    for name in (*_FACTORS, *_CHOICES):
         if name in space.searched:
-            value = space.value(champion, name)
-            yield from (champion.setting(name, value * factor) for factor in factors)
+            neighbours = _neighbours(name, space.value(champion, name))
+            yield from (champion.setting(name, value) for value in neighbours)
+
+
+def _neighbours(name: str, value: float | str) -> Sequence[float | str]:
+    """Values of a hyperparameter that are one step away."""
+    if isinstance(value, str):
+        return [each for each in _CHOICES[name] if each != value]
+    if value == 0.0:
+        return [_BEGINNINGS[name]] if name in _BEGINNINGS else []
+    return [value * factor for factor in _FACTORS[name]]
 
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
