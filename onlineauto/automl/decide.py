@@ -23,7 +23,7 @@ from onlineauto.automl.decisions import (
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
-from onlineauto.automl.schedule import remove, schedule
+from onlineauto.automl.schedule import remove, schedule, seat_late
 from onlineauto.automl.search import Candidate, Search, Slot, State
 
 if TYPE_CHECKING:
@@ -113,12 +113,15 @@ def _meet(
     names = signal.names
     first = not search.namespaces or _is_unproven(rules, search, statistics)
     late = frozenset(() if first or rules.exact else names)
+    if rules.renews and late:
+        late |= search.late
     search = replace(
         search,
         namespaces=tuple(sorted({*search.namespaces, *names})),
         of_actions=search.of_actions | signal.of_actions,
+        late=late,
     )
-    champion = search.candidates[0]
+    champion, known = search.candidates[0], len(search.candidates)
     decisions: list[Decision] = [Widen(names)]
     config = ORACLES[rules.oracle].first(space_of(rules, search, statistics)) if first else None
     if config is not None:
@@ -131,6 +134,9 @@ def _meet(
         search = propose(rules, search, statistics, new=late)
         if first and not rules.exact:
             search = reviewed(rules, search, statistics)
+        elif rules.renews:
+            search, seated = seat_late(rules, search, known, statistics)
+            decisions += seated
     return search, tuple(decisions)
 
 
@@ -156,6 +162,7 @@ def _review(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Ask the oracle again, if it is one to be asked; after a drift, everything may be tried anew."""
     reopens = signal.drift and rules.on_drift != "ignore"
+    search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
     if reopens:
         search = _reopened(rules, search, statistics)
     if rules.renews:

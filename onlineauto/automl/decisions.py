@@ -73,9 +73,12 @@ class ReviewDue:
     ----------
     drift : bool
         Whether the champion predicts worse than it did.
+    of_actions : frozenset of bytes
+        Namespaces of the event that are on lines of actions, as far as it can tell.
     """
 
     drift: bool = False
+    of_actions: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class AutomlOptions:
         vw=False,
         keep=True,
         metavar="NAMES",
+        listed=True,
         needs=_NEEDS,
     )
     interaction_type: str = option(
@@ -122,6 +123,7 @@ class AutomlOptions:
         vw=False,
         keep=True,
         metavar="LOW,HIGH",
+        listed=True,
         needs=_NEEDS,
     )
     min_prob: float | None = option(

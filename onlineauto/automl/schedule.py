@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["remove", "schedule"]
+__all__ = ["remove", "schedule", "seat_late"]
 
 Step = tuple["Search", tuple["Decision", ...]]
 
@@ -101,6 +101,11 @@ def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> S
     number, search = take_next(rules, search, statistics)
     if number is None:
         return search, ()
+    return _seat(rules, search, place, number)
+
+
+def _seat(rules: Rules, search: Search, place: int, number: int, *, why: str = "") -> Step:
+    """Put a config that waits into a live place."""
     gives_way = place > rules.n_priority
     if place < len(search.slots):
         leaving, gives_way = search.candidate(place), search.slots[place].gives_way
@@ -109,7 +114,22 @@ def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> S
         search = search.with_candidate(search.slots[place].index, leaving)
     coming = replace(search.candidates[number], state=State.LIVE)
     search = search.with_candidate(number, coming).with_slot(place, Slot(number, gives_way))
-    return search, (Rotate(place, number, coming.config),)
+    return search, (Rotate(place, number, coming.config, why),)
+
+
+def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) -> Step:
+    """Try what was proposed for late namespaces at once, in the place of the challenger that promises least.
+
+    Of equals that is the one that was tried least, such as what was made for late namespaces just before.
+    Candidates from number `known` on are the proposals.
+    """
+    if known == len(search.candidates) or rules.n_slots == 1:
+        return search, ()
+    place = len(search.slots)
+    if place == rules.n_slots:
+        place = min(range(1, place), key=lambda each: (statistics.promise(each), statistics.updates(each)))
+    names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
+    return _seat(rules, search, place, known, why=f"namespaces met late: {names}")
 
 
 def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:

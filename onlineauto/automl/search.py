@@ -112,7 +112,7 @@ class Rules:
         """Rules that the options ask for, with the hyperparameters of the command line."""
         n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
         asked = options.priority_challengers
-        half = n_slots // 2 if ORACLES[oracle].renews else (n_slots - 1) // 2
+        half = min(n_slots // 2, max(n_slots - 2, 0)) if ORACLES[oracle].renews else (n_slots - 1) // 2
         return Rules(
             n_slots=n_slots,
             lease=(4000 if exact else 2000) if lease is None else lease,
@@ -158,6 +158,8 @@ class Search:
         Namespaces met so far, in ascending order.
     of_actions : frozenset of bytes
         Those of them that were met on lines of actions.
+    late : frozenset of bytes
+        Those that were met since the last review, and after the search had begun.
     n_switches : int
         Changes of champion so far.
     since : int
@@ -176,6 +178,7 @@ class Search:
     slots: tuple[Slot, ...] = (Slot(0),)
     namespaces: tuple[bytes, ...] = ()
     of_actions: frozenset[bytes] = frozenset()
+    late: frozenset[bytes] = frozenset()
     n_switches: int = 0
     since: int = 0
     review: int = 2**62

@@ -23,10 +23,10 @@ from onlineauto.engine.state import (
     SELF,
     SIMPLE,
 )
+from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
 from onlineauto.estimators.paired_kernels import is_worse as is_behind
-from onlineauto.estimators.paired_kernels import observe_difference
 from onlineauto.estimators.paired_kernels import observe_predicted as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
@@ -44,10 +44,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
-SQUARES, SEEN, BOUND = range(3)
-"""Entries of a spread: mean square of the differences, how many, and what they are taken to be within."""
-
-_FEW, _MEMORY, _SPREADS = 32.0, 256.0, 16.0
+_MEMORY = 256.0
 _SHARE = 1e-3
 
 LEANING = 0.25
@@ -173,7 +170,7 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
         live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
         live.updates[slot] += 1
     if live.paired:
-        widen(live.scale, earned, np.float64(label.probability))
+        widen(live.scale, earned, np.float64(label.probability), n)
     live.tally[LEARNT] += 1
 
 
@@ -192,29 +189,6 @@ def _loss(run: Run, raw: F32, target: F32) -> np.float64:
     low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     prediction = clip(shared, raw)
     return np.float64(loss_value(rule.loss, rule.low, rule.high, prediction, target, low, high))
-
-
-@inline_kernel
-def _observe_difference(live: Live, slot: int, d: float) -> None:
-    """Let a challenger's test see how much less it lost.
-
-    Differences count as the nearest within some multiple of their typical size, as known before them. When
-    that has shrunk a lot, as it does while models learn, the test starts anew, with half of its level.
-    """
-    spread = live.spread[slot]
-    if spread[BOUND] > 0.0:
-        observe_difference(live.losses[slot], d, spread[BOUND], live.prices[slot])
-    spread[SEEN] += 1.0
-    spread[SQUARES] += (d * d - spread[SQUARES]) / min(spread[SEEN], _MEMORY)
-    if spread[SEEN] < _FEW:
-        return
-    bound = _SPREADS * math.sqrt(spread[SQUARES])
-    if bound > 2.0 * spread[BOUND]:
-        spread[BOUND] = bound
-    elif bound < 0.25 * spread[BOUND]:
-        spread[BOUND] = bound
-        live.losses[slot] = 0.0
-        live.levels[slot] *= 0.5
 
 
 @inline_kernel
@@ -244,7 +218,7 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Lab
             continue
         own = weight * _loss(run, score[action, slot], label.cost)
         if math.isfinite(own):
-            _observe_difference(live, slot, champion - own)
+            observe_any_difference(live.losses[slot], live.spread[slot], champion - own, live.prices[slot])
         if live.mixing:
             live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
         if simple:
@@ -299,6 +273,20 @@ def better_challenger(live: Live) -> int:
 
 
 @inline_kernel
+def reward_level(live: Live, slot: int) -> float:
+    """Probability of error of a challenger's test by rewards, which shares its level with that by losses."""
+    level: float = live.levels[slot] * (0.5 if live.by_loss and live.alike[slot] else 1.0)
+    return level
+
+
+@inline_kernel
+def loss_level(live: Live, slot: int) -> float:
+    """Probability of error of a challenger's test by losses."""
+    level: float = live.levels[slot] * share(live.spread[slot]) * (0.5 if live.by_reward else 1.0)
+    return level
+
+
+@inline_kernel
 def verdict(live: Live) -> tuple[int, int]:
     """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is.
 
@@ -310,17 +298,18 @@ def verdict(live: Live) -> tuple[int, int]:
     signal, found = BLOCK_END, 0
     for slot in range(1, live.n):
         short_loop()
-        pair, losses, level = live.pairs[slot], live.losses[slot], live.levels[slot]
+        pair, losses = live.pairs[slot], live.losses[slot]
         told = live.by_loss and live.alike[slot]
+        level, level_of_losses = reward_level(live, slot), loss_level(live, slot)
         if live.by_reward and is_ahead(pair, level):
             signal, found = BOUND_CROSSED, slot
         elif signal == BOUND_CROSSED:
             continue
-        elif told and is_ahead(losses, level) and not is_behind(pair, LEANING):
+        elif told and is_ahead(losses, level_of_losses) and not is_behind(pair, LEANING):
             signal, found = LOSS_CROSSED, slot
         elif signal == BLOCK_END and live.replaceable:
             behind = live.by_reward and is_behind(pair, level)
-            behind = behind or (told and is_behind(losses, level) and not is_ahead(pair, LEANING))
+            behind = behind or (told and is_behind(losses, level_of_losses) and not is_ahead(pair, LEANING))
             if behind:
                 signal, found = PROVED_WORSE, slot
     return signal, found

@@ -10,6 +10,7 @@ from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
 from onlineauto.engine.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
@@ -142,13 +143,15 @@ class LiveSlots:
             prices=np.zeros(slots),
             levels=np.zeros(slots),
             policies=np.zeros((slots, 2, POLICY_SIZE)),
-            spread=np.zeros((slots, 3)),
+            spread=np.zeros((slots, SPREAD_SIZE)),
             reach=np.zeros(2),
             recent=np.zeros(REVIEW // GROUP + 2),
             fresh=np.zeros(1, np.int64),
             mixing=simple and options.predict_with == "mix",
             mix=np.eye(1, slots)[0],
-            scale=np.array([*options.rewards(), 1.0 if options.min_prob is None else options.min_prob, 0.0]),
+            scale=np.array(
+                [*options.rewards(), 1.0 if options.min_prob is None else options.min_prob, 0.0, 0.0]
+            ),
             last=np.zeros((slots, 2, 2)),
             settled=np.zeros(slots, bool),
             tally=np.zeros(5, np.int64),

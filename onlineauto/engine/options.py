@@ -176,6 +176,7 @@ def check_automl(configuration: Configuration) -> None:
             "--champion_test cannot be reward on single lines: they log no action; leave it out, and losses "
             "are compared"
         )
+    _refuse_contradictions(configuration, bandit=bandit, renews=oracle.renews)
     given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
     for name in given:
         if name in configuration.supplied and not exact:
@@ -201,6 +202,30 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
     if exact and automl.interaction_type == "both":
         raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
+
+
+_OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
+_OF_NATIVE: Final = (*_OF_PAIRED, "search", "predict_with")
+
+
+def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
+    """Refuse options of the search that another one leaves without any effect."""
+    automl, exact = configuration[AutomlOptions], configuration[RunOptions].vw_exact
+    paired = automl.is_paired(exact=exact)
+    reasons = (
+        (exact, _OF_NATIVE, "--vw_exact, which decides as Vowpal Wabbit does"),
+        (not paired, _OF_PAIRED, "--estimator robust, which compares a bound on each one's reward"),
+        (not renews, ("search", "feature_cost"), f"--oracle_type {automl.oracle(exact=exact)}"),
+        (bandit, ("predict_with",), "a bandit, whose actions the champion chooses"),
+    )
+    for holds, names, what in reasons:
+        for name in names:
+            if holds and name in configuration.supplied:
+                raise OptionError(f"--{name} has no effect with {what}")
+    if paired and automl.automl_significance_level >= 1:
+        raise OptionError(
+            f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"
+        )
 
 
 def check_progress(configuration: Configuration) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
 from onlineauto.engine.state import OUTSIDE
-from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +93,11 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
             "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
+        )
+    if options.min_prob and live.scale[BELOW]:
+        return (
+            f"{int(live.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
+            f"the test went on with {live.scale[FLOOR]:.4g}"
         )
     if options.cost_range is None or not live.by_reward or not searching.n_learnt:
         return None

@@ -26,7 +26,9 @@ from onlineauto.automl.search import Rules
 from onlineauto.engine.drift import Drift
 from onlineauto.engine.estimates import Estimates
 from onlineauto.engine.journal import End, bounds_of, decision_of, entry_of
+from onlineauto.engine.live_kernels import loss_level, reward_level
 from onlineauto.engine.live_slots import LiveSlots
+from onlineauto.engine.namespaces import of_actions
 from onlineauto.engine.screening import Screening
 from onlineauto.engine.state import (
     BOUND_CROSSED,
@@ -274,9 +276,9 @@ class Searching:
     def _signal(self, cursor: NDArray[np.int64], block: Block) -> Signal | None:
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
-            return NewNamespaces(self.slots.new_names(), _of_actions(block, int(cursor[EVENT])))
+            return NewNamespaces(self.slots.new_names(), of_actions(block, int(cursor[EVENT])))
         if reason == REVIEW_DUE:
-            return ReviewDue(self._drifted())
+            return ReviewDue(self._drifted(), of_actions(block, int(cursor[EVENT])))
         if reason in (BOUND_CROSSED, LOSS_CROSSED):
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
@@ -342,7 +344,8 @@ class Searching:
         self.n_switches += 1
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
         bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
-        level = float(live.levels[swap.slot]) if live.paired else None
+        by = loss_level if swap.by == "loss" else reward_level
+        level = float(by(live, swap.slot)) if live.paired else None
         settings = self.slots.configs[0].settings, self.slots.configs[swap.slot].settings
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
@@ -369,11 +372,3 @@ class Searching:
         terms = [own + space.terms(config.elements) for config in self.slots.configs]
         for slot, many in enumerate(terms):
             self.slots.price(slot, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))
-
-
-def _of_actions(block: Block, event: int) -> frozenset[bytes]:
-    """Names of the namespaces on an event's lines, but for the first if that is shared or the only one."""
-    first, last = block.event_start[event], block.event_start[event + 1]
-    begin = first + 1 if block.shared[first] or last - first == 1 else first
-    spans = block.spans["namespace"][block.line_start[begin] : block.line_start[last]]
-    return frozenset(block.namespaces.names[number] for number in set(spans.tolist()))

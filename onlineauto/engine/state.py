@@ -79,7 +79,7 @@ class Live(NamedTuple):
     levels: NDArray[np.float64]  # [slots]: probability of error that each of these tests has
     policies: NDArray[np.float64]  # [slots, SELF | CHAMPION, POLICY_SIZE]: for intervals, if paired: of the
     # config; and of the champion, as it was when the slot got its config
-    spread: NDArray[np.float64]  # [slots, 3]: how differences of losses vary: see `live_kernels`
+    spread: NDArray[np.float64]  # [slots, SPREAD_SIZE]: how differences of losses vary
     reach: NDArray[np.float64]  # [2]: largest loss; how large losses are of late
     recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, each of GROUP events
     fresh: NDArray[np.int64]  # [1]: how many losses these are

@@ -145,7 +145,7 @@ class Workspace:
             lanes = -(-lanes // 4) * 4  # kernels take four at a time
         try:
             self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
-        except MemoryError:
+        except (MemoryError, OSError):  # the table is mapped
             raise OptionError(
                 f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
             ) from None

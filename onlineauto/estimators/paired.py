@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.estimators.difference_kernels import SEEN, SPREAD_SIZE, observe_any_difference, share
 from onlineauto.estimators.interval_kernels import POLICY_SIZE, interval, observe_policy
 from onlineauto.estimators.paired_kernels import (
     BETTER,
@@ -87,8 +88,9 @@ class ChampionTest:
             raise OptionError(f"low and high are finite and low is less, not {low!r} and {high!r}")
         self._alpha = float(alpha)
         self._level = float(level(alpha, k))
-        self._scale = np.array([low, high, floor, 0.0])
+        self._scale = np.array([low, high, floor, 0.0, 0.0])
         self._state = np.zeros(SIZE)
+        self._spread = np.zeros(SPREAD_SIZE)
         self._champion = np.zeros(POLICY_SIZE)
         self._events = 0
 
@@ -135,9 +137,9 @@ class ChampionTest:
         elif challenger != champion and predicted is not None:
             q1, q0 = predicted
             observe_predicted(self._state, self._scale, w1, w0, float(reward), float(q1), float(q0), 0.0)
-        widen(self._scale, float(reward), float(p))
+        widen(self._scale, float(reward), float(p), 1)
 
-    def update_difference(self, difference: float, bound: float) -> None:
+    def update_difference(self, difference: float, bound: float | None = None) -> None:
         """Take in what the challenger gained, known in full: the champion's loss less its own.
 
         For one kind of event only: either this or `update`.
@@ -146,29 +148,36 @@ class ChampionTest:
         ----------
         difference : float
             Above 0 if the challenger did better.
-        bound : float
+        bound : float, optional
             Largest size of a difference, as known before this one; a larger one counts as the bound. It must
-            not shrink.
+            not shrink. Without it, it is learnt, see `onlineauto.estimators.difference_kernels`.
 
         Raises
         ------
         InputError
             If a number is out of range; nothing is taken in then.
         """
-        if not (math.isfinite(difference) and 0 < bound < math.inf):
+        if not (math.isfinite(difference) and (bound is None or 0 < bound < math.inf)):
             raise InputError(f"a difference is finite and its bound above 0, not {difference!r}, {bound!r}")
         self._events += 1
-        observe_difference(self._state, float(difference), float(bound), 0.0)
+        if bound is None:
+            observe_any_difference(self._state, self._spread, float(difference), 0.0)
+        else:
+            observe_difference(self._state, float(difference), float(bound), 0.0)
+
+    @property
+    def _present_level(self) -> float:
+        return self._level * (float(share(self._spread)) if self._spread[SEEN] else 1.0)
 
     @property
     def better(self) -> bool:
         """Whether the challenger is now proved to be better."""
-        return bool(is_better(self._state, self._level))
+        return bool(is_better(self._state, self._present_level))
 
     @property
     def worse(self) -> bool:
         """Whether the challenger is now proved to be worse."""
-        return bool(is_worse(self._state, self._level))
+        return bool(is_worse(self._state, self._present_level))
 
     @property
     def evidence(self) -> tuple[float, float]:

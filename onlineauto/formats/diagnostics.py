@@ -35,7 +35,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
     Code.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
     Code.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _SKIPPED),
-    Code.NO_PROBABILITY: ("label {text} has no probability", _SKIPPED),
+    Code.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
     Code.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
     Code.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _SKIPPED),
     Code.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),

@@ -64,6 +64,8 @@ class Option:
         Other names of the option.
     synonyms : tuple of (str, str)
         Other words for a choice, each with the choice it stands for.
+    listed : bool
+        Whether the word is a list, its parts separated by commas; from Python a list or tuple is one too.
     bare : object
         The value when the flag is given without one; None if it has to have one.
     """
@@ -88,6 +90,7 @@ class Option:
     because: str = ""
     aliases: tuple[str, ...] = ()
     synonyms: tuple[tuple[str, str], ...] = ()
+    listed: bool = False
     bare: Scalar | None = None
 
     @property
@@ -119,6 +122,7 @@ def option(
     because: str = "",
     aliases: tuple[str, ...] = (),
     synonyms: tuple[tuple[str, str], ...] = (),
+    listed: bool = False,
     bare: Scalar | None = None,
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
@@ -158,6 +162,7 @@ def option(
         because=because,
         aliases=aliases,
         synonyms=synonyms,
+        listed=listed,
         bare=bare,
     )
     return field(default=default, metadata={_KEY: declared})

@@ -39,7 +39,8 @@ def from_text(option: Option, text: str) -> Scalar:
 def from_python(option: Option, value: object) -> Scalar:
     """Take one value as a Python caller gives it: numbers of any library, paths, words.
 
-    A number is taken for a word too, so that ``progress=1000`` is ``progress="1000"``.
+    A number is taken for a word too, so that ``progress=1000`` is ``progress="1000"``, and a list or tuple
+    for one that is listed, so that ``cost_range=(0, 1)`` is ``cost_range="0,1"``.
 
     Raises
     ------
@@ -53,6 +54,8 @@ def from_python(option: Option, value: object) -> Scalar:
         return from_text(option, os.fsdecode(value))
     elif isinstance(value, str) and option.kind is str:
         return from_text(option, value)
+    elif isinstance(value, list | tuple) and option.listed:
+        return from_text(option, ",".join(map(str, value)))
     elif isinstance(value, Integral):
         return from_text(option, str(int(value)))
     elif isinstance(value, Real) and option.kind is not int:
@@ -69,6 +72,8 @@ def valid_values(option: Option) -> str:
     """Say in words what an option takes, for example ``a number from 0 to 1``."""
     if option.choices:
         return "one of " + ", ".join(option.choices)
+    if option.listed:
+        return f"{option.metavar}, separated by commas"
     if option.kind is str:
         return "a word that is not empty"
     if option.kind is bool:

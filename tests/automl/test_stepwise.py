@@ -61,7 +61,7 @@ def gaining(**gains: float) -> Space:
 def test_it_begins_with_context_times_action() -> None:
     assert Stepwise().first(SPACE) == CROSSED
     assert Stepwise().first(Space((b"a", b"b"), "quadratic")) == config()
-    assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == config()
+    assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == CROSSED
 
 
 def test_a_family_first_then_what_gains() -> None:
@@ -100,6 +100,24 @@ def test_other_settings_go_on_from_the_champions() -> None:
     found = proposals(champion, replace(SPACE, searched=searched, defaults={"learning_rate": 0.5}))
     assert [dict(each.settings) for each in found] == [{"learning_rate": 8.0}, {"learning_rate": 0.5}]
     assert {each.elements for each in found} == {champion.elements}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("power_t", 0.5, [0.25, 0.75]),
+        ("l1", 0.0, [1e-6]),
+        ("l2", 1e-3, [1e-2, 1e-4]),
+        ("cb_type", "mtr", ["dr", "ips"]),
+        ("cb_type", "dm", ["mtr", "dr", "ips"]),
+    ],
+)
+def test_neighbours_of_each_hyperparameter(
+    name: str, value: float | str, expected: list[float | str]
+) -> None:
+    found = proposals(CROSSED, replace(SPACE, searched=frozenset({name}), defaults={name: value}))
+    values = [dict(each.settings)[name] for each in found]
+    assert values == pytest.approx(expected) if isinstance(value, float) else values == expected
 
 
 def test_what_is_much_dearer_is_left_out() -> None:
@@ -143,8 +161,12 @@ def test_the_first_namespaces_make_the_first_champion_and_later_ones_do_not() ->
     assert decisions == (Widen((b"a",)), Rotate(0, 0, CROSSED))
     later = Table(Move("meet", learnt=10), {**table.counts, b"c": 1}, 1)
     search, decisions = decide(RULES, search, NewNamespaces((b"c",)), later)
-    assert decisions == (Widen((b"c",)),)
-    assert search.candidates[-1].config == config(b"ay", b"az", b"by", b"bz", b"cy", b"cz")
+    late = config(b"ay", b"az", b"by", b"bz", b"cy", b"cz")
+    assert decisions[0] == Widen((b"c",))
+    (rotate,) = decisions[1:]
+    assert isinstance(rotate, Rotate)
+    assert (rotate.config, rotate.why) == (late, "namespaces met late: c")
+    assert late in [search.config(slot) for slot in range(len(search.slots))]
     assert search.review == 10, "a tenth of a lease after the first event"
 
 

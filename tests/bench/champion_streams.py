@@ -94,7 +94,7 @@ def _first_event(
                 return t + 1
         if which == LEARNT:
             weight = max(w1, w0)
-            widen(scale, reward, 1.0 / weight if weight > 0.0 else log.epsilon / log.actions)
+            widen(scale, reward, 1.0 / weight if weight > 0.0 else log.epsilon / log.actions, log.actions)
     return events + 1
 
 

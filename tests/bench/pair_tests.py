@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["TESTS", "Side", "differences"]
 
 _LEVEL = 0.0125  # what VW gives each of 4 live configs
-_FEW = 32
-_SPREADS = 16.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,16 +73,10 @@ def differences(log: BanditLog, challenger: Side, champion: Side) -> NDArray[np.
 
 def _by_losses(log: BanditLog, challenger: Side, champion: Side) -> int | None:
     test = _champion_test(0.0)
-    found = differences(log, challenger, champion)
-    squares, seen = np.cumsum(np.square(found)), np.arange(1, len(found) + 1)
-    bounds = np.maximum.accumulate(
-        _SPREADS * np.sqrt(squares / seen)[_FEW - 1 :]
-    )  # known after the 32nd, ...
-    for number, (d, bound) in enumerate(zip(found[_FEW:].tolist(), bounds.tolist(), strict=False), start=1):
-        if bound > 0.0:
-            test.update_difference(d, bound)
+    for number, d in enumerate(differences(log, challenger, champion).tolist(), start=1):
+        test.update_difference(d)
         if test.better:
-            return _FEW + number
+            return number
     return None
 
 

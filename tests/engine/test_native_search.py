@@ -10,7 +10,11 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.automl.decisions import Reopen, Rotate, Swap
 from onlineauto.engine.journal import decision_of
+from onlineauto.engine.live_kernels import loss_level, reward_level
+from onlineauto.engine.search_report import outside_warning
 from onlineauto.errors import OptionError
+from onlineauto.estimators.scale_kernels import FLOOR
+from onlineauto.learners._kernels import CONTRACTION, GRAVITY
 from tests.engine.test_searching import journal_of, stream
 
 NOTHING_IS_DECIDED: dict[str, Any] = {"automl_significance_level": 1e-99}
@@ -104,21 +108,134 @@ def test_rewards_alone_take_longer_and_losses_alone_suffice() -> None:
             {"reward": {"loss"}, "loss": {"reward"}, "both": set()}[test]
         )
         first[test] = changes[0].events if changes else 9000
-    assert first["both"] <= first["loss"] < first["reward"]
+    assert first["loss"] < first["reward"]
+    assert first["both"] < first["reward"]
 
 
-def test_each_slot_learns_at_its_own_rate() -> None:
+CROSSED = ["Action|Time", "Action|User"]
+"""What the search begins with on `stream`."""
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("learning_rate", {2.0, 0.125}),
+        ("power_t", {0.25, 0.75}),
+        ("l1", {1e-6}),
+        ("l2", {1e-6}),
+        ("cb_type", {"dr", "ips"}),
+    ],
+)
+def test_each_slot_learns_with_its_own_settings(name: str, others: set[Any]) -> None:
+    """As a model alone with these; where dr is among them, each slot has a second lane, for estimates."""
     text = "".join(stream(300)).encode()
-    options: dict[str, Any] = {"cb_explore_adf": True, "bit_precision": 10}
-    together = Workspace(automl=3, search="learning_rate", **NOTHING_IS_DECIDED, **options).fit(text)
+    options: dict[str, Any] = {"cb_explore_adf": True, "min_prediction": -1, "max_prediction": 1}
+    bits = 11 if name == "cb_type" else 10
+    searched = Workspace(automl=3, search=name, bit_precision=bits, **NOTHING_IS_DECIDED, **options)
+    together = searched.fit(text)
     for slot, config in enumerate(together.searching.slots.configs):
-        rate = dict(config.settings).get("learning_rate", 0.5)
-        alone = Workspace(learning_rate=rate, **options).fit(text)
-        assert np.array_equal(together.weights[..., slot], alone.weights[..., 0])
-    assert {rate for config in together.searching.slots.configs for _, rate in config.settings} == {
-        2.0,
-        0.125,
-    }
+        settings = dict(config.settings)
+        bits = 11 if settings.get("cb_type") == "dr" else 10
+        alone = Workspace(
+            experimental_full_name_interactions=CROSSED, bit_precision=bits, **{**options, **settings}
+        ).fit(text)
+        lanes = [slot, slot + 3][: alone.weights.shape[2]]
+        exactly = name in ("learning_rate", "power_t", "l2")  # else sums are in another order
+        tolerance = 0.0 if exactly else 1e-3
+        np.testing.assert_allclose(together.weights[..., lanes], alone.weights, tolerance, tolerance)
+    assert {each for config in together.searching.slots.configs for _, each in config.settings} == others
+
+
+@pytest.mark.parametrize("cb_type", ["mtr", "dr"])
+def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb_type: str) -> None:
+    workspace = Workspace(
+        cb_explore_adf=True, cb_type=cb_type, automl=2, l1=1e-3, l2=1e-2, **NOTHING_IS_DECIDED
+    )
+    workspace.fit("".join(stream(400)).encode())
+    model, slots = workspace._model, workspace.searching.slots
+    gravity, contraction = float(model.lanes[0, GRAVITY]), float(model.lanes[0, CONTRACTION])
+    assert gravity > 0
+    assert 0 < contraction < 1
+    lanes = range(0, 4, 2) if cb_type == "dr" else range(1)
+    bent = [model.weights[:, 0, lane].copy() for lane in lanes]
+    bent = [np.sign(each) * np.maximum(np.abs(each) - gravity, 0) * contraction for each in bent]
+    slots._copy(0, 1, model)
+    for lane, expected in zip(lanes, bent, strict=True):
+        np.testing.assert_allclose(model.weights[:, 0, lane + 1], expected, rtol=1e-5, atol=1e-9)
+    assert model.lanes[1, [GRAVITY, CONTRACTION]].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("slots", [2, 4])
+def test_namespaces_met_late_are_tried_at_once(slots: int) -> None:
+    draw = np.random.default_rng(0)
+    lines = []
+    for i in range(6000):
+        late = int(draw.integers(3))
+        shown, best = int(draw.integers(3)), late if i >= 4000 else int(draw.integers(3))
+        lines.append(
+            f"shared |a a{draw.integers(4)} |b b{draw.integers(4)}" + (f" |c c{late}" if i >= 4000 else "")
+        )
+        lines += [f"0:{-int(best == k)}:0.333333 |z {k}" if k == shown else f"|z {k}" for k in range(3)]
+        lines.append("")
+    workspace = Workspace(cb_explore_adf=True, automl=slots, search="interactions")
+    entries = journal_of(workspace)
+    workspace.fit(("\n".join(lines) + "\n").encode())
+    tried = [each for each in entries if getattr(each, "why", "") == "namespaces met late: c"]
+    assert [each.events for each in tried] == [4000]
+    assert (b"c", b"z") in workspace.searching.interactions(0)
+    assert any(4000 < change.events < 4500 for change in workspace.searching.changes)
+
+
+def test_two_slots_go_on_searching() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=2, lease=100, **NOTHING_IS_DECIDED)
+    entries = journal_of(workspace)
+    workspace.fit("".join(stream(3000)).encode())
+    rotations = [each for each in map(decision_of, entries) if isinstance(each, Rotate) and each.slot == 1]
+    assert len({each.config for each in rotations}) > 4
+
+
+def test_what_is_repeated_on_each_line_is_context() -> None:
+    """Where there is no shared line."""
+    events = crossed_stream(2000).split("\n\n")[:-1]
+    repeated = []
+    for event in events:
+        shared, *actions = event.strip().splitlines()
+        context = shared.removeprefix("shared ")
+        repeated += [f"{line} {context}" for line in actions] + [""]
+    workspace = Workspace(cb_explore_adf=True, automl=4, lease=500)
+    entries = journal_of(workspace)
+    workspace.fit(("\n".join(repeated) + "\n").encode())
+    first = next(each for each in map(decision_of, entries) if isinstance(each, Rotate))
+    assert set(first.config.elements) == {(name, b"z") for name in (b"a", b"b", b"c", b"d")}
+    assert (b"a", b"b", b"z") in workspace.searching.interactions(0)
+
+
+def test_the_least_probability_is_told_by_what_was_not_logged() -> None:
+    """Of three actions, one is logged with 0.9: each of the others has 0.05, or one of them less."""
+    event = "shared |u x\n0:-1:0.9 |a y\n|a z\n|a w\n\n"
+    workspace = Workspace(cb_explore_adf=True, automl=2).fit(event.encode())
+    assert workspace.searching.slots.live.scale[FLOOR] == pytest.approx(0.05)
+    known = Workspace(cb_explore_adf=True, automl=2, min_prob=0.02).fit(event.encode())
+    assert known.searching.slots.live.scale[FLOOR] == 0.02
+
+
+def test_a_least_probability_that_is_wrong_is_reported() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=2, min_prob=0.9).fit("".join(stream(50)).encode())
+    warning = outside_warning(workspace.searching, costs=(-1.0, 0.0))
+    assert warning is not None
+    assert "logged with less than --min_prob 0.9" in warning
+    right = Workspace(cb_explore_adf=True, automl=2, min_prob=0.3).fit("".join(stream(50)).encode())
+    assert outside_warning(right.searching, costs=(-1.0, 0.0)) is None
+
+
+def test_both_tests_of_a_challenger_share_its_level() -> None:
+    workspace = Workspace(cb_explore_adf=True, automl=4).fit("".join(stream(400)).encode())
+    live = workspace.searching.slots.live
+    for slot in range(1, live.n):
+        by_reward, by_loss = reward_level(live, slot), loss_level(live, slot)
+        told = bool(live.alike[slot])
+        assert by_reward + 2 * by_loss * told <= live.levels[slot] * (1 + 1e-12)
+    assert live.alike[1 : live.n].any()
 
 
 def test_a_config_that_comes_back_goes_on_where_it_left_off() -> None:

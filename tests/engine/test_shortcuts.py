@@ -71,7 +71,8 @@ def test_lanes_agree_where_nothing_was_touched(
     untouched = plain.weights[~plain._model.touched]
     assert (untouched == untouched[..., :1]).all()
     bent = not exact and "l1" in rule  # a slot's own penalties are on all that it has not learnt too
-    assert (0 < len(untouched) or bent) and len(untouched) < len(plain.weights)
+    assert len(untouched) > 0 or bent
+    assert len(untouched) < len(plain.weights)
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def scale_of(floor: float, low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
-    return np.array([low, high, floor, 0.0])
+    return np.array([low, high, floor, 0.0, 0.0])
 
 
 def evidence(state: NDArray[np.float64]) -> tuple[float, float]:
@@ -175,21 +175,21 @@ def test_a_reward_beyond_the_range_hurts_whom_it_hurts() -> None:
 
 
 def test_ranges_widen_and_what_was_won_remains() -> None:
-    scale = np.array([0.0, 0.0, 0.2, 0.0])
+    scale = np.array([0.0, 0.0, 0.2, 0.0, 0.0])
     state = np.zeros(SIZE)
     observe(state, scale, 2.0, 0.0, 5.0)
     assert not state.any()  # a range without a width tells nothing
-    widen(scale, 5.0, 0.5)
-    assert scale.tolist() == [0.0, 5.0, 0.2, 1.0]
+    widen(scale, 5.0, 0.5, 1)
+    assert scale.tolist() == [0.0, 5.0, 0.2, 1.0, 0.0]
     observe(state, scale, 2.0, 0.0, 5.0)
     before = evidence(state)
-    widen(scale, -5.0, 0.1)
-    assert scale.tolist() == [-5.0, 5.0, 0.1, 2.0]
+    widen(scale, -5.0, 0.1, 1)
+    assert scale.tolist() == [-5.0, 5.0, 0.1, 2.0, 1.0]
     assert evidence(state) == before
-    widen(scale, 1.0, 0.3)
+    widen(scale, 1.0, 0.3, 1)
     assert scale[OUTSIDE] == 2
     unknown = np.zeros(SCALE_SIZE)
-    widen(unknown, 1.0, 0.3)
+    widen(unknown, 1.0, 0.3, 1)
     assert (unknown[LOW], unknown[HIGH], unknown[FLOOR]) == (0.0, 1.0, 0.0)
 
 
@@ -212,7 +212,7 @@ def run(
             reward = -2.0 if rng.random() < 0.5 - (gap / 2 if hit else -gap / 2) else 3.0
             observe(state, known, 5.0 * hit, 1.25 * (not hit), reward)
             observe_policy(policy, known, 1.25 * (not hit), reward)
-            widen(known, reward, 0.2 if hit else 0.8)
+            widen(known, reward, 0.2 if hit else 0.8, 1)
             gained += 5.0 * gap
         top = max(top, state[BETTER])
         if t % 100 == 99:

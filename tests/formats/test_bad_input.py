@@ -47,7 +47,7 @@ SIMPLE = [
     (b"1 |a color:red|b x", "12: '|' right after the string 'red|', without a blank between"),
 ]
 BANDIT = [
-    (b"|a x\n0:1 |a y", "2:1: label '0:1' has no probability"),
+    (b"|a x\n0:1 |a y", "2:1: label '0:1' has no probability, see --missing_probability"),
     (b"|a x\n0:1: |a y", "2:5: probability '' is not a number"),
     (b"|a x\n0:1:0 |a y", "2:5: probability '0' is 0: the logged action cannot have been chosen"),
     (b"|a x\n0:1:1e-99 |a y", "2:5: probability '1e-99' is 0: the logged action cannot have been chosen"),
@@ -69,7 +69,7 @@ BANDIT = [
     (b"shared |u b", "1:1: event has a shared line and no action"),
 ]
 CB = [
-    (b"1:2 |a x", "1: label '1:2' has no probability"),
+    (b"1:2 |a x", "1: label '1:2' has no probability, see --missing_probability"),
     (b"best:2:.5 |a x", "1: action of label 'best:2:.5' is not a number"),
     (b"1:2:.5 2:nan:.5 |a x", "10: cost 'nan' is infinite, NaN or too large"),
     (b"1:2:0 |a x", "5: probability '0' is 0: the logged action cannot have been chosen"),
@@ -113,7 +113,10 @@ def test_strict_delivers_whole_events_only() -> None:
     reader = TextReader(GOOD + b"|a x\n0:1 |a y\n\n" + GOOD, **SHAPES["cb_adf"], strict=True, name="file")
     blocks = iter(reader)
     assert [len(block) for block in [next(blocks)]] == [1]
-    with pytest.raises(ParseError, match=r"file:6:1: label '0:1' has no probability; reading stopped"):
+    with pytest.raises(
+        ParseError,
+        match=r"file:6:1: label '0:1' has no probability, see --missing_probability; reading stopped",
+    ):
         next(blocks)
 
 

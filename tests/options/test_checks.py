@@ -75,6 +75,36 @@ def test_options_that_go_together(words: str) -> None:
         ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
         ("--cb_adf --cb_explore_adf", "--cb_adf and --cb_explore_adf exclude each other"),
         ("--cb_adf -r scores", "--raw_predictions is for single-line learning, and not with --cb_adf"),
+        (
+            "--automl --cb_adf --search epsilon",
+            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that",
+        ),
+        ("--automl --search cb_type", "--search cannot have cb_type on single lines, which log no action"),
+        ("--automl --cb_adf --search lr", "--search cannot be lr; it takes some of interactions, "),
+        ("--automl --cb_adf --search ,", "--search cannot be ,; it takes some of interactions, "),
+        ("--automl --champion_test reward", "--champion_test cannot be reward on single lines: they log no"),
+        (
+            "--automl --cb_adf --estimator robust --champion_test loss",
+            "--champion_test has no effect with --estimator robust, which compares a bound",
+        ),
+        (
+            "--automl --cb_adf --estimator robust --cost_range 0,1",
+            "--cost_range has no effect with --estimator robust",
+        ),
+        (
+            "--automl --cb_adf --oracle_type one_diff --search learning_rate",
+            "--search has no effect with --oracle_type one_diff",
+        ),
+        (
+            "--automl --cb_adf --oracle_type one_diff --feature_cost 0.1",
+            "--feature_cost has no effect with --oracle_type one_diff",
+        ),
+        ("--automl --cb_adf --predict_with mix", "--predict_with has no effect with a bandit, whose actions"),
+        ("--automl --cb_adf --vw_exact --min_prob 0.1", "--min_prob has no effect with --vw_exact, which"),
+        (
+            "--automl --cb_adf --automl_significance_level 1.5",
+            "--automl_significance_level 1.5 is no probability below 1",
+        ),
         ("-P 0", "--progress cannot be 0; it takes a number of events, such as 1000, or a factor above 1"),
         ("-P 1.0", "--progress cannot be 1.0;"),
         ("-P often", "--progress cannot be often;"),
@@ -94,6 +124,7 @@ def test_options_at_odds(words: str, message: str) -> None:
         ("--epsilon 0.1", "--epsilon has no effect without --cb_explore or --cb_explore_adf"),
         ("--first_only --cb_adf", "--first_only has no effect without --cb_explore or --cb_explore_adf"),
         ("--rank_all", "--rank_all has no effect without --cb_adf"),
+        ("--search learning_rate --cb_adf", "--search has no effect without --automl"),
         (
             "--clip_p 0.1",
             "--clip_p has no effect without --cb or --cb_adf or --cb_explore or --cb_explore_adf",

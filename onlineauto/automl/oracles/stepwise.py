@@ -62,7 +62,7 @@ class Stepwise(Oracle):
 
     def first(self, space: Space) -> Config:
         """Begin with every context crossed with every namespace of the action."""
-        return Config.of(_crossed(space) if "interactions" in space.searched else (), self.kind)
+        return Config.of(_crossed(space), self.kind)
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
         """The champion's interactions, and those one step away: what did best before, and others in turn."""

@@ -1,0 +1,126 @@
+"""Differences of losses, whose size is learnt: what the test finds, and how seldom it errs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto.estimators.difference_kernels import (
+    BOUND,
+    RESTARTS,
+    SPREAD_SIZE,
+    observe_any_difference,
+    share,
+)
+from onlineauto.estimators.paired import ChampionTest
+from onlineauto.estimators.paired_kernels import BETTER, SIZE, is_better
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+EVENTS, STREAMS, LEVEL = 6000, 100, 0.05
+
+
+@kernel
+def found_after(differences: NDArray[np.float64], at_level: float) -> int:
+    """Events until the test says better; 0 if never."""
+    state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
+    for i in range(len(differences)):
+        observe_any_difference(state, spread, differences[i], 0.0)
+        if is_better(state, at_level * share(spread)):
+            return i + 1
+    return 0
+
+
+def gaussian(rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.normal(size=EVENTS)
+
+
+def heavy(rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.standard_t(1.5, EVENTS)
+
+
+def shrinking(rng: np.random.Generator) -> NDArray[np.float64]:
+    """As the losses of models that learn."""
+    return rng.choice([-1.0, 1.0], EVENTS) * np.exp(-np.arange(EVENTS) / 400)
+
+
+def bursts(rng: np.random.Generator) -> NDArray[np.float64]:
+    """Now calm, now wild."""
+    return rng.normal(size=EVENTS) * np.where(np.arange(EVENTS) // 500 % 2, 20.0, 1.0)
+
+
+def alternating(rng: np.random.Generator) -> NDArray[np.float64]:
+    """Ahead for a while, then behind for as long."""
+    return rng.normal(size=EVENTS) - 0.2 * np.where(np.arange(EVENTS) // 200 % 2, -1.0, 1.0)
+
+
+def skewed(rng: np.random.Generator) -> NDArray[np.float64]:
+    """A small gain almost always, and a loss of 19 times as much once in 20 events."""
+    return np.where(rng.random(EVENTS) < 0.05, -19.0, 1.0)
+
+
+NULLS = [gaussian, heavy, shrinking, bursts, alternating, skewed]
+
+
+@pytest.mark.parametrize("draw", NULLS, ids=lambda draw: draw.__name__)
+def test_who_gains_nothing_is_hardly_ever_found_to(draw: Callable[..., NDArray[np.float64]]) -> None:
+    found = sum(found_after(draw(np.random.default_rng(seed)), LEVEL) > 0 for seed in range(STREAMS))
+    assert found <= STREAMS * LEVEL + 4 * np.sqrt(STREAMS * LEVEL)
+
+
+def test_who_gains_is_found() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        assert 0 < found_after(rng.normal(0.3, 1.0, EVENTS), LEVEL) < 1500
+
+
+def test_one_large_loss_is_remembered() -> None:
+    """Once met, it bounds what small gains can prove for as long again, and not for ever."""
+    state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
+    small = np.random.default_rng(0).normal(0.2, 1.0, 20_000)
+    for d in (*small[:100], -800.0):
+        observe_any_difference(state, spread, d, 0.0)
+    assert spread[BOUND] == 800
+    before = state[BETTER]
+    for d in small[:100]:
+        observe_any_difference(state, spread, d, 0.0)
+    assert spread[BOUND] == 800
+    assert state[BETTER] < 1.1 * before
+    for d in small:
+        observe_any_difference(state, spread, d, 0.0)
+    assert spread[BOUND] < 50
+    assert spread[RESTARTS] >= 1
+    assert is_better(state, LEVEL * share(spread))
+
+
+def test_what_is_no_number_counts_as_nothing() -> None:
+    state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
+    for d in (np.nan, np.inf, -np.inf):
+        observe_any_difference(state, spread, d, 0.0)
+    assert not state.any()
+    assert not spread.any()
+
+
+def test_all_restarts_together_have_one_level() -> None:
+    spread = np.zeros(SPREAD_SIZE)
+    parts = []
+    for restarts in range(60):
+        spread[RESTARTS] = restarts
+        parts.append(share(spread))
+    assert sum(parts) == pytest.approx(1.0)
+    assert parts[0] == 0.5
+
+
+def test_the_bound_may_be_left_to_the_test() -> None:
+    test = ChampionTest(alpha=0.05)
+    for d in np.random.default_rng(1).normal(0.5, 1.0, 2000):
+        test.update_difference(float(d))
+    assert test.better
+    assert not test.worse
+    assert test.updates == 2000
