@@ -14,7 +14,7 @@ __all__ = ["SEARCHED", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 
-SEARCHED = ("interactions", "learning_rate", "power_t", "l1", "l2", "cb_type")
+SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2", "cb_type")
 """What can be searched."""
 
 
@@ -44,7 +44,10 @@ class AutomlOptions:
     )
     search: str = option(
         "interactions,learning_rate",
-        "What --oracle_type stepwise searches, separated by commas: " + ", ".join(SEARCHED) + ".",
+        "What --oracle_type stepwise searches, separated by commas: "
+        + ", ".join(SEARCHED)
+        + ". Namespaces: which "
+        "to use by themselves, without crossing.",
         vw=False,
         keep=True,
         metavar="NAMES",

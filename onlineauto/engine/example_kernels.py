@@ -18,6 +18,7 @@ from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Run
+    from onlineauto.features.records import Interactions
     from onlineauto.learners._kernels import Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
@@ -78,11 +79,13 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
 
 
 @inline_kernel
-def _count(example: Example, own: int, linear: int) -> Counted:
+def _count(interactions: Interactions, example: Example, own: int, linear: int) -> Counted:
     """Count what VW reports of an example with so many own and so many linear features."""
     held = 0
     for r in range(example.n_runs):
-        if example.holders[example.runs[r].product, 0]:
+        product = example.runs[r].product
+        single = product > 0 and interactions.start[product] - interactions.start[product - 1] == 1
+        if example.holders[product, 0] and not single:
             held += example.runs[r].end - example.runs[r].start
     return Counted(own, held - linear)
 
@@ -102,10 +105,10 @@ def list_action(
     example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
         for slot in range(run.live.n):
-            squares = sum_of_squares(interactions, scratch, features, n_shared, groups, slot)
+            squares = sum_of_squares(run.layout, interactions, scratch, features, n_shared, groups, slot)
             buffers.squares[slot] = squares
     forget(scratch, n_shared, groups)
-    return example, _count(example, own, linear)
+    return example, _count(interactions, example, own, linear)
 
 
 @inline_kernel

@@ -171,6 +171,8 @@ def check_automl(configuration: Configuration) -> None:
         )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")
+    if "namespaces" in searched and "ignore_linear" in configuration.supplied:
+        raise OptionError("--ignore_linear and --search namespaces exclude each other")
     if automl.champion_test == "reward" and not bandit:
         raise OptionError(
             "--champion_test cannot be reward on single lines: they log no action; leave it out, and losses "

@@ -65,6 +65,21 @@ def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> 
 
 
 @inline_kernel
+def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a namespace itself to a row of the totals; it counts among the own features already."""
+    interactions, mask = run.interactions, run.task.mask
+    place = run.scratch.places[interactions.factor[interactions.start[product]]]
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if place.end > place.start and some(held):
+            before = load(buffers.total, row, slot)
+            total = add_run(run.model.table, run.stream.features, place.start, place.end, mask, slot, before)
+            store(buffers.total, row, slot, pick(held, total, before))
+    return 0
+
+
+@inline_kernel
 def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of two groups to a row of the totals; return how many features it has."""
     interactions, places = run.interactions, run.scratch.places
@@ -128,6 +143,8 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
     """Add a product to a row of the totals; return how many features it has."""
     interactions = run.interactions
     order = interactions.start[product + 1] - interactions.start[product]
+    if order == 1:
+        return _add_single(run, product, slots, row, buffers)
     if order == 2:
         return _add_pair(run, product, slots, row, buffers)
     if order == 3:

@@ -368,7 +368,8 @@ class Searching:
         if not (self._rules.renews and self._feature_cost):
             return
         space = space_of(self._rules, self.search, self.estimates)
-        own = sum(space.terms([(name,)]) for name in space.namespaces)
+        namespaces = () if "namespaces" in space.searched else space.namespaces
+        own = sum(space.terms([(name,)]) for name in namespaces)
         terms = [own + space.terms(config.elements) for config in self.slots.configs]
         for slot, many in enumerate(terms):
             self.slots.price(slot, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))

@@ -156,7 +156,9 @@ class Workspace:
         searched: tuple[int, ...] = ()
         if automl.automl:
             searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
-        self._layout = Layout(configuration[FeatureOptions], exact=self.exact, searched=searched)
+        singled = bool(searched) and "namespaces" in automl.searched()
+        features = configuration[FeatureOptions]
+        self._layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
         self.searching = self._make_search(automl, width=width)
         self._buffers = make_buffers(actions=16, slots=slots)
         self._scratch = self._layout.scratch(spans=8)

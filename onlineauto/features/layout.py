@@ -57,6 +57,8 @@ class Layout:
         Know namespaces by their first byte, as VW does.
     searched : sequence of int
         Orders of interactions among which a search chooses (`cross`), in place of those of the options.
+    singled : bool
+        Namespaces themselves are chosen among too, as products of one factor.
 
     Attributes
     ----------
@@ -72,10 +74,17 @@ class Layout:
         The same, of those that were compiled apart last.
     """
 
-    def __init__(self, options: FeatureOptions, *, exact: bool, searched: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        options: FeatureOptions,
+        *,
+        exact: bool,
+        searched: Sequence[int] = (),
+        singled: bool = False,
+    ) -> None:
         self._options = options
         self._exact = exact
-        self._searched = bool(searched)
+        self._searched, self._singled = bool(searched), singled
         self._crossed: list[tuple[bytes, ...]] = []
         self._held = np.zeros((0, 1), bool)
         self._n_slots = 1
@@ -214,7 +223,7 @@ class Layout:
 
     def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
         ignored = [self._is_ignored(name) for name in names]
-        linear = [name[:1] in self._ignore_linear for name in names]
+        linear = [self._singled or name[:1] in self._ignore_linear for name in names]
         if self._exact:
             key = np.array([name[0] for name in names], np.int32)
             n_keys, constant = 256, _EXACT_CONSTANT
@@ -229,6 +238,7 @@ class Layout:
             ignore=ignore,
             ignore_linear=ignore_linear,
             constant_key=-1 if self._options.noconstant else constant,
+            singled=self._singled,
         )
 
     def _seen_names(self) -> dict[bytes, tuple[int, int]]:

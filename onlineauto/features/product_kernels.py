@@ -149,6 +149,23 @@ def cross_any(
 
 
 @inline_kernel
+def _list_one(
+    scratch: Scratch,
+    features: Records,
+    mask: np.uint64,
+    cell: NDArray[np.uint32],
+    value: NDArray[np.float32],
+    n: int,
+) -> int:
+    for i in range(scratch.factors[0].start, scratch.factors[0].end):
+        short_loop()
+        cell[n] = np.uint64(features[i].hash) & mask
+        value[n] = features[i].value
+        n += 1
+    return n
+
+
+@inline_kernel
 def cross_product(
     scratch: Scratch,
     features: Records,
@@ -158,7 +175,12 @@ def cross_product(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
-    """Append the features of the looked-up product to the `n` listed ones; return their number."""
+    """Append the features of the looked-up product to the `n` listed ones; return their number.
+
+    A product of one factor is a namespace itself.
+    """
+    if order == 1:
+        return _list_one(scratch, features, mask, cell, value, n)
     if order == 2:
         return _cross_pair(scratch, features, mask, cell, value, n)
     if order == 3:
@@ -353,13 +375,20 @@ def _squares_of_run(scratch: Scratch, features: Records, factor: int, of_groups:
 
 @kernel
 def sum_of_squares(
-    interactions: Interactions, scratch: Scratch, features: Records, n_shared: int, groups: int, slot: int
+    layout: Layout,
+    interactions: Interactions,
+    scratch: Scratch,
+    features: Records,
+    n_shared: int,
+    groups: int,
+    slot: int,
 ) -> F32:
     """Σ x² (float32) over all features that a slot uses, products included, summed as VW sums it."""
     linear = _ZERO
     for i in range(groups):
         group = turned(i, n_shared, groups)
-        if not is_covered(scratch, group, n_shared):
+        counts = not (layout.singled and layout.ignore_linear[scratch.groups[group].key])
+        if counts and not is_covered(scratch, group, n_shared):
             linear += squares_of_group(scratch, features, group)
     crossed, extents = _ZERO, _ZERO
     for product in range(len(interactions.start) - 1):

@@ -114,6 +114,7 @@ class Layout(NamedTuple):
     ignore: NDArray[np.bool_]  # [n_keys]: dropped altogether
     ignore_linear: NDArray[np.bool_]  # [n_keys]: kept for interactions only
     constant_key: int  # group key of the constant; -1: no constant
+    singled: bool  # what is kept for interactions only is used itself as a product of one factor
 
 
 class Interactions(NamedTuple):

@@ -157,8 +157,8 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
     assert gravity > 0
     assert 0 < contraction < 1
     lanes = range(0, 4, 2) if cb_type == "dr" else range(1)
-    bent = [model.weights[:, 0, lane].copy() for lane in lanes]
-    bent = [np.sign(each) * np.maximum(np.abs(each) - gravity, 0) * contraction for each in bent]
+    learnt = [model.weights[:, 0, lane].copy() for lane in lanes]
+    bent = [np.sign(each) * np.maximum(np.abs(each) - gravity, 0) * contraction for each in learnt]
     slots._copy(0, 1, model)
     for lane, expected in zip(lanes, bent, strict=True):
         np.testing.assert_allclose(model.weights[:, 0, lane + 1], expected, rtol=1e-5, atol=1e-9)
@@ -362,3 +362,40 @@ def test_an_exchange_can_be_replayed(tmp_path: Any) -> None:
     again = Workspace(cb_explore_adf=True, automl=4, lease=500, replay=str(path)).fit(text)
     assert again.weights.tobytes() == first.weights.tobytes()
     assert again.searching.replay_warning is None
+
+
+def noisy_lines(n: int) -> str:
+    """Single lines in which one namespace tells the label, and two others are noise."""
+    draw = np.random.default_rng(0)
+    lines = []
+    for i in range(n):
+        x = draw.normal(size=3)
+        noise = " ".join(f"n{j}:{draw.normal() * 2:.2f}" for j in draw.integers(0, 2000, 10))
+        label = x @ [1, -0.5, 0.2] + 0.1 * draw.normal()
+        lines.append(f"{label:.4f} |x a:{x[0]:.3f} b:{x[1]:.3f} c:{x[2]:.3f} |noise {noise} |id u{i}")
+    return "\n".join(lines) + "\n"
+
+
+def test_namespaces_that_do_harm_are_left_out() -> None:
+    workspace = Workspace(automl=4, lease=500, search="namespaces").fit(noisy_lines(6000).encode())
+    assert workspace.searching.interactions(0) == ((b"x",),)
+    kept = Workspace(automl=4, lease=500, search="interactions").fit(noisy_lines(1000).encode())
+    assert not any(len(each) == 1 for each in kept.searching.interactions(0))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"sgd": True, "learning_rate": 0.01}, {"l1": 1e-4}, {"noconstant": True}]
+)
+@pytest.mark.parametrize("bandit", [True, False])
+def test_namespaces_that_are_searched_are_learnt_as_any_others(bandit: bool, given: dict[str, Any]) -> None:
+    """The champion has all of them at first, and so it learns what a model alone learns."""
+    text = crossed_stream(400) if bandit else noisy_lines(400)
+    options: dict[str, Any] = {"bit_precision": 20, **given} | ({"cb_explore_adf": True} if bandit else {})
+    together = Workspace(automl=3, search="namespaces", **NOTHING_IS_DECIDED, **options)
+    outcomes = [outcomes for _, outcomes in together.stream(text.encode())]
+    crossed = ["z|" + name for name in "abcd"] if bandit else []
+    alone = Workspace(experimental_full_name_interactions=crossed, **options)
+    expected = [outcomes for _, outcomes in alone.stream(text.encode())]
+    np.testing.assert_allclose(together.weights[..., 0], alone.weights[..., 0], 1e-3, 1e-4)
+    found, right = (np.concatenate([each.n_features for each in some]) for some in (outcomes, expected))
+    assert np.array_equal(found, right)

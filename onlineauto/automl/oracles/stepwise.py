@@ -62,12 +62,10 @@ class Stepwise(Oracle):
 
     def first(self, space: Space) -> Config:
         """Begin with every context crossed with every namespace of the action."""
-        return Config.of(_crossed(space), self.kind)
+        return Config.of((*_singles(space), *_crossed(space)), self.kind)
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
         """The champion's interactions, and those one step away: what did best before, and others in turn."""
-        if "interactions" not in space.searched:
-            return ()
         held = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
         known = sorted(steps.keys() & space.gains.keys(), key=lambda each: -space.gains[each])
@@ -75,12 +73,14 @@ class Stepwise(Oracle):
         chosen = set(best)
         others = [each for each in steps if each not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
-        return _within_reach([*champion.elements, *best, *others[start:], *others[:start]], space)
+        own = [each for each in champion.elements if _is_searched(each, space)]
+        return _within_reach([*own, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
         """Propose what seems best, best first."""
         if space.new:
-            late = [each for each in _crossed(space) if not space.new.isdisjoint(each)]
+            offered = (*_singles(space), *_crossed(space))
+            late = [each for each in offered if not space.new.isdisjoint(each)]
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
             interactions, settings = list(_interactions(champion, space)), list(_settings(champion, space))
@@ -97,11 +97,10 @@ class Stepwise(Oracle):
 
 
 def _interactions(champion: Config, space: Space) -> Iterator[Config]:
-    """Configs with other interactions."""
-    if "interactions" not in space.searched:
-        return
+    """Configs with other interactions, or namespaces."""
     held = set(champion.elements)
-    yield champion.crossing(held.union(_family(space)))
+    if "interactions" in space.searched:
+        yield champion.crossing(held.union(_family(space)))
     by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
     gaining = [each for each in by_gain if space.gains[each] > 0.0]
     missing = [each for each in gaining if each not in held]
@@ -134,6 +133,9 @@ def _neighbours(name: str, value: float | str) -> Sequence[float | str]:
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
     """Interactions that are one step away from some config that can be met, the simplest first."""
+    yield from _singles(space)
+    if "interactions" not in space.searched:
+        return
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if not contexts or not actions:
         names = _in_turn(space.namespaces, space, turn)
@@ -175,6 +177,15 @@ def _family(space: Space) -> Iterable[Interaction]:
         )
     deep = (_sorted((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
     return chain(_crossed(space), deep)
+
+
+def _is_searched(interaction: Interaction, space: Space) -> bool:
+    return ("interactions" if len(interaction) > 1 else "namespaces") in space.searched
+
+
+def _singles(space: Space) -> tuple[Interaction, ...]:
+    """Namespaces themselves, if it is searched which ones to use."""
+    return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
 
 
 def _crossed(space: Space) -> tuple[Interaction, ...]:
