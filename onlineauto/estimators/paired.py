@@ -34,8 +34,8 @@ class ChampionTest:
     """Test whether a challenger earns more than the champion, or less, on the same logged events.
 
     With probability 1 - `alpha` it never says that a challenger is better which was not ahead on average,
-    however often one looks, and however advantages change along the way; see
-    `onlineauto.estimators.paired_kernels` for what that means, and why.
+    neither since the start nor since any of events 1024, 2048, 4096, ..., however often one looks, and
+    however advantages change along the way; see `onlineauto.estimators.paired_kernels` for the reasons.
 
     Parameters
     ----------

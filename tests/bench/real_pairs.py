@@ -4,9 +4,8 @@
 
 A challenger is better if its true reward over the log is higher. Tests, all of the level 0.0125: VW's two
 robust intervals; the paired test with the mean reward as baseline, and with the champion's predictions
-("predicted"); and the paired test of squared errors on the logged actions ("loss"), whose differences count
-as 16 times their root mean square so far at most. Of that one nothing is asked: who predicts costs better
-need not choose better.
+("predicted"); and the paired test of squared errors on the logged actions ("loss"), the one that the search
+uses. Of that one nothing is asked: who predicts costs better need not choose better.
 """
 
 from __future__ import annotations
