@@ -15,6 +15,7 @@ from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SI
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import CONTRACTION, materialize
 from onlineauto.learners.rule import put_settings
@@ -149,9 +150,7 @@ class LiveSlots:
             fresh=np.zeros(1, np.int64),
             mixing=simple and options.predict_with == "mix",
             mix=np.eye(1, slots)[0],
-            scale=np.array(
-                [*options.rewards(), 1.0 if options.min_prob is None else options.min_prob, 0.0, 0.0]
-            ),
+            scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((slots, 2, 2)),
             settled=np.zeros(slots, bool),
             tally=np.zeros(5, np.int64),

@@ -22,6 +22,7 @@ from onlineauto.estimators.paired_kernels import (
     observe_difference,
     observe_predicted,
 )
+from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import OUTSIDE, widen
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class ChampionTest:
             raise OptionError(f"low and high are finite and low is less, not {low!r} and {high!r}")
         self._alpha = float(alpha)
         self._level = float(level(alpha, k))
-        self._scale = np.array([low, high, floor, 0.0, 0.0])
+        self._scale = make_scale(low, high, floor=floor)
         self._state = np.zeros(SIZE)
         self._spread = np.zeros(SPREAD_SIZE)
         self._champion = np.zeros(POLICY_SIZE)

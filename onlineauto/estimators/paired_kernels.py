@@ -16,6 +16,7 @@ what it is, where κ is such that no event loses more than ¾. For λ ≤ ¾/B i
 stakes pay where rewards vary little. If no B is known, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1,
 and any p will do. (Rewards cannot be centred then: in contexts where the challenger's action is hardly ever
 logged, all one sees is whether the champion earns less than elsewhere, which says nothing of the challenger.)
+Where B is what was met so far, half of the capital is in bets with it, and half in bets without.
 
 **Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So as long
 as ∑μ ≤ 0, however the signs of μ may change, one that starts with 1 is ever at 1/α with probability α at
@@ -46,7 +47,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.estimators.interval_kernels import SUMS, tally
-from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, in_unit, is_beyond
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LEARNT, LOW, in_unit, is_beyond
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -57,10 +58,12 @@ T, NEXT, RESERVE, SQUARES, WEIGHTED, BETTER, WORSE = range(SUMS, SUMS + 7)
 much is left for then, squared weights, rewards times those, and the evidence for better and for worse."""
 
 LANES = SUMS + 7
-"""Where the wealth begins: `N` stakes on better, then `N` on worse, the largest first."""
+"""Where the wealth begins: `N` stakes on better, then `N` on worse, the largest first; then as many that do
+without a floor, where that is learnt."""
 
 N = 24
-SIZE = LANES + 2 * N
+_FREE = LANES + 2 * N
+SIZE = _FREE + 2 * N
 """Length of a state."""
 
 FIRST_RESTART = 1024.0
@@ -97,7 +100,7 @@ def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
 
 
 @kernel
-def _start(state: NDArray[np.float64], known: int) -> None:
+def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
     """Let capital join the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
     if state[NEXT] == 0.0:
         share, state[RESERVE] = _AT_START, 1.0 - _AT_START
@@ -107,16 +110,21 @@ def _start(state: NDArray[np.float64], known: int) -> None:
         share = state[RESERVE] / (k + 2.0)
         state[RESERVE] -= share
         state[NEXT] *= 2.0
+    if learnt:
+        share *= 0.5
     for j in range(N):
         state[LANES + j] += share * _SHARES[known, j]
         state[LANES + N + j] += share * _SHARES[known, j]
+        if learnt:
+            state[_FREE + j] += share * _SHARES[0, j]
+            state[_FREE + N + j] += share * _SHARES[0, j]
 
 
 @inline_kernel
-def _open(state: NDArray[np.float64], known: int) -> None:
+def _open(state: NDArray[np.float64], known: int, learnt: bool) -> None:
     """Count an event, and start bets that are due."""
     if state[T] >= state[NEXT]:
-        _start(state, known)
+        _start(state, known, learnt)
     state[T] += 1.0
 
 
@@ -129,8 +137,8 @@ def _multiply(state: NDArray[np.float64], at: int, first: int, y: float) -> None
 
 @inline_kernel
 def _total(state: NDArray[np.float64], at: int) -> float:
-    """All capital of one side; four sums, which the processor adds up side by side."""
-    a, b, c, d = state[RESERVE], 0.0, 0.0, 0.0
+    """Capital of `N` stakes; four sums, which the processor adds up side by side."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(at, at + N, 4):
         a += state[j]
         b += state[j + 1]
@@ -141,9 +149,12 @@ def _total(state: NDArray[np.float64], at: int) -> float:
 
 
 @inline_kernel
-def _sum_up(state: NDArray[np.float64]) -> None:
-    state[BETTER] = _total(state, LANES)
-    state[WORSE] = _total(state, LANES + N)
+def _sum_up(state: NDArray[np.float64], learnt: bool) -> None:
+    state[BETTER] = state[RESERVE] + _total(state, LANES)
+    state[WORSE] = state[RESERVE] + _total(state, LANES + N)
+    if learnt:
+        state[BETTER] += _total(state, _FREE)
+        state[WORSE] += _total(state, _FREE + N)
 
 
 @inline_kernel
@@ -209,16 +220,17 @@ def observe_predicted(
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
         return
-    floor = scale[FLOOR]
+    floor, learnt = scale[FLOOR], scale[LEARNT] > 0.0
     r = in_unit((reward - scale[LOW]) / width)
     beyond = is_beyond(scale, reward)
+    w1_free, w0_free = w1, w0
     if floor > 0.0:
         beyond = beyond or max(w1, w0) * floor > 1.0 + 1e-6
         w1, w0 = min(w1, 1.0 / floor), min(w0, 1.0 / floor)
         q1, q0 = in_unit((q1 - scale[LOW]) / width), in_unit((q0 - scale[LOW]) / width)
     else:
         q1, q0 = 0.0, 1.0
-    _open(state, 1 if floor > 0.0 else 0)
+    _open(state, 1 if floor > 0.0 else 0, learnt)
     up = increment(w1, w0, r, q1, q0)
     down = -up if floor > 0.0 else increment(w0, w1, r, 0.0, 1.0)
     tally(state, up * width, down * width, 0.0, width / floor if floor > 0.0 else width)
@@ -231,7 +243,16 @@ def observe_predicted(
         q1_down = q0_down = 1.0 - r_down
     _settle(state, LANES, w1, w0, r_up, q1_up, q0_up, floor, price)
     _settle(state, LANES + N, w0, w1, r_down, q0_down, q1_down, floor, 0.0)
-    _sum_up(state)
+    if learnt:
+        _settle_freely(state, w1_free, w0_free, r, price)
+    _sum_up(state, learnt)
+
+
+@inline_kernel
+def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, price: float) -> None:
+    """Settle the bets that do without a floor."""
+    _multiply(state, _FREE, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
+    _multiply(state, _FREE + N, 0, increment(w0, w1, r, 0.0, 1.0) * _NARROW)
 
 
 @inline_kernel
@@ -259,9 +280,9 @@ def observe_difference(state: NDArray[np.float64], d: float, bound: float, price
     """
     if not (abs(d) > 0.0 and bound > 0.0):
         return
-    _open(state, 1)
+    _open(state, 1, False)
     y = 2.0 * in_unit(0.5 + 0.5 * (d / bound)) - 1.0
     tally(state, y * bound, -y * bound, 0.0, bound)
     _multiply(state, LANES, 0, (y - price) * _NARROW)
     _multiply(state, LANES + N, 0, -y * _NARROW)
-    _sum_up(state)
+    _sum_up(state, False)

@@ -1,8 +1,8 @@
 """What is known of rewards and logged probabilities before an event: given, or learnt and widened.
 
 A scale is a float64 array of `SCALE_SIZE`, one for all challengers: [lowest reward, highest reward, least
-probability of a logged action or 0 if none is known, how many events were beyond, and how many of these had a
-lesser probability]. Nothing is taken in while
+probability of a logged action or 0 if none is known, how many events were beyond, how many of these had a
+lesser probability, and 1 if the least one is learnt]. Nothing is taken in while
 the range has no width.
 """
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LOW, HIGH, FLOOR, OUTSIDE, BELOW = range(5)
+LOW, HIGH, FLOOR, OUTSIDE, BELOW, LEARNT = range(6)
 """Entries of a scale."""
 
-SCALE_SIZE = 5
+SCALE_SIZE = 6
 
 
 @inline_kernel

@@ -77,7 +77,7 @@ def _first_event(
     state, scale = np.zeros(paired.SIZE), np.zeros(SCALE_SIZE)
     scale[1], scale[2] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
     if which == LEARNT:
-        scale[0], scale[1], scale[2] = np.inf, -np.inf, 1.0
+        scale[0], scale[1], scale[2], scale[5] = np.inf, -np.inf, 1.0, 1.0
     for t in range(events):
         disagree, w1, w0, reward, q = _draw(log, t, rng)
         if which == VW:

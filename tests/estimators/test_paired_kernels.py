@@ -16,6 +16,7 @@ from onlineauto.estimators.paired_kernels import (
     LANES,
     SIZE,
     WORSE,
+    N,
     T,
     is_better,
     level,
@@ -23,6 +24,7 @@ from onlineauto.estimators.paired_kernels import (
     observe_difference,
     observe_predicted,
 )
+from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, OUTSIDE, SCALE_SIZE, widen
 from onlineauto.jit import kernel
 from tests.naive.champion_test import ChampionTest as Twin
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def scale_of(floor: float, low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
-    return np.array([low, high, floor, 0.0, 0.0])
+def scale_of(
+    floor: float, low: float = 0.0, high: float = 1.0, *, learnt: bool = False
+) -> NDArray[np.float64]:
+    return np.array([low, high, floor, 0.0, 0.0, float(learnt)])
 
 
 def evidence(state: NDArray[np.float64]) -> tuple[float, float]:
@@ -51,30 +55,33 @@ def weights(who: int, likely: float, floor: float) -> tuple[float, float]:
     return (w if who == 1 else 0.0), (w if who == 0 else 0.0)
 
 
-@given(EVENTS, FLOORS)
-def test_evidence_is_the_twins(events: list[tuple[int, float, float, float, float]], floor: float) -> None:
+@given(EVENTS, FLOORS, st.booleans())
+def test_evidence_is_the_twins(
+    events: list[tuple[int, float, float, float, float]], floor: float, learnt: bool
+) -> None:
+    learnt = learnt and floor > 0.0
     state, predicted = np.zeros((2, SIZE))
-    twins = Twin(floor), Twin(floor)
+    twins = Twin(floor, learnt=learnt), Twin(floor, learnt=learnt)
     for who, likely, r, q1, q0 in events:
         w1, w0 = weights(who, likely, floor)
-        observe(state, scale_of(floor), w1, w0, r)
+        observe(state, scale_of(floor, learnt=learnt), w1, w0, r)
         twins[0].update(w1, w0, r)
-        observe_predicted(predicted, scale_of(floor), w1, w0, r, q1, q0, 0.0)
+        observe_predicted(predicted, scale_of(floor, learnt=learnt), w1, w0, r, q1, q0, 0.0)
         twins[1].update_predicted(w1, w0, r, q1, q0)  # which sees to it that no bet loses more than ¾
     if events:
         assert evidence(state) == pytest.approx(twins[0].evidence(), rel=1e-9)
         assert evidence(predicted) == pytest.approx(twins[1].evidence(), rel=1e-9)
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.1])
-def test_restarts_are_the_twins(floor: float) -> None:
+@pytest.mark.parametrize(("floor", "learnt"), [(0.0, False), (0.1, False), (0.1, True)])
+def test_restarts_are_the_twins(floor: float, learnt: bool) -> None:
     """The twin has a number for each bet of each start; here those of one stake share theirs."""
     rng = np.random.default_rng(1)
-    state, twin = np.zeros(SIZE), Twin(floor)
+    state, twin = np.zeros(SIZE), Twin(floor, learnt=learnt)
     for t in range(4200):
         w1, w0 = weights(int(rng.integers(2)), float(rng.random()), 0.1)
         r = float(rng.random() < (0.4 if (w1 > 0) == (t < 2500) else 0.6))
-        observe(state, scale_of(floor), w1, w0, r)
+        observe(state, scale_of(floor, learnt=learnt), w1, w0, r)
         twin.update(w1, w0, r)
     assert len(twin.bets[0]) == 24 * 4
     assert evidence(state) == pytest.approx(twin.evidence(), rel=1e-8)
@@ -104,8 +111,8 @@ def test_whatever_comes_evidence_is_a_number_above_0(
     for who, w, r in events:
         observe(state, scale_of(floor), w * (who == 1), w * (who == 0), r)
     if events:
-        assert (state[LANES:] > 0).all()
-        assert np.isfinite(state[LANES:]).all()
+        assert (state[LANES : LANES + 2 * N] > 0).all()
+        assert np.isfinite(state[LANES : LANES + 2 * N]).all()
 
 
 def test_zeros_are_fresh_and_nothing_is_proved_by_them() -> None:
@@ -128,7 +135,7 @@ def test_no_long_loss_makes_evidence_end() -> None:
         observe_difference(state, -1.0, 1.0, 0.0)
     assert state[BETTER] > 0
     assert state[WORSE] >= 1e200
-    assert (state[LANES:] >= 1e-200).all()
+    assert (state[LANES : LANES + 2 * N] >= 1e-200).all()
 
 
 def test_differences_beyond_the_bound_count_as_it() -> None:
@@ -175,16 +182,16 @@ def test_a_reward_beyond_the_range_hurts_whom_it_hurts() -> None:
 
 
 def test_ranges_widen_and_what_was_won_remains() -> None:
-    scale = np.array([0.0, 0.0, 0.2, 0.0, 0.0])
+    scale = make_scale(0.0, 0.0, floor=0.2)
     state = np.zeros(SIZE)
     observe(state, scale, 2.0, 0.0, 5.0)
     assert not state.any()  # a range without a width tells nothing
     widen(scale, 5.0, 0.5, 1)
-    assert scale.tolist() == [0.0, 5.0, 0.2, 1.0, 0.0]
+    assert scale.tolist() == [0.0, 5.0, 0.2, 1.0, 0.0, 0.0]
     observe(state, scale, 2.0, 0.0, 5.0)
     before = evidence(state)
     widen(scale, -5.0, 0.1, 1)
-    assert scale.tolist() == [-5.0, 5.0, 0.1, 2.0, 1.0]
+    assert scale.tolist() == [-5.0, 5.0, 0.1, 2.0, 1.0, 0.0]
     assert evidence(state) == before
     widen(scale, 1.0, 0.3, 1)
     assert scale[OUTSIDE] == 2

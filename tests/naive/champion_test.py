@@ -34,10 +34,12 @@ class Bet:
 class ChampionTest:
     """Evidence that the challenger is better, and that it is worse."""
 
-    def __init__(self, floor: float) -> None:
+    def __init__(self, floor: float, *, learnt: bool = False) -> None:
         self.floor = floor
+        self.learnt = learnt
         self.t = 0
         self.bets: tuple[list[Bet], list[Bet]] = ([], [])
+        self.free: tuple[list[Bet], list[Bet]] = ([], [])
         self.reserve = 1.0
         self.rewards = self.squares = 0.0
 
@@ -50,6 +52,10 @@ class ChampionTest:
             share = 0.1 / ((k + 1) * (k + 2))
         if share:
             self.reserve -= share
+            if self.learnt:
+                share /= 2
+                for side in self.free:
+                    side.extend(Bet(j, share * SHARES[0.9][j]) for j in range(STAKES))
             for side in self.bets:
                 side.extend(Bet(j, share * SHARES[0.6 if self.floor else 0.9][j]) for j in range(STAKES))
 
@@ -66,9 +72,14 @@ class ChampionTest:
             bet.settle(w1, w0, r, q1, q0, self.floor)
         for bet in self.bets[1]:
             bet.settle(w0, w1, r, q0, q1, self.floor)
+        for bet in self.free[0]:
+            bet.settle(w1, w0, r, q1, q0, 0.0)
+        for bet in self.free[1]:
+            bet.settle(w0, w1, r, q0, q1, 0.0)
 
     def evidence(self) -> tuple[float, float]:
         better, worse = (
-            self.reserve + math.fsum(math.exp(bet.log_wealth) for bet in side) for side in self.bets
+            self.reserve + math.fsum(math.exp(bet.log_wealth) for bet in (*side, *free))
+            for side, free in zip(self.bets, self.free, strict=True)
         )
         return better, worse

@@ -101,8 +101,8 @@ class Oracle(ABC):
     `onlineauto.testing.check_oracle`.
 
     An oracle has no state. It is asked at the first event, whenever a new namespace is met (not in exact
-    mode), whenever the champion changes and, if it `renews`, at every review. Proposals that are under consideration already are dropped, so it
-    need not know what it proposed before.
+    mode), whenever the champion changes and, if it `renews`, at every review. Proposals that are under
+    consideration already are dropped, so it need not know what it proposed before.
 
     Attributes
     ----------

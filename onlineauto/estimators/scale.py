@@ -1,0 +1,30 @@
+"""What is known of rewards and logged probabilities before the first event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LEARNT, LOW, SCALE_SIZE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["make_scale"]
+
+
+def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
+    """Make a scale, see `onlineauto.estimators.scale_kernels`: float64[6].
+
+    Parameters
+    ----------
+    low, high : float
+        Range of rewards; inf and -inf if it is to be learnt.
+    floor : float, optional
+        Least probability of a logged action, 0 if nothing is known of it; without it, it is learnt.
+    """
+    scale = np.zeros(SCALE_SIZE)
+    scale[[LOW, HIGH]] = low, high
+    scale[[FLOOR, LEARNT]] = (1.0, 1.0) if floor is None else (floor, 0.0)
+    return scale
