@@ -41,12 +41,14 @@ from onlineauto.jit import is_warm
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType, TracebackType
     from typing import Self
 
     from _typeshed import WriteableBuffer
 
     from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
@@ -80,7 +82,7 @@ def run(configuration: Configuration) -> int:
         warm_up()  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)
-        source = _source(configuration[InputOptions].data, interrupt, files)
+        source = _sources(configuration[InputOptions].data, interrupt, files)
         try:
             for block, outcomes in workspace.stream(source, diagnostics=report.diagnostics):
                 report.take(block, outcomes)
@@ -104,18 +106,19 @@ def _check_files(configuration: Configuration) -> None:
     OptionError
         An output is the input.
     """
-    data = configuration[InputOptions].data
+    data = [path for path in configuration[InputOptions].data if path != "-"]
     options = configuration[OutputOptions]
-    if data is not None and data != "-" and not stat.S_ISFIFO(_mode(data)):
-        ByteSource(data).close()
+    for path in data:
+        if not stat.S_ISFIFO(_mode(path)):
+            ByteSource(path).close()
     outputs = ("predictions", "raw_predictions", "extra_metrics", "journal")
     written = [getattr(options, name) for name in outputs if getattr(options, name) not in (None, *STDOUT)]
     if len(set(written)) < len(written):
         raise OptionError(f"{max(written, key=written.count)} is named for two outputs: one would be lost")
     for name in outputs:
         output = getattr(options, name)
-        for source in (data, configuration[RunOptions].replay):
-            if output is None or source in (None, "-") or not Path(output).exists():
+        for source in (*data, configuration[RunOptions].replay):
+            if output is None or source is None or not Path(output).exists():
                 continue
             if Path(source).samefile(output):
                 raise OptionError(f"--{name} {output} is the input: it would be lost")
@@ -292,10 +295,17 @@ class _Stream(io.RawIOBase):
         return 0 if self._interrupt.seen else os.readv(self._descriptor, [buffer])
 
 
-def _source(path: str | None, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
+def _sources(paths: Sequence[str], interrupt: _Interrupt, files: ExitStack) -> Sources:
+    """Return what to read: a source, or several."""
+    sources = [_source(path, interrupt, files) for path in paths or ("-",)]
+    if len(sources) == 1:
+        return sources[0]
+    return [Path(source) if isinstance(source, str) else source for source in sources]
+
+
+def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
     """Return a file by its path, for the reader to open; what can keep us waiting, opened."""
-    if path not in (None, "-"):
-        assert path is not None
+    if path != "-":
         if not interrupt.active or not stat.S_ISFIFO(_mode(path)):
             return path
         descriptor = os.open(path, os.O_RDONLY)

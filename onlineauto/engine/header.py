@@ -68,10 +68,10 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     """
     yield from _features(configuration[FeatureOptions])
     yield from _example_and_output(configuration)
-    source = configuration[InputOptions].data
+    sources = configuration[InputOptions].data or ("-",)
     yield "using no cache"
-    yield f"Reading datafile = {'stdin' if source in (None, '-') else source}"
-    yield "num sources = 1"
+    yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
+    yield f"num sources = {len(sources)}"
     yield from _rates(configuration)
     if kind != "simple" or "cb_type" in configuration.supplied:
         yield f"cb_type = {configuration[CbOptions].cb_type}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from operator import is_not
-from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,11 +14,10 @@ from onlineauto.engine._kernels import run_events
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
-from onlineauto.engine.read_ahead import pays, read_ahead
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
-from onlineauto.engine.source import kind_of, open_text
+from onlineauto.engine.source import can_be_read_again, kind_of, open_text, read_blocks
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -37,12 +34,10 @@ from onlineauto.engine.state import (
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.options import ExplorerOptions
-from onlineauto.features.block import Block
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import CONSTANT_HASH, make_stream
 from onlineauto.formats.diagnostics import Diagnostics
-from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
@@ -55,7 +50,7 @@ from onlineauto.learners.rule import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -63,6 +58,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.estimates import Estimates
     from onlineauto.engine.journal import Entry
     from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.source import Sources
+    from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
     from onlineauto.formats.source import Source
     from onlineauto.formats.text import TextReader
@@ -279,12 +276,12 @@ class Workspace:
         return open_text(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
-        self, source: Source | Iterable[str | bytes | Block], *, diagnostics: Diagnostics | None = None
+        self, source: Sources, *, diagnostics: Diagnostics | None = None
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
 
         The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
-        an iterable of events: texts, one event each, or blocks.
+        an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
 
@@ -296,13 +293,13 @@ class Workspace:
             A line is malformed, under ``--strict_parse``.
         """
         run = self.configuration[RunOptions]
-        if run.passes > 1 and (source in (None, "-") or not isinstance(source, str | PathLike | bytes)):
+        if run.passes > 1 and not can_be_read_again(source):
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout = Holdout(run)
         found = self.diagnostics if diagnostics is None else diagnostics
         for number in range(run.passes):
             left = -1 if self.exact else self.configuration[InputOptions].examples
-            for block in self._blocks(source, found if number == 0 else Diagnostics()):
+            for block in read_blocks(source, self.configuration, found if number == 0 else Diagnostics()):
                 part = block if left < 0 else block.head(min(left, len(block)))
                 yield from self._learn_part(part, holdout)
                 left -= len(part) if left >= 0 else 0
@@ -311,21 +308,6 @@ class Workspace:
             self.end_pass()
             if holdout.end_pass():
                 return
-
-    def _blocks(self, source: Source | Iterable[str | bytes | Block], found: Diagnostics) -> Iterator[Block]:
-        """Yield the blocks of a source, or of the events that an iterable gives."""
-        if source is None or isinstance(source, str | PathLike | bytes) or hasattr(source, "read"):
-            reader = self.read(cast("Source", source), diagnostics=found)
-            ahead = self.configuration[RunOptions].threads > 1 and pays(cast("Source", source))
-            yield from read_ahead(reader) if ahead else reader
-            return
-        for given, items in groupby(source, lambda item: isinstance(item, Block)):
-            if given:
-                yield from cast("Iterator[Block]", items)
-            else:
-                texts = cast("Iterator[str | bytes]", items)
-                file = EventFile(texts, multiline=self._task.shape == CB_ADF)
-                yield from self.read(cast("BinaryIO", file), diagnostics=found)
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Iterator[tuple[Block, Outcomes]]:
         """Learn a block up to its first invalid event, which is fatal after that."""
@@ -339,7 +321,7 @@ class Workspace:
         if message:
             raise InputError(message)
 
-    def fit(self, source: Source | Iterable[str | bytes | Block]) -> Workspace:
+    def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)

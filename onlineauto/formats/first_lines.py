@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.source import ByteSource
+from onlineauto.formats.source import opened
 
 if TYPE_CHECKING:
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.source import ByteSource, Source
 
 __all__ = ["FirstLines"]
 
@@ -28,8 +28,8 @@ class FirstLines(io.BufferedIOBase):
         The source cannot be opened, or read.
     """
 
-    def __init__(self, source: Source, n: int) -> None:
-        self._bytes = ByteSource(source)
+    def __init__(self, source: Source | ByteSource, n: int) -> None:
+        self._bytes = opened(source)
         self.name = self._bytes.name
         self._left = n
 

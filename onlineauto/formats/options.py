@@ -16,15 +16,15 @@ class InputOptions:
 
     title: ClassVar[str] = "Input"
 
-    data: str | None = option(
-        None,
-        "File of events; '-' or nothing is standard input. The flag can be left out: a word that belongs to "
-        "no flag is this file.",
+    data: tuple[str, ...] = option(
+        (),
+        "File of events; several are read one after the other; '-' or nothing is standard input. The flag "
+        "may be left out: a word that belongs to no flag is such a file.",
         short="d",
         metavar="FILE",
         positional=True,
     )
-    compressed: bool = option(False, "The input is gzip; found out without this flag as well.")
+    compressed: bool = option(False, "The input is gzip or zstd; found out without this flag as well.")
     strict_parse: bool = option(
         False,
         "Stop at the first malformed line. Without it, what is malformed is dropped, counted and reported.",

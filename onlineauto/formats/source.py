@@ -1,31 +1,31 @@
-"""Sources of bytes: a file, standard input, bytes or an open binary file; gzip or not."""
+"""Sources of bytes: a file, standard input, bytes or an open binary file; packed or not."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from onlineauto.errors import InputError
+from onlineauto.formats.unpacking import may_be_packed, unpacker_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ByteSource", "Source"]
+    from onlineauto.formats.unpacking import Unpacker
+
+__all__ = ["ByteSource", "Source", "opened"]
 
 Source = str | os.PathLike[str] | bytes | IO[bytes] | None
 """A path, ``"-"`` or None for standard input, the text itself as bytes, or an open binary file."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31  # zlib's name for the gzip container
 _CHUNK = 1 << 16
 
 
 class ByteSource:
-    """A stream of bytes, unpacked if it is gzip.
+    """A stream of bytes, unpacked if it is gzip or zstd.
 
     Parameters
     ----------
@@ -52,7 +52,9 @@ class ByteSource:
         self._read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
         self._begun = False
         self._ahead = b""
-        self._gunzip: _Gunzip | None = None
+        self._unpacker: Unpacker | None = None
+        self._peeked = b""
+        self._failure: InputError | None = None
 
     def _open(self, source: Source) -> IO[bytes]:
         if source is None or source == "-":
@@ -68,15 +70,14 @@ class ByteSource:
         return self._owned
 
     def _begin(self) -> None:
-        """Find out from the first two bytes whether this is gzip."""
+        """Find out from the first bytes whether this is packed; wait for no more of them than that takes."""
         self._begun = True
-        while len(self._ahead) < len(_GZIP_MAGIC):
-            more = self._read_raw(len(_GZIP_MAGIC) - len(self._ahead))
+        while may_be_packed(self._ahead):
+            more = self._read_raw(1)
             if not more:
                 break
             self._ahead += more
-        if self._ahead == _GZIP_MAGIC:
-            self._gunzip = _Gunzip()
+        self._unpacker = unpacker_for(self._ahead)
 
     def _read_raw(self, size: int) -> bytes:
         try:
@@ -84,105 +85,69 @@ class ByteSource:
         except OSError as error:
             raise InputError(_reason(error)) from error
 
+    def begins_with(self, magic: bytes) -> bool:
+        """Whether the unpacked bytes begin so; they are still to be read. Waits for no more than it takes.
+
+        >>> source = ByteSource(b"1 |a x")
+        >>> source.begins_with(b"1 |"), source.read(3), source.read(3)
+        (True, b'1 |', b'a x')
+        """
+        try:
+            while len(self._peeked) < len(magic) and magic.startswith(self._peeked):
+                more = self._next(len(magic) - len(self._peeked))
+                if not more:
+                    break
+                self._peeked += more
+        except InputError as error:  # for `read` to raise, where it is located
+            self._failure = error
+        return self._peeked.startswith(magic)
+
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes, as soon as there are some; none is the end.
 
         Raises
         ------
         InputError
-            The bytes cannot be read, or are no gzip after all; the message says why, not where.
+            The bytes cannot be read or unpacked; the message says why, not where.
         """
+        if self._peeked:
+            data, self._peeked = self._peeked[:size], self._peeked[size:]
+            return data
+        if self._failure is not None:
+            raise self._failure
+        return self._next(size)
+
+    def _next(self, size: int) -> bytes:
         if not self._begun:
             self._begin()
-        if self._ahead and self._gunzip is None:
-            ahead, self._ahead = self._ahead[:size], self._ahead[size:]
-            return ahead
-        if self._gunzip is None:
-            return self._read_raw(size)
+        if self._unpacker is None:
+            if not self._ahead:
+                return self._read_raw(size)
+            data, self._ahead = self._ahead[:size], self._ahead[size:]
+            return data
         while True:
-            data = self._gunzip.take(size)
+            data = self._unpacker.take(size)
             if data:
                 return data
             packed = self._ahead or self._read_raw(_CHUNK)
             self._ahead = b""
             if not packed:
-                self._gunzip.end()
+                self._unpacker.end()
                 return b""
-            self._gunzip.give(packed)
+            self._unpacker.give(packed)
 
     def close(self) -> None:
         """Close the file, if it was opened here; nothing more is read."""
-        self._begun, self._ahead, self._gunzip = True, b"", None
+        self._begun, self._ahead, self._peeked = True, b"", b""
+        self._unpacker = self._failure = None
         self._read_some = lambda _: b""
         if self._owned is not None:
             self._owned.close()
 
 
-class _Gunzip:
-    """Members of a gzip stream, unpacked one after the other as their bytes come."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(_GZIP)
-        self._packed = b""
-        self._begun = False
-        self._error: InputError | None = None
-        self._salvaged = b""  # what comes before the error
-
-    def give(self, packed: bytes) -> None:
-        """Hand over bytes to unpack."""
-        self._packed += packed
-
-    def take(self, size: int) -> bytes:
-        """Unpack at most `size` bytes; none if more are needed first."""
-        while self._packed and self._error is None:
-            if not self._begun and not self._skip_padding():
-                break
-            data = self._unpack(size)
-            if data:
-                return data
-        if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
-            return held  # which it took in with the last bytes, for which there was no room
-        data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
-        if not data and self._error is not None:
-            raise self._error
-        return data
-
-    def _unpack(self, size: int) -> bytes:
-        before = self._member.copy()
-        try:
-            data = self._member.decompress(self._packed, size)
-        except zlib.error as error:
-            self._error = InputError(f"the gzip data are damaged ({error})")
-            self._salvaged = _salvage(before, self._packed)
-            return b""
-        self._begun = True
-        self._packed = self._member.unconsumed_tail
-        if self._member.eof:
-            self._packed = self._member.unused_data
-            self._member = zlib.decompressobj(_GZIP)
-            self._begun = False
-        return data
-
-    def _skip_padding(self) -> bool:
-        """Drop zeros between members; whether anything is left."""
-        self._packed = self._packed.lstrip(b"\0")
-        return bool(self._packed)
-
-    def end(self) -> None:
-        """No more bytes come: complain if a member is not complete."""
-        if self._begun:
-            raise InputError("the gzip data end too early: the file is truncated")
-
-
-def _salvage(member: zlib._Decompress, packed: bytes) -> bytes:
-    """Unpack up to the byte that is wrong."""
-    data = b""
-    try:
-        for i in range(len(packed)):
-            data += member.decompress(packed[i : i + 1])
-    except zlib.error:
-        pass
-    return data
+def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
+    """Open a source, unless it is open already."""
+    return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
 
 
 def _name(source: Source) -> str:

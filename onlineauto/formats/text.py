@@ -18,14 +18,14 @@ from onlineauto.formats.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.mark_kernels import bitmap_size, find_marks
 from onlineauto.formats.name_kernels import insert
 from onlineauto.formats.reading_kernels import NAME, STATE, Reader, Rules
-from onlineauto.formats.source import ByteSource
+from onlineauto.formats.source import opened
 from onlineauto.formats.vw_kernels import read_vw_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.source import ByteSource, Source
 
 __all__ = ["TextReader"]
 
@@ -40,8 +40,8 @@ class TextReader:
 
     Parameters
     ----------
-    source : path, bytes, binary file or None
-        ``"-"`` and None are standard input; gzip is found out.
+    source : path, bytes, binary file, None or ByteSource
+        ``"-"`` and None are standard input; gzip and zstd are found out.
     label : {"simple", "cb"}
         ``label [weight [initial]]``, or ``action:cost:probability`` and ``shared``.
     multiline : bool
@@ -97,7 +97,7 @@ class TextReader:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | ByteSource,
         *,
         label: Literal["simple", "cb"] = "simple",
         multiline: bool,
@@ -112,7 +112,7 @@ class TextReader:
     ) -> None:
         self.namespaces = Namespaces()
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
-        self._bytes = ByteSource(source, name=name)
+        self._bytes = opened(source, name=name)
         self.name = self._bytes.name
         self._unit = "event" if multiline else "line"
         self._rules = Rules(

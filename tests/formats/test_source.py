@@ -1,4 +1,4 @@
-"""Where bytes come from: paths, pipes, standard input, gzip."""
+"""Where bytes come from: paths, pipes, standard input, gzip, zstd."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ import sys
 import threading
 import zlib
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.formats.source import ByteSource, Source
 from onlineauto.formats.text import TextReader
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from onlineauto.features.block import Block
@@ -72,7 +80,80 @@ def test_damaged_gzip_is_unpacked_up_to_the_damage() -> None:
         source.read(1000)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f", b"1", b"ab"])
+@pytest.mark.parametrize("size", [1, 2, 100, 1 << 20])
+def test_zstd_is_found_out(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(zstd.compress(TEXT))
+    assert everything(path, size) == TEXT
+    assert everything(path.read_bytes(), size) == TEXT
+
+
+def test_zstd_of_several_frames_some_of_them_no_data() -> None:
+    skippable = b"\x5a\x2a\x4d\x18\x04\x00\x00\x00none"
+    frames = [
+        skippable,
+        zstd.compress(TEXT[:5000]),
+        zstd.compress(b""),
+        skippable,
+        zstd.compress(TEXT[5000:]),
+    ]
+    assert everything(b"".join(frames)) == TEXT
+
+
+@pytest.mark.parametrize("left", [3, 4, 9, 200, -1])
+def test_truncated_zstd_says_so(left: int) -> None:
+    packed = zstd.compress(TEXT)[:left]
+    if left == 3:
+        assert everything(packed) == packed  # no magic, no zstd
+        return
+    with pytest.raises(InputError, match="the zstd data end too early"):
+        everything(packed)
+
+
+def test_damaged_zstd_says_so() -> None:
+    packed = bytearray(zstd.compress(TEXT, options={zstd.CompressionParameter.checksum_flag: 1}))
+    packed[-1] ^= 1
+    with pytest.raises(InputError, match=r"the zstd data are damaged \(.*checksum"):
+        everything(bytes(packed), 1 << 20)
+    with pytest.raises(InputError, match="the zstd data are damaged"):
+        everything(zstd.compress(TEXT) + b"garbage")
+
+
+class Dribbling(io.RawIOBase):
+    """A file that gives so many bytes at a time."""
+
+    def __init__(self, data: bytes, sizes: list[int]) -> None:
+        self._data, self._sizes, self._n = data, sizes, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        self._n += 1
+        n = min(size, self._sizes[self._n % len(self._sizes)])
+        data, self._data = self._data[:n], self._data[n:]
+        return data
+
+
+@given(
+    pack=st.sampled_from([bytes, gzip.compress, zstd.compress]),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
+    size=st.integers(1, 300),
+    magic=st.sampled_from([b"0 |a", b"0 |b", b"\x89", TEXT[:100]]),
+)
+def test_however_the_bytes_come(
+    pack: Callable[[bytes], bytes], sizes: list[int], size: int, magic: bytes
+) -> None:
+    with closing(ByteSource(cast("IO[bytes]", Dribbling(pack(TEXT), sizes)))) as source:
+        assert source.begins_with(magic) == TEXT.startswith(magic)
+        assert b"".join(iter(lambda: source.read(size), b"")) == TEXT
+
+
+def test_a_failure_while_looking_ahead_is_raised_by_reading() -> None:
+    source = ByteSource(gzip.compress(TEXT)[:12])
+    assert not source.begins_with(b"magic")
+    with pytest.raises(InputError, match="the gzip data end too early"):
+        source.read(1)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x1f", b"1", b"ab", b"\x28\xb5", b"P", b"P*"])
 def test_short_input(data: bytes) -> None:
     assert everything(data) == data
 

@@ -59,7 +59,7 @@ def test_invalid_text(words: str, message: str) -> None:
         ({"q": ["ab", "cd"]}, {"quadratic": ("ab", "cd")}),
         ({"quadratic": ("ab",)}, {"quadratic": ("ab",)}),
         ({"quadratic": []}, {}),
-        ({"data": Path("events.txt")}, {"data": "events.txt"}),
+        ({"data": Path("events.txt")}, {"data": ("events.txt",)}),
         ({"progress": 1000}, {"progress": "1000"}),
         ({"progress": 1.5}, {"progress": "1.5"}),
         ({"testonly": True}, {"testonly": True}),

@@ -1,0 +1,77 @@
+"""Pipes that are still being written: each event is learnt and predicted as soon as it is complete."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import IO, TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")
+
+EVENT = b"shared |s a b:%d\n0:%d:0.5 |x one\n|x two\n|x three\n\n"
+N_WARM, N_TIMED = 100, 60
+MOST = 0.05
+"""Seconds from the last byte of an event to its prediction."""
+
+
+def seconds_per_event(
+    into: IO[bytes], out: IO[bytes], write: Callable[[IO[bytes], bytes], None]
+) -> list[float]:
+    """Write events, each after the last one was predicted; seconds from an event's last byte."""
+    seconds = []
+    for i in range(N_WARM + N_TIMED):
+        write(into, EVENT % (i % 7, -(i % 2)))
+        begin = time.perf_counter()
+        assert out.readline().count(b":") == 3
+        seconds.append(time.perf_counter() - begin)
+        assert out.readline() == b"\n"
+    return seconds[N_WARM:]
+
+
+def at_once(into: IO[bytes], event: bytes) -> None:
+    into.write(event)
+
+
+def byte_by_byte(into: IO[bytes], event: bytes) -> None:
+    for i in range(len(event)):
+        into.write(event[i : i + 1])
+
+
+def in_two_parts(into: IO[bytes], event: bytes) -> None:
+    into.write(event[:-1])
+    time.sleep(0.002)
+    into.write(event[-1:])
+
+
+@pytest.mark.parametrize("write", [at_once, byte_by_byte, in_two_parts])
+@pytest.mark.parametrize("search", [[], ["--automl", "4"]], ids=["plain", "automl"])
+@pytest.mark.parametrize("named", [False, True], ids=["stdin", "named"])
+def test_each_event_is_learnt_within_50_ms(
+    tmp_path: Path, write: Callable[[IO[bytes], bytes], None], search: list[str], named: bool
+) -> None:
+    path = tmp_path / "events"
+    os.mkfifo(path)
+    flags = ["--cb_explore_adf", "--quiet", "-p", "stdout", "-d", str(path) if named else "-", *search]
+    for _ in range(3):  # the machine may have been busy with something else
+        with subprocess.Popen(
+            [sys.executable, "-m", "onlineauto", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with path.open("wb", buffering=0) if named else process.stdin as into:
+                seconds = seconds_per_event(into, process.stdout, write)
+        assert process.returncode == 0
+        if max(seconds) < MOST:
+            return
+    pytest.fail(f"three times an event took more than {MOST} s, the last time {max(seconds):.3f} s")

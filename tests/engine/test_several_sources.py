@@ -1,0 +1,89 @@
+"""Several sources, one after the other: as if they were one; each has its own line numbers."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto import InputError, OptionError, Workspace
+from onlineauto.engine.source import Sources, can_be_read_again
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = b"shared |s a\n0:-1:0.5 |x one\n|x two\n\nshared |s b\n|x one |y:2 z\n1:1:0.25 |x two\n\n"
+SECOND = b"shared |y q |s b\n|z new |x two\n0:0.5:0.5 |x one\n\nshared |s a\n0:-1:0.5 |x one\n|x two\n"
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "quadratic": "::", "bit_precision": 10}
+
+
+def scores(source: Sources, **options: Any) -> list[float]:
+    workspace = Workspace(**OPTIONS | options)
+    return [float(score) for _, outcomes in workspace.stream(source) for score in outcomes.score]
+
+
+@pytest.mark.parametrize("options", [{}, {"vw_exact": True}, {"passes": 3}, {"examples": 3}])
+def test_two_files_are_as_one(tmp_path: Path, options: dict[str, Any]) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    paths[0].write_bytes(FIRST)
+    paths[1].write_bytes(SECOND)
+    assert scores(paths, **options) == scores(FIRST + SECOND, **options)
+
+
+def test_automl_goes_on_over_files(tmp_path: Path) -> None:
+    paths = [tmp_path / str(i) for i in range(4)]
+    for i, path in enumerate(paths):
+        path.write_bytes(20 * (SECOND + b"\n" if i % 2 else FIRST))
+    options = {"quadratic": None, "automl": 2, "lease": 10}
+    assert scores(paths, **options) == scores(b"".join(path.read_bytes() for path in paths), **options)
+
+
+def test_files_events_and_blocks_go_together(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(FIRST)
+    blocks = list(Workspace(**OPTIONS).read(SECOND))
+    mixed: Sources = [path, *blocks, FIRST.split(b"\n\n")[0].decode(), io.BytesIO(SECOND)]
+    one = FIRST + SECOND + b"\n" + FIRST.split(b"\n\n")[0] + b"\n\n" + SECOND
+    assert scores(mixed) == scores(one)
+
+
+def test_line_numbers_are_each_files_own(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    paths[0].write_text("1 |a x\none |a y\n")
+    paths[1].write_text("two |a x\n1 |a y\n")
+    workspace = Workspace().fit(paths)
+    assert [str(each).partition(" ")[0] for each in workspace.diagnostics.kept] == [
+        f"{paths[0]}:2:1:",
+        f"{paths[1]}:1:1:",
+    ]
+
+
+def test_lines_are_counted_in_one_file_only(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(FIRST)
+    with pytest.raises(OptionError, match="--examples counts the lines of one file with --vw_exact"):
+        Workspace(**OPTIONS, vw_exact=True, examples=3).fit([tmp_path / "a", tmp_path / "a"])
+
+
+def test_what_can_be_read_again(tmp_path: Path) -> None:
+    again: list[Sources] = ["file", b"text", tmp_path, [tmp_path, tmp_path], ("1 |a x", "0 |a y")]
+    once: list[Sources] = [None, "-", io.BytesIO(), iter([tmp_path]), [tmp_path, io.BytesIO()]]
+    assert all(map(can_be_read_again, again))
+    assert not any(map(can_be_read_again, once))
+    with pytest.raises(InputError, match="--passes needs a file"):
+        Workspace(passes=2).fit(io.BytesIO(b"1 |a x\n"))
+
+
+@given(
+    parts=st.lists(st.lists(st.sampled_from(["1 |a x", "0 |b x:2", "1 |b y |a x"]), max_size=5), max_size=4),
+    quadratic=st.sampled_from([None, "ab"]),
+)
+def test_any_parts(parts: list[list[str]], quadratic: str | None) -> None:
+    texts = ["".join(line + "\n" for line in part).encode() for part in parts]
+    one, several = (Workspace(quadratic=quadratic, bit_precision=8) for _ in range(2))
+    one.fit(b"".join(texts))
+    several.fit([io.BytesIO(text) for text in texts])
+    np.testing.assert_array_equal(one.weights, several.weights)
