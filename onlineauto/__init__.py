@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
+    from onlineauto.engine.conversion import convert
     from onlineauto.engine.reading import read
     from onlineauto.engine.workspace import Workspace
     from onlineauto.features.block import Block
@@ -28,6 +29,7 @@ __all__ = [
     "ParseError",
     "Workspace",
     "__version__",
+    "convert",
     "read",
 ]
 
@@ -35,6 +37,7 @@ _LAZY = {
     "Block": "onlineauto.features.block",
     "Event": "onlineauto.features.event",
     "Workspace": "onlineauto.engine.workspace",
+    "convert": "onlineauto.engine.conversion",
     "read": "onlineauto.engine.reading",
 }
 """Where names live whose import would bring NumPy and Numba in."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["default_text", "help_text"]
 
 _COLUMN: Final = 30
+_USAGE: Final = """\
+Usage: onlineauto [learn] [options] [FILE ...]
+       onlineauto convert [options] FILE ... TO    text to blocks, or back
+       onlineauto warmup    compile the kernels now"""
 _INTRODUCTION: Final = (
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
     "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "
@@ -38,8 +42,7 @@ def help_text(registry: Registry, *, width: int) -> str:
         Columns of the terminal; the text keeps to 60 at least and 110 at most.
     """
     width = min(max(width, 60), 110)
-    usage = "Usage: onlineauto [learn] [options] [FILE]\n       onlineauto warmup    compile the kernels now"
-    parts = [usage, textwrap.fill(_INTRODUCTION, width)]
+    parts = [_USAGE, textwrap.fill(_INTRODUCTION, width)]
     parts += ["\n".join(_group_lines(group, width)) for group in registry.groups]
     return "\n\n".join([*parts, _EXAMPLES])
 

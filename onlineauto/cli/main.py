@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "help", "warmup")
+_VERBS: Final = ("learn", "convert", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,6 +66,10 @@ def _run(words: list[str]) -> int:
     if not output.quiet:
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
+    if verb == "convert":
+        from onlineauto.cli.convert import run as run_convert
+
+        return run_convert(configuration)
     from onlineauto.cli.learn import run
 
     return run(configuration)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.source import open_text
+from onlineauto.engine.source import open_source
 from onlineauto.features.event import events
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Reading:
     """
 
     def __init__(self, source: Source, **options: Any) -> None:
-        self._reader = open_text(source, REGISTRY.from_keywords(**options))
+        self._reader = open_source(source, REGISTRY.from_keywords(**options))
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -47,12 +47,12 @@ class Reading:
 
 
 def read(source: Source, **options: Any) -> Reading:
-    r"""Read VW text in blocks, or event by event.
+    r"""Read VW text, or a file of blocks, in blocks or event by event.
 
     Parameters
     ----------
     source : path, bytes, binary file or None
-        ``"-"`` and None are standard input; gzip is recognised.
+        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognised.
     **options
         Options as of the command line; ``cb_adf`` and its like say how labels and events look.
 

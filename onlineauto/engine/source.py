@@ -9,23 +9,34 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.read_ahead import pays, read_ahead
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.block_reader import BEGIN, BlockReader
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.first_lines import FirstLines
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.source import Source
+from onlineauto.formats.source import ByteSource, Source
 from onlineauto.formats.text import TextReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.formats.block_reader import Rules as BlockRules
     from onlineauto.formats.diagnostics import Diagnostics
-    from onlineauto.formats.source import ByteSource
+    from onlineauto.formats.event_reader import EventReader
     from onlineauto.options import Configuration
 
-__all__ = ["KINDS", "Sources", "can_be_read_again", "kind_of", "open_text", "read_blocks"]
+__all__ = [
+    "KINDS",
+    "Sources",
+    "can_be_read_again",
+    "kind_of",
+    "open_source",
+    "open_text",
+    "read_blocks",
+    "rules_of",
+]
 
 KINDS = ("cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
@@ -48,7 +59,7 @@ def can_be_read_again(source: Sources) -> bool:
 
 
 def read_blocks(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a source, or of all that an iterable gives.
+    """Yield the blocks of a source, or of all that an iterable gives; of so many events as are asked for.
 
     Parameters
     ----------
@@ -64,10 +75,23 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     InputError
         A source cannot be read.
     OptionError
-        ``--examples`` under ``--vw_exact``, which counts the lines of one source, and there are several.
+        ``--examples`` under ``--vw_exact``, which counts the lines of one text, of something else.
     """
+    left = configuration[InputOptions].examples
+    if left < 0 or configuration[RunOptions].vw_exact:
+        yield from _read_all(source, configuration, found)
+        return
+    for block in _read_all(source, configuration, found):
+        part = block.head(min(left, len(block)))
+        left -= len(part)
+        yield part
+        if left == 0:
+            return
+
+
+def _read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
     if _is_source(source):
-        reader = open_text(cast("Source", source), configuration, diagnostics=found)
+        reader = open_source(cast("Source", source), configuration, diagnostics=found)
         ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
         yield from read_ahead(reader) if ahead else reader
         return
@@ -79,9 +103,9 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
             file = EventFile(texts, multiline=kind_of(configuration).endswith("adf"))
             yield from open_text(cast("BinaryIO", file), configuration, diagnostics=found)
         else:
-            _refuse_count_of_lines(configuration)
+            _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
-                yield from read_blocks(cast("Source", item), configuration, found)
+                yield from _read_all(cast("Source", item), configuration, found)
 
 
 def _is_source(source: object) -> bool:
@@ -95,9 +119,53 @@ def _kind_of_item(item: object) -> type:
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else EventFile
 
 
-def _refuse_count_of_lines(configuration: Configuration) -> None:
+def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
     if configuration[RunOptions].vw_exact and configuration[InputOptions].examples >= 0:
-        raise OptionError("--examples counts the lines of one file with --vw_exact, and there are several")
+        raise OptionError(f"--examples counts the lines {why}")
+
+
+def rules_of(configuration: Configuration) -> BlockRules:
+    """By which rules events are read, by the names of the options; blocks of other rules are refused.
+
+    >>> from onlineauto.engine.options import REGISTRY
+    >>> rules_of(REGISTRY.parse("--cb_explore_adf"))["events"]
+    'cb_adf'
+    """
+    kind, features = kind_of(configuration).replace("cb_explore", "cb"), configuration[FeatureOptions]
+    rules: BlockRules = {
+        "events": kind,
+        "vw_exact": configuration[RunOptions].vw_exact,
+        "hash": features.hash,
+        "hash_seed": features.hash_seed,
+    }
+    if kind != "simple":
+        rules["missing_probability"] = configuration[InputOptions].missing_probability
+    return rules
+
+
+def open_source(
+    source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
+) -> EventReader:
+    """Open a file of blocks, which is found out, or what the options say that the source is.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened; or it is a file of blocks that is damaged, or of other rules.
+    OptionError
+        Lines are to be counted, which blocks do not have.
+    """
+    found = ByteSource(source)
+    if not found.begins_with(BEGIN):
+        return open_text(found, configuration, diagnostics=diagnostics)
+    try:
+        _refuse_count_of_lines(configuration, "of a text with --vw_exact, and this is a file of blocks")
+        reader = BlockReader(found, diagnostics=diagnostics)
+        reader.check_rules(rules_of(configuration))
+    except (InputError, OptionError):
+        found.close()
+        raise
+    return reader
 
 
 def open_text(

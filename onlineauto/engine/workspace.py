@@ -17,7 +17,7 @@ from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
-from onlineauto.engine.source import can_be_read_again, kind_of, open_text, read_blocks
+from onlineauto.engine.source import can_be_read_again, kind_of, open_source, open_text, read_blocks
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
+    from onlineauto.formats.event_reader import EventReader
     from onlineauto.formats.source import Source
-    from onlineauto.formats.text import TextReader
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -160,7 +160,7 @@ class Workspace:
         self._buffers = make_buffers(actions=16, slots=slots)
         self._scratch = self._layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
-        self._parser = self.read(b"")
+        self._parser = open_text(b"", configuration)
 
     def __repr__(self) -> str:
         """Show the options in force."""
@@ -258,8 +258,8 @@ class Workspace:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> TextReader:
-        """Open VW text as this workspace understands it.
+    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> EventReader:
+        """Open a source as this workspace understands it, and wait for its first byte.
 
         Parameters
         ----------
@@ -271,9 +271,9 @@ class Workspace:
         Raises
         ------
         InputError
-            The source cannot be opened.
+            The source cannot be opened, or is a file of blocks that this workspace cannot use.
         """
-        return open_text(source, self.configuration, diagnostics=diagnostics)
+        return open_source(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
         self, source: Sources, *, diagnostics: Diagnostics | None = None
@@ -298,13 +298,8 @@ class Workspace:
         holdout = Holdout(run)
         found = self.diagnostics if diagnostics is None else diagnostics
         for number in range(run.passes):
-            left = -1 if self.exact else self.configuration[InputOptions].examples
             for block in read_blocks(source, self.configuration, found if number == 0 else Diagnostics()):
-                part = block if left < 0 else block.head(min(left, len(block)))
-                yield from self._learn_part(part, holdout)
-                left -= len(part) if left >= 0 else 0
-                if left == 0:
-                    break
+                yield from self._learn_part(block, holdout)
             self.end_pass()
             if holdout.end_pass():
                 return

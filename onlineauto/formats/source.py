@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -135,6 +136,15 @@ class ByteSource:
                 self._unpacker.end()
                 return b""
             self._unpacker.give(packed)
+
+    def plain_file(self) -> int | None:
+        """Descriptor of a file on the disk that was opened here and is not packed; None if it is not one."""
+        if not self._begun:
+            self.begins_with(b"\0")
+        if self._owned is None or self._unpacker is not None:
+            return None
+        descriptor = self._owned.fileno()
+        return descriptor if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
     def close(self) -> None:
         """Close the file, if it was opened here; nothing more is read."""

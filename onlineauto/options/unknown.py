@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["unknown_option"]
 
-_CACHE: Final = "passes read the input again, no cache is needed: leave it out"
+_CACHE: Final = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 _MODEL: Final = "model files are not in this version"
 _TEXT: Final = "this version reads Vowpal Wabbit's text format"
 _EXPLORER: Final = "this version explores by --epsilon"

@@ -1,0 +1,281 @@
+"""Files of blocks: the same blocks come back, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.errors import InputError
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.block_file import FILE_HEAD, FRAME, MAGIC, header_checksum
+from onlineauto.formats.block_reader import BlockReader
+from onlineauto.formats.block_writer import replacing, write_blocks
+from onlineauto.formats.text import TextReader
+from tests.formats.odd_lines import KINDS, odd_text
+from tests.formats.reading import SHAPES
+from tests.naive.lines import unpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from onlineauto.features.block import Block
+
+TEXT = b"shared 't1|s a |u b:2\n0:-1:0.5 |a x\n|a y:0.25\n\n|b z\n1:2:0.25 'tag|a x |b\n\n" * 8
+
+
+def read_text(text: bytes = TEXT, kind: str = "cb_adf", **options: Any) -> TextReader:
+    return TextReader(text, **SHAPES[kind], **{"block_bytes": 100} | options)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "events.blocks"
+    write_blocks(path, read_text(), rules={"events": "cb_adf"})
+    return path
+
+
+def same_block(one: Block, other: Block) -> bool:
+    names: tuple[str, ...] = (
+        "event_start",
+        "tag",
+        "line_number",
+        "line_start",
+        "shared",
+        "label",
+        "weight",
+        "initial",
+    )
+    names += ("cost_start", "cost_action", "cost", "probability", "tag_start")
+    names += ("span_namespace", "span_start", "hash", "value")
+    return all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in names)
+
+
+def test_the_same_blocks_come_back(path: Path) -> None:
+    reader = BlockReader(path)
+    back, blocks = list(reader), list(read_text())
+    assert len(back) > 3
+    assert all(map(same_block, back, blocks))
+    assert reader.namespaces.names == blocks[-1].namespaces.names
+    assert reader.namespaces.hashes == blocks[-1].namespaces.hashes
+    assert reader.rules == {"events": "cb_adf"}
+    assert reader.name == str(path)
+
+
+@settings(max_examples=40)
+@given(
+    draw=st.randoms(use_true_random=False),
+    kind=st.sampled_from(KINDS),
+    exact=st.booleans(),
+    size=st.sampled_from([16, 64, 4096]),
+    stream=st.booleans(),
+)
+def test_any_text_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, draw: Random, kind: str, exact: bool, size: int, stream: bool
+) -> None:
+    path = tmp_path_factory.mktemp("blocks") / "b"
+    text = odd_text(draw, kind, lines=8)
+    blocks: list[Block] = []
+    with suppress(InputError):  # a label that is fatal to VW
+        blocks.extend(read_text(text, kind, exact=exact, block_bytes=size))
+    assert write_blocks(path, blocks, rules={}) == sum(map(len, blocks))
+    back = list(BlockReader(path.read_bytes() if stream else path))
+    assert repr(unpack(back)) == repr(unpack(blocks))
+    assert [each.line_number.tolist() for each in back] == [each.line_number.tolist() for each in blocks]
+
+
+def test_arrays_are_as_kernels_take_them(path: Path) -> None:
+    for source in (path, path.read_bytes(), gzip.compress(path.read_bytes())):
+        block = next(iter(BlockReader(source)))
+        kinds = ((block.lines, LINE), (block.spans, SPAN), (block.features, FEATURE), (block.costs, COST))
+        for array, kind in kinds:
+            assert array.dtype == kind
+            assert array.flags.c_contiguous
+            assert array.flags.aligned
+            assert array.flags.writeable
+
+
+def test_writing_to_a_mapped_block_does_not_reach_the_file(path: Path) -> None:
+    before = path.read_bytes()
+    for block in BlockReader(path):
+        block.features["value"] = 7
+    assert path.read_bytes() == before
+
+
+def test_the_same_events_make_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    write_blocks(tmp_path / "again", read_text(), rules={"events": "cb_adf"})
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_namespaces_of_several_streams_are_numbered_as_one(tmp_path: Path) -> None:
+    one, other = b"|b x |a y\n\n", b"|a y |c z |b x\n\n"
+    blocks = [*read_text(one), *read_text(other), *read_text(one)]
+    write_blocks(tmp_path / "b", blocks, rules={})
+    assert unpack(BlockReader(tmp_path / "b")) == unpack(blocks)
+    reader = BlockReader(tmp_path / "b")
+    assert len(list(reader)) == 3
+    assert reader.namespaces.names == [b"b", b"a", b"c"]
+
+
+def test_part_of_a_block_is_written_alone(tmp_path: Path) -> None:
+    [block] = read_text(block_bytes=1 << 16)
+    write_blocks(tmp_path / "b", [block.head(3), block.head(0)], rules={})
+    [back] = BlockReader(tmp_path / "b")
+    assert unpack([back]) == unpack([block])[:3]
+    assert back.n_features < block.n_features
+
+
+def test_no_event_makes_a_file_too(tmp_path: Path) -> None:
+    assert write_blocks(tmp_path / "b", [], rules={}) == 0
+    assert list(BlockReader(tmp_path / "b")) == []
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+def reading(data: bytes) -> tuple[int, str]:
+    """How many events are read, and the error that ends them."""
+    blocks: list[Block] = []
+    with pytest.raises(InputError) as caught:
+        blocks.extend(BlockReader(data, name="events.blocks"))
+    assert str(caught.value).startswith("events.blocks: ")
+    return sum(map(len, blocks)), str(caught.value).removeprefix("events.blocks: ")
+
+
+def test_a_file_cut_anywhere_is_truncated(path: Path) -> None:
+    data = path.read_bytes()
+    whole = sum(map(len, BlockReader(data)))
+    step = max(1, len(data) // 300)
+    for end in {*range(0, len(data), step), *range(len(data) - 200, len(data)), *range(100)}:
+        n, message = reading(data[:end])
+        assert "it is truncated" in message
+        assert n <= whole
+        assert n == 0 or f"the {n} events before that were used" in message
+
+
+def test_a_truncated_mapped_file_is_refused(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with pytest.raises(InputError, match="it is truncated; the 16 events before that were used"):
+        list(BlockReader(path))
+    path.write_bytes(data[:4])
+    with pytest.raises(InputError, match=r"events\.blocks: .* it ends within its magic at byte 4"):
+        BlockReader(path)
+
+
+def test_any_flipped_bit_is_found(path: Path) -> None:
+    data = path.read_bytes()
+    blocks = unpack(BlockReader(data))
+    for place in range(0, 8 * len(data), 37):
+        flipped = bytearray(data)
+        flipped[place // 8] ^= 1 << place % 8
+        try:
+            assert unpack(BlockReader(bytes(flipped))) == blocks  # between the header and the first frame
+            assert place // 8 < 1024
+        except InputError:
+            pass
+
+
+@pytest.mark.parametrize("place", ["header", "frame", "body"])
+def test_damage_is_named(path: Path, place: str) -> None:
+    data = bytearray(path.read_bytes())
+    first = data.index(b"BLCK")
+    second = data.index(b"BLCK", first + 1)
+    data[{"header": 40, "frame": second + 9, "body": second + FRAME.itemsize + 3}[place]] ^= 4
+    n, message = reading(bytes(data))
+    which = {
+        "header": "its header",
+        "frame": f"the head of block 2, at byte {second},",
+        "body": f"block 2, at byte {second},",
+    }
+    assert message.startswith(f"this file of blocks is damaged: {which[place]} does not have its checksum")
+    assert (n > 0) == (place != "header")
+
+
+def test_frames_in_another_order_are_found(path: Path) -> None:
+    data = path.read_bytes()
+    starts = [i for i in range(0, len(data), 64) if data[i : i + 4] in (b"BLCK", b"LAST")]
+    frames = [data[i:j] for i, j in zip(starts, [*starts[1:], len(data)], strict=True)]
+    assert len(frames) > 4
+    head = data[: starts[0]]
+    for others in (
+        frames[1:],
+        [frames[1], frames[0], *frames[2:]],
+        [frames[0], *frames[2:]],
+        [frames[0]] * 2,
+    ):
+        assert "is not the one that belongs there" in reading(head + b"".join(others))[1]
+    assert "it is truncated" in reading(head + b"".join(frames[:-1]))[1]
+    n, message = reading(data + b"\0")
+    assert f"something follows its end at byte {len(data)}; the {n} events before" in message
+
+
+def test_a_newer_file_is_refused(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[8] = 9
+    n, message = reading(bytes(data))
+    assert n == 0
+    assert message.startswith(
+        "these blocks are of format 9, of a newer onlineauto, and this one reads format 1:"
+    )
+
+
+def test_a_file_of_other_records_is_refused() -> None:
+    header = b'{"rules":{},"records":{"byte_order":"middle"}}'
+    head = np.array((1, len(header), header_checksum(1, header)), FILE_HEAD).tobytes()
+    assert (
+        "for another kind of machine, or of another version"
+        in reading((MAGIC + head + header).ljust(128, b"\0"))[1]
+    )
+
+
+def test_a_transfer_as_text_is_found(path: Path) -> None:
+    data = path.read_bytes().replace(b"\r\n", b"\n")
+    assert "its first bytes were changed on the way" in reading(data)[1]
+
+
+def test_packed_blocks_are_read_and_their_damage_is_found(path: Path) -> None:
+    packed = gzip.compress(path.read_bytes())
+    assert unpack(BlockReader(packed)) == unpack(BlockReader(path))
+    assert "the gzip data end too early" in reading(packed[:-300])[1]
+    with io.BytesIO(packed) as file:
+        assert unpack(BlockReader(file)) == unpack(BlockReader(path))
+
+
+# -- all or nothing ----------------------------------------------------------------------------------------
+
+
+def test_a_failure_leaves_what_was_there(path: Path) -> None:
+    before = path.read_bytes()
+
+    def failing() -> Any:
+        yield from read_text()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_blocks(path, failing(), rules={})
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_was_there_is_replaced_and_readers_keep_theirs(path: Path) -> None:
+    blocks = iter(BlockReader(path))
+    first = next(blocks)
+    write_blocks(path, [], rules={})
+    assert unpack([first, *blocks]) == unpack(read_text())
+    assert list(BlockReader(path)) == []
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OSError, match=r"cannot write .*nowhere/b: No such file"),
+        replacing(tmp_path / "nowhere/b"),
+    ):
+        pass
