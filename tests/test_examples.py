@@ -18,6 +18,7 @@ PRINTED = {
     "04_which_interactions.py": "context x action  reward 0.8",
     "05_bad_input.py": "2 events learnt",
     "06_search.py": "gained Z*b*c",
+    "07_frames.py": "probabilities: [0.95 0.05]",
 }
 
 

@@ -1,0 +1,213 @@
+"""Arrays of NumPy, and sparse ones of SciPy, to Blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.interop.logged import checked_logs, float32_column
+from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.interop.rows import Labels, Rows, assembled, rows_of_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from onlineauto.features.block import Block
+
+__all__ = ["from_arrays"]
+
+
+def from_arrays(
+    context: Any,
+    *,
+    actions: Any = None,
+    chosen: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
+    label: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    namespaces: tuple[str, str] = ("context", "action"),
+    names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None),
+    events_per_block: int = 4096,
+    hash: str = "strings",  # noqa: A002 - the option's name
+    hash_seed: int = 0,
+) -> Iterator[Block]:
+    """Yield blocks of the rows of arrays.
+
+    Parameters
+    ----------
+    context : float[n, d], dense or sparse
+        Features of each event's context; those of single lines, without `actions`. Zeros are left out.
+    actions : int, float[k, m], or float[n, k, m], optional
+        How many actions there are, which are told apart by their numbers; or the features of each, dense or
+        sparse, the same for all events; or the features in each event.
+    chosen : int[n], optional
+        Action that was taken in each event, from 0; -1 if nothing was logged.
+    cost, probability : float[n], optional
+        What it cost, and how likely it was to be taken.
+    label, weight : float[n], optional
+        Of single lines.
+    namespaces : (str, str)
+        Of the context and of the actions.
+    names : (sequence of str or None, sequence of str or None)
+        Names of the columns of both; by default their numbers from 0.
+    events_per_block : int
+        How many to take at once.
+    hash, hash_seed : str, int
+        Options of the workspace that the blocks are for.
+
+    Raises
+    ------
+    InputError
+        Shapes do not fit, or a number is not what belongs there; the message says in which row.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> context = csr_array([[0, 1.5, 0], [2, 0, 0]])
+    >>> [block] = from_arrays(context, actions=2, chosen=[1, 0], cost=[-1, 0], probability=[0.5, 0.5])
+    >>> len(block), block.n_lines, block.value, block.cost
+    (2, 6, array([1.5, 1. , 1. , 2. , 1. , 1. ], dtype=float32), array([-1.,  0.], dtype=float32))
+    """
+    hashes = NameHashes(hash=hash, hash_seed=hash_seed)
+    shared = _rows(context, namespaces[0], names[0], hashes, "context")
+    n = len(shared)
+    columns = {"chosen": chosen, "cost": cost, "probability": probability, "label": label, "weight": weight}
+    given = {name: _column(value, n, name) for name, value in columns.items() if value is not None}
+    if actions is None:
+        _refuse(given, {"chosen", "cost", "probability"}, "is for events with actions")
+        return _single_lines(shared, given, hashes, events_per_block)
+    _refuse(given, {"label", "weight"}, "is for single lines, without actions")
+    if given and given.keys() != {"chosen", "cost", "probability"}:
+        raise InputError("chosen, cost and probability go together")
+    own, k = _actions(actions, n, namespaces[1], names[1], hashes)
+    return _events(shared, own, k, given, hashes, events_per_block)
+
+
+def _column(value: ArrayLike, n: int, what: str) -> NDArray[np.generic]:
+    column: NDArray[np.generic] = np.asarray(value)
+    if column.shape != (n,):
+        raise InputError(f"{what} is of shape {column.shape}, and context has {n} rows")
+    if column.dtype.kind not in "biuf" or (what == "chosen" and column.dtype.kind not in "iu"):
+        raise InputError(f"{what} is of {column.dtype}, not of {'whole ' * (what == 'chosen')}numbers")
+    return column
+
+
+def _refuse(given: dict[str, Any], names: set[str], why: str) -> None:
+    for name in given:
+        if name in names:
+            raise InputError(f"{name} {why}")
+
+
+def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, what: str) -> Rows:
+    """Rows of a matrix, dense or sparse."""
+    number = hashes.namespace(namespace)
+    sparse = hasattr(matrix, "tocsr")
+    values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
+    if values.ndim != 2:
+        raise InputError(f"{what} is of shape {values.shape}; it takes a row of features for each")
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{what} is of {values.dtype}, not of numbers")
+    columns = [str(i) for i in range(values.shape[1])] if names is None else list(names)
+    if len(columns) != values.shape[1]:
+        raise InputError(f"there are {len(columns)} names, and {values.shape[1]} columns of {what}")
+    of_columns = hashes.features(columns, number)
+    if not sparse:
+        return rows_of_matrix(number, of_columns, _finite(values, what))
+    values = values.copy()
+    values.sum_duplicates()
+    values.data = _finite(values.data, what)
+    values.eliminate_zeros()
+    return Rows(
+        namespace=number,
+        start=values.indptr.astype(np.int64),
+        hash=of_columns[values.indices],
+        value=values.data,
+    )
+
+
+def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)
+    if not np.isfinite(found).all():
+        bad = np.argwhere(~np.isfinite(found))[0]
+        where = f"row {bad[0]}: " if found.ndim > 1 else ""
+        raise InputError(f"{where}{what} has a value that is infinite, NaN or too large")
+    return found
+
+
+def _actions(
+    actions: Any, n: int, namespace: str, names: Sequence[str] | None, hashes: NameHashes
+) -> tuple[Rows, int]:
+    """Rows of the actions, for all events or one after the other, and how many actions an event has."""
+    if isinstance(actions, int | np.integer):
+        if actions < 1:
+            raise InputError(f"there are {actions} actions; an event has one at least")
+        return _rows(np.eye(int(actions)), namespace, names, hashes, "actions"), int(actions)
+    if not hasattr(actions, "tocsr"):
+        actions = np.asarray(actions)
+        if actions.ndim == 3:
+            if len(actions) != n or actions.shape[1] == 0:
+                raise InputError(f"actions is of shape {actions.shape}, and context has {n} rows")
+            return _rows(
+                actions.reshape(-1, actions.shape[2]), namespace, names, hashes, "actions"
+            ), actions.shape[1]
+    rows = _rows(actions, namespace, names, hashes, "actions")
+    if not len(rows):
+        raise InputError("there is no action: actions has no rows")
+    return rows, len(rows)
+
+
+def _single_lines(
+    rows: Rows, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
+) -> Iterator[Block]:
+    label = float32_column(given["label"], "label") if "label" in given else None
+    weight = float32_column(given["weight"], "weight") if "weight" in given else None
+    if weight is not None and (weight < 0).any():
+        raise InputError(f"row {int(np.argmax(weight < 0))}: weight is negative")
+    for begin in range(0, len(rows), size):
+        which = np.arange(begin, min(begin + size, len(rows)))
+        yield assembled(
+            [(rows, which)],
+            event_start=np.arange(len(which) + 1),
+            first_line=begin + 1,
+            names=hashes,
+            label=None if label is None else label[which],
+            weight=None if weight is None else weight[which],
+        )
+
+
+def _events(
+    shared: Rows, own: Rows, k: int, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
+) -> Iterator[Block]:
+    n, every = len(shared), len(own) == k
+    chosen = np.asarray(given.get("chosen", np.full(n, -1)), np.int64)
+    if ((chosen < -1) | (chosen >= k)).any():
+        bad = int(np.argmax((chosen < -1) | (chosen >= k)))
+        raise InputError(f"row {bad}: chosen is {chosen[bad]}, and there are {k} actions, numbered from 0")
+    logged = np.flatnonzero(chosen >= 0)
+    none = np.zeros(n, np.float32)
+    cost, probability = checked_logs(
+        logged, given.get("cost", none)[logged], given.get("probability", none)[logged]
+    )
+    for begin in range(0, n, size):
+        m = min(size, n - begin)
+        row, action = np.repeat(np.arange(begin, begin + m), k + 1), np.tile(np.arange(k + 1) - 1, m)
+        here = (logged >= begin) & (logged < begin + m)
+        of_action = action if every else np.where(action < 0, -1, row * k + action)
+        yield assembled(
+            [(shared, np.where(action < 0, row, -1)), (own, of_action)],
+            event_start=np.arange(m + 1) * (k + 1),
+            first_line=1 + begin * (k + 2),
+            names=hashes,
+            shared=action < 0,
+            labels=Labels(
+                line=(logged[here] - begin) * (k + 1) + 1 + chosen[logged[here]],
+                cost=cost[here],
+                probability=probability[here],
+            ),
+        )

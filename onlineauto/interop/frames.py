@@ -1,0 +1,260 @@
+"""Frames of pandas, polars and arrow to Blocks, through narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.interop.frame_columns import Columns
+from onlineauto.interop.logged import checked_logs, float32_column
+from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.interop.named_event import spans_of
+from onlineauto.interop.rows import Labels, Rows, assembled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+
+__all__ = ["from_frame"]
+
+Names = Sequence[str] | Mapping[str, Sequence[str]]
+"""Columns, each a namespace of its own, or columns by namespace."""
+
+
+def from_frame(
+    frame: Any,
+    *,
+    context: Names = (),
+    actions: str | Names | None = None,
+    event: str | None = None,
+    choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
+    cost: str | None = None,
+    probability: str | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    events_per_block: int = 4096,
+    hash: str = "strings",  # noqa: A002 - the option's name
+    hash_seed: int = 0,
+) -> Iterator[Block]:
+    """Yield blocks of the rows of a frame.
+
+    The rows are one of three things:
+
+    * **events**: `actions` is the column of the action that was taken, and `choices` all that there are;
+    * **actions**: `event` is a column that consecutive rows of one event have in common, and `actions` are
+      the columns that describe an action; only the row of the chosen one has a cost;
+    * **single lines**, without `actions`: `label` and `weight`.
+
+    A column of numbers is a feature of the column's name; of strings or categories, a feature
+    ``column=value`` for each; True is 1. What is null, NaN, False or 0 is left out.
+
+    Parameters
+    ----------
+    frame : DataFrame of pandas or polars, Table of pyarrow, or any other that narwhals knows
+    context : list of columns, or dict of namespace to columns
+        Features of the context; each column is a namespace of its own, or as the dict says. Of rows that are
+        actions, the first one of an event counts.
+    actions : column, list of columns, or dict of namespace to columns
+        See above.
+    event : column, optional
+        See above.
+    choices : list, or dict of choice to features, optional
+        Valid actions in their order, by default all that occur, sorted; a dict has their features, as
+        `from_dicts` takes them.
+    cost, probability : column, optional
+        Cost of the action taken and how likely it was to be taken; null where nothing was logged.
+    label, weight : column, optional
+        Of single lines.
+    events_per_block : int
+        How many to take at once.
+    hash, hash_seed : str, int
+        Options of the workspace that the blocks are for.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        narwhals is not installed: ``pip install 'onlineauto[frames]'``.
+    InputError
+        A column is missing or of a kind that has no features, or a row is not as above.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from onlineauto import Workspace
+    >>> frame = polars.DataFrame(
+    ...     {"user": ["tom", "ann"], "arm": ["a", "b"], "cost": [-1, 0], "p": [0.5, 0.5]}
+    ... )
+    >>> [block] = from_frame(frame, context=["user"], actions="arm", cost="cost", probability="p")
+    >>> len(block), block.n_lines, block.namespaces.names
+    (2, 6, [b'user', b'arm'])
+    """
+    names = NameHashes(hash=hash, hash_seed=hash_seed)
+    columns = Columns(frame, names)
+    if (cost is None) != (probability is None):
+        raise InputError("cost and probability go together: where one is logged, the other is")
+    shared = columns.rows(_by_namespace(context))
+    if actions is None:
+        _refuse({"event": event, "choices": choices, "cost": cost}, "is for frames with actions")
+        return _single_lines(columns, shared, label=label, weight=weight, size=events_per_block)
+    _refuse({"label": label, "weight": weight}, "is for frames without actions")
+    if event is None:
+        if not isinstance(actions, str):
+            raise InputError(
+                "rows are events if actions is one column, of the action taken; for rows that are actions, "
+                "event names a column"
+            )
+        return _rows_are_events(
+            columns, shared, taken=actions, choices=choices, logs=(cost, probability), size=events_per_block
+        )
+    _refuse({"choices": choices}, "is for frames whose rows are events")
+    own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
+    logs = cost, probability
+    return _rows_are_actions(columns, shared, own, event=event, logs=logs, size=events_per_block)
+
+
+def _by_namespace(names: Names) -> dict[str, list[str]]:
+    if isinstance(names, Mapping):
+        return {str(namespace): list(columns) for namespace, columns in names.items()}
+    if isinstance(names, str):
+        raise InputError(f"context is a list of columns, or a dict of them: [{names!r}]")
+    return {name: [name] for name in names}
+
+
+def _refuse(given: dict[str, object], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} {why}")
+
+
+def _single_lines(
+    columns: Columns, shared: list[Rows], *, label: str | None, weight: str | None, size: int
+) -> Iterator[Block]:
+    n = len(columns)
+    labels = None if label is None else float32_column(columns.numbers(label), label)
+    weights = None if weight is None else float32_column(columns.numbers(weight), weight)
+    if weights is not None and (weights < 0).any():
+        raise InputError(f"row {int(np.argmax(weights < 0))}: weight is negative")
+    for begin in range(0, n, size):
+        rows = np.arange(begin, min(begin + size, n))
+        yield assembled(
+            [(each, rows) for each in shared],
+            event_start=np.arange(len(rows) + 1),
+            first_line=begin + 1,
+            names=columns.names,
+            label=None if labels is None else labels[rows],
+            weight=None if weights is None else weights[rows],
+        )
+
+
+def _rows_are_events(
+    columns: Columns,
+    shared: list[Rows],
+    *,
+    taken: str,
+    choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None,
+    logs: tuple[str | None, str | None],
+    size: int,
+) -> Iterator[Block]:
+    cost, probability = logs
+    place, valid = columns.places(taken, None if choices is None else list(choices), needed=cost is not None)
+    features = choices if isinstance(choices, Mapping) else {each: {taken: str(each)} for each in valid}
+    own = _rows_of_choices([features[each] for each in valid], columns.names)
+    n, k = len(columns), len(valid)
+    logged, costs, probabilities = _logged(columns, cost, probability)
+    if (place[logged] < 0).any():
+        raise InputError(f"row {logged[np.argmax(place[logged] < 0)]}: a cost, and no action in {taken}")
+    has_shared = int(bool(shared))
+    lines = k + has_shared
+    for begin in range(0, n, size):
+        m = min(size, n - begin)
+        row, action = np.repeat(np.arange(begin, begin + m), lines), np.tile(np.arange(lines) - has_shared, m)
+        here = (logged >= begin) & (logged < begin + m)
+        at = logged[here] - begin
+        yield assembled(
+            [(each, np.where(action < 0, row, -1)) for each in shared] + [(each, action) for each in own],
+            event_start=np.arange(m + 1) * lines,
+            first_line=1 + begin * (lines + 1),
+            names=columns.names,
+            shared=action < 0,
+            labels=Labels(
+                line=at * lines + has_shared + place[logged[here]],
+                cost=costs[here],
+                probability=probabilities[here],
+            ),
+        )
+
+
+def _rows_of_choices(features: Sequence[Mapping[str, Any]], names: NameHashes) -> list[Rows]:
+    """Rows of each namespace of the choices, one row a choice."""
+    spans = [dict(spans_of(each, f"choice {i}")) for i, each in enumerate(features)]
+    rows = []
+    for namespace in dict.fromkeys(name for each in spans for name in each):
+        number = names.namespace(namespace)
+        found = [each.get(namespace, ()) for each in spans]
+        flat = [pair for each in found for pair in each]
+        rows.append(
+            Rows(
+                namespace=number,
+                start=np.concatenate([[0], np.cumsum([len(each) for each in found])]).astype(np.int64),
+                hash=names.features([name for name, _ in flat], number),
+                value=np.array([value for _, value in flat], np.float32),
+            )
+        )
+    return rows
+
+
+def _rows_are_actions(
+    columns: Columns,
+    shared: list[Rows],
+    own: list[Rows],
+    *,
+    event: str,
+    logs: tuple[str | None, str | None],
+    size: int,
+) -> Iterator[Block]:
+    first = columns.first_rows(event)
+    n_events, has_shared = len(first) - 1, int(bool(shared))
+    logged, costs, probabilities = _logged(columns, *logs)
+    of_event = np.searchsorted(first, logged, side="right") - 1
+    if (np.diff(of_event) == 0).any():
+        second = int(logged[1:][np.diff(of_event) == 0][0])
+        raise InputError(f"row {second}: a second cost of one event; only the action that was chosen has one")
+    for begin in range(0, n_events, size):
+        end = min(begin + size, n_events)
+        bounds = first[begin : end + 1]
+        starts = bounds - bounds[0] + has_shared * np.arange(end - begin + 1)
+        row, of_shared = np.full((2, int(starts[-1])), -1, np.int64)
+        if has_shared:
+            of_shared[starts[:-1]] = bounds[:-1]
+        is_action = of_shared < 0
+        row[is_action] = np.arange(bounds[0], bounds[-1])
+        here = (of_event >= begin) & (of_event < end)
+        yield assembled(
+            [(each, of_shared) for each in shared] + [(each, row) for each in own],
+            event_start=starts,
+            first_line=1 + int(first[begin]) + (1 + has_shared) * begin,
+            names=columns.names,
+            shared=~is_action,
+            labels=Labels(
+                line=logged[here] - bounds[0] + has_shared * (of_event[here] - begin + 1),
+                cost=costs[here],
+                probability=probabilities[here],
+            ),
+        )
+
+
+def _logged(
+    columns: Columns, cost: str | None, probability: str | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+    """Rows with a cost, their costs and probabilities."""
+    if cost is None or probability is None:
+        none = np.zeros(0, np.float32)
+        return np.zeros(0, np.int64), none, none
+    rows = np.flatnonzero(columns.is_there(cost))
+    return rows, *checked_logs(rows, columns.numbers(cost)[rows], columns.numbers(probability)[rows])

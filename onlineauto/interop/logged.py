@@ -1,0 +1,54 @@
+"""Logged columns of bandits: costs, probabilities and choices, checked row by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["checked_logs", "float32_column"]
+
+
+def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
+    """Take numbers as float32.
+
+    Raises
+    ------
+    InputError
+        One of them is NaN, infinite or too large; the message says in which row, counted from 0.
+    """
+    with np.errstate(over="ignore"):
+        column = values.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(column))
+    if len(bad):
+        row = int(bad[0])
+        raise InputError(f"row {row}: {what} {values[row]} is infinite, NaN or too large")
+    return column
+
+
+def checked_logs(
+    rows: NDArray[np.int64], cost: NDArray[np.generic], probability: NDArray[np.generic]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Costs and probabilities of the rows that have them, as float32.
+
+    Raises
+    ------
+    InputError
+        One is not finite, or a probability is not above 0 and at most 1.
+    """
+    costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
+    for what, column, bad in (
+        ("cost", costs, ~np.isfinite(costs)),
+        ("probability", probabilities, ~((probabilities > 0) & (probabilities <= 1))),
+    ):
+        found = np.flatnonzero(bad)
+        if len(found):
+            valid = "finite" if what == "cost" else "above 0 and at most 1"
+            i = int(found[0])
+            raise InputError(f"row {rows[i]}: {what} {column[i]} is not {valid}")
+    return costs, probabilities

@@ -1,0 +1,83 @@
+"""Hashes of names, as reading a text gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlineauto.errors import OptionError
+from onlineauto.features.hash_kernels import hash_name, murmur3
+from onlineauto.features.namespaces import DEFAULT, Namespaces
+
+__all__ = ["NameHashes"]
+
+_MOST = 1 << 18
+"""Hashes to remember."""
+
+
+class NameHashes:
+    """Hashes names of namespaces and features, and numbers the namespaces.
+
+    Parameters
+    ----------
+    hash : {"strings", "all"}
+        ``--hash`` of the workspace that the blocks are for.
+    hash_seed : int
+        ``--hash_seed`` of it.
+
+    Attributes
+    ----------
+    namespaces : Namespaces
+        Those met so far, for the blocks.
+
+    Examples
+    --------
+    >>> names = NameHashes()
+    >>> user = names.namespace("user")
+    >>> user, names.namespaces.names, names.feature("tom", user)
+    (0, [b'user'], 3513260458)
+    """
+
+    def __init__(self, *, hash: str = "strings", hash_seed: int = 0) -> None:  # noqa: A002 - the option's name
+        if hash not in ("strings", "all"):
+            raise OptionError(f"hash cannot be {hash!r}; it takes one of strings, all")
+        self._hash_all = hash == "all"
+        self._seed = np.uint32(hash_seed)
+        self._numbers: dict[bytes, int] = {}
+        self._known: dict[tuple[str, int], int] = {}
+        self.namespaces = Namespaces()
+
+    def namespace(self, name: str) -> int:
+        """Number of a namespace; ``" "`` is the one without a name."""
+        data = _bytes(name) or DEFAULT
+        if data not in self._numbers:
+            self._numbers[data] = self.namespaces.add(data, self.namespace_hash(name))
+        return self._numbers[data]
+
+    def namespace_hash(self, name: str) -> int:
+        """Hash of a namespace's name, which seeds those of its features."""
+        if _bytes(name) in (b"", DEFAULT):
+            return int(murmur3(np.empty(0, np.uint8), 0, 0, self._seed)) if self._seed else 0
+        return self._hash_of(name, self._seed)
+
+    def feature(self, name: str, namespace: int) -> int:
+        """Hash of a feature's name, in the namespace with a number."""
+        key = name, namespace
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            found = self._hash_of(name, np.uint32(self.namespaces.hashes[namespace]))
+            self._known[key] = found
+        return found
+
+    def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+        """Hashes of several names: uint32[n]."""
+        return np.array([self.feature(name, namespace) for name in names], np.uint32)
+
+    def _hash_of(self, name: str, seed: np.uint32) -> int:
+        data = np.frombuffer(_bytes(name), np.uint8)
+        return int(hash_name(data, 0, len(data), seed, self._hash_all))
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

@@ -1,0 +1,155 @@
+"""Events to VW text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.features.event import Event
+from onlineauto.formats.block_writer import replacing
+from onlineauto.formats.text_writer import number_text
+from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.interop.named_event import NamedEvent, named_event
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from onlineauto.features.event import Line
+    from onlineauto.interop.named_event import NamedLine
+
+__all__ = ["event_text", "write_text"]
+
+_NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
+
+
+def event_text(
+    event: Mapping[str, Any] | NamedEvent | Event,
+    *,
+    multiline: bool | None = None,
+    hash_seed: int = 0,
+) -> str:
+    r"""Text of one event, which is read back as the same event.
+
+    A name that a text cannot have (with a blank, a colon, a bar or a control byte) is written as the number
+    that has the same hash; so is every name of an `Event`, which knows hashes only. Such a number is right
+    for one ``--hash_seed``, and not under ``--hash all``.
+
+    Parameters
+    ----------
+    event : mapping, NamedEvent or Event
+        See `from_dicts` for mappings; `onlineauto.read(...).events()` gives Events.
+    multiline : bool, optional
+        Whether an empty line ends it, as ``--cb_adf`` and ``--cb_explore_adf`` have it. An Event has it by
+        default if it has several lines or a shared one.
+    hash_seed : int
+        ``--hash_seed`` of who reads the text.
+
+    Raises
+    ------
+    InputError
+        The mapping is no event, or a namespace or a tag cannot be written.
+
+    Examples
+    --------
+    >>> user = {"name": "tom", "age": 0.5}
+    >>> event = {"context": {"user": user}, "actions": [{"topic": "sports"}, {"topic": "art"}]}
+    >>> print(event_text(event | {"chosen": 1, "cost": -1, "probability": 0.25}).rstrip())
+    shared |user name=tom age:0.5
+    |topic topic=sports
+    0:-1.0:0.25 |topic topic=art
+    """
+    if not isinstance(event, NamedEvent | Event):
+        event = named_event(event)
+    if isinstance(event, NamedEvent):
+        multiline = event.multiline
+    elif multiline is None:
+        multiline = len(event.lines) > 1 or event.shared is not None
+    names = NameHashes(hash_seed=hash_seed)
+    lines = [_line_text(line, names) for line in event.lines]
+    return "".join(line + "\n" for line in lines) + "\n" * multiline
+
+
+def write_text(
+    events: Iterable[Mapping[str, Any] | NamedEvent | Event],
+    path: str | os.PathLike[str],
+    *,
+    multiline: bool | None = None,
+    hash_seed: int = 0,
+) -> int:
+    """Write events to a file of VW text; return how many there were.
+
+    The file appears when all of it is on the disk. The other parameters are those of `event_text`, of which
+    `multiline` has to be given for Events of one action each.
+
+    Raises
+    ------
+    InputError
+        An event cannot be written; the message says which one, counted from 0.
+    OSError
+        The file cannot be written.
+    """
+    n = 0
+    with replacing(path) as file:
+        for n, event in enumerate(events, 1):
+            try:
+                text = event_text(event, multiline=multiline, hash_seed=hash_seed)
+            except InputError as error:
+                raise InputError(f"event {n - 1}: {str(error).removeprefix('event: ')}") from error
+            file.write(text.encode("utf-8", "surrogateescape"))
+    return n
+
+
+def _line_text(line: NamedLine | Line, names: NameHashes) -> str:
+    spans = line.spans if not hasattr(line, "features") else tuple(line.features.items())
+    words = [*_label_words(line)]
+    if line.tag:
+        if not _NOT_IN_NAMES.isdisjoint(line.tag.replace(":", "")):
+            raise InputError(
+                f"tag {line.tag!r} has a blank, a bar or a control byte, which text cannot have there"
+            )
+        words.append(f"'{line.tag}")
+    for namespace, features in spans:
+        words.append("|" if namespace in ("", " ") else f"|{_namespace(namespace)}")
+        words += [_feature_word(name, value, namespace, names) for name, value in features if value]
+    return " ".join(words if spans else [*words, "|"])
+
+
+def _label_words(line: NamedLine | Line) -> list[str]:
+    if line.shared:
+        return ["shared"]
+    if line.costs:
+        return [_cost_word(*cost) for cost in line.costs]
+    if line.label is None:
+        return []
+    return [_number(each) for each in (line.label, line.weight, line.initial)]
+
+
+def _cost_word(action: int, cost: float | None, probability: float) -> str:
+    if cost is None:
+        return f"{action}"
+    return f"{action}:{_number(cost)}:{_number(probability)}" if probability else f"{action}:{_number(cost)}"
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        raise InputError(f"{value} is infinite or NaN, which text cannot have")
+    return number_text(np.float32(value))
+
+
+def _namespace(name: str) -> str:
+    if not _NOT_IN_NAMES.isdisjoint(name):
+        raise InputError(
+            f"namespace {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
+        )
+    return name
+
+
+def _feature_word(name: str | int, value: float, namespace: str, names: NameHashes) -> str:
+    if isinstance(name, int) or not name or not _NOT_IN_NAMES.isdisjoint(name):
+        seed = names.namespace_hash(namespace)
+        hash_ = name if isinstance(name, int) else names.feature(name, names.namespace(namespace))
+        name = str((hash_ - seed) % 2**32)
+    return name if value == 1 else f"{name}:{_number(value)}"

@@ -1,0 +1,41 @@
+"""What a workspace makes of events, however they come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto import Workspace
+from onlineauto.formats.text import TextReader
+from tests.formats.reading import SHAPES
+from tests.naive.lines import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.engine.source import Sources
+    from onlineauto.features.block import Block
+
+__all__ = ["ADF", "lines_of", "lines_of_text", "predictions"]
+
+ADF: dict[str, Any] = {"cb_explore_adf": True, "quadratic": "::", "bit_precision": 12}
+
+
+def predictions(source: Sources, **options: Any) -> list[float]:
+    """Predictions made while learning from a source."""
+    found: list[float] = []
+    for _, outcomes in Workspace(**options).stream(source):
+        found += outcomes.prediction.tolist() if "cb_explore_adf" not in options else outcomes.score.tolist()
+    return found
+
+
+def lines_of(blocks: Iterable[Block]) -> list[Any]:
+    """Every line of every event, as plain values."""
+    return unpack(list(blocks))
+
+
+def lines_of_text(text: str, kind: str, **options: Any) -> list[Any]:
+    """The same of a text, that has to be free of problems."""
+    reader = TextReader(text.encode("utf-8", "surrogateescape"), **SHAPES[kind], **options)
+    found = unpack(reader)
+    assert not reader.diagnostics.kept
+    return found

@@ -1,0 +1,271 @@
+"""Frames beside text with the same names and values, for pandas, polars and arrow alike."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas
+import polars
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto import InputError, Workspace, convert
+from onlineauto.interop import from_dicts, from_frame, write_text
+from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Data = dict[str, list[Any]]
+
+LIBRARIES: dict[str, Callable[[Any], Any]] = {
+    "pandas": pandas.DataFrame,
+    "pandas nullable": lambda data: pandas.DataFrame(data).convert_dtypes(),
+    "pandas arrow": lambda data: pandas.DataFrame(data).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda data: polars.DataFrame(data, strict=False),
+    "pyarrow": pyarrow.table,
+}
+each_library = pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES.keys())
+
+COLORS = ["red", "green", "dark blue", "7", None]
+ROW = st.fixed_dictionaries(
+    {
+        "age": st.one_of(st.none(), st.floats(-100, 100, width=32), st.floats(-1, 1)),
+        "n": st.integers(-3, 2**40),
+        "new": st.booleans(),
+        "color": st.sampled_from(COLORS),
+        "arm": st.sampled_from(["a", "b", "c"]),
+        "cost": st.one_of(st.none(), st.floats(-2, 2)),
+        "p": st.floats(0.01, 1),
+    }
+)
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> Data:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def is_there(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def as_dict(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An event whose actions are the arms, as a mapping."""
+    context = {"who": {name: row[name] for name in ("age", "n", "new")}, "color": {"color": row["color"]}}
+    event: dict[str, Any] = {"context": context, "actions": [{"arm": arm} for arm in "abc"]}
+    if is_there(row["cost"]):
+        event |= {"chosen": "abc".index(row["arm"]), "cost": row["cost"], "probability": row["p"]}
+    return event
+
+
+WIDE: dict[str, Any] = {
+    "context": {"who": ["age", "n", "new"], "color": ["color"]},
+    "actions": "arm",
+    "choices": ["a", "b", "c"],
+    "cost": "cost",
+    "probability": "p",
+}
+
+
+@each_library
+@given(rows=st.lists(ROW, min_size=1, max_size=6), size=st.integers(1, 4))
+def test_rows_that_are_events(make: Callable[[Any], Any], rows: list[dict[str, Any]], size: int) -> None:
+    rows[0] |= {
+        "age": 0.5,
+        "color": "red",
+        "cost": 0.25,
+    }  # libraries tell the type of a column by what is there
+    blocks = list(from_frame(make(columns_of(rows)), **WIDE, events_per_block=size))
+    expected = list(from_dicts(map(as_dict, rows)))  # which are those of the text
+    assert lines_of(blocks) == lines_of(expected)
+    assert predictions(blocks, **ADF) == predictions(expected, **ADF)
+
+
+@each_library
+@given(events=st.lists(st.lists(ROW, min_size=1, max_size=3), min_size=1, max_size=4), size=st.integers(1, 3))
+@pytest.mark.parametrize("shared", [True, False])
+def test_rows_that_are_actions(
+    make: Callable[[Any], Any], events: list[list[dict[str, Any]]], size: int, shared: bool
+) -> None:
+    dicts, rows = [], []
+    for number, event in enumerate(events):
+        chosen = next((i for i, row in enumerate(event) if row["cost"] is not None), None)
+        for i, row in enumerate(event):
+            rows.append(row | {"id": f"e{number}", "age": 0.5, "color": row["color"] or "red"})
+            if i != chosen:
+                rows[-1]["cost"] = None
+        mine = rows[-len(event) :]
+        made: dict[str, Any] = {"actions": [{"arm": row["arm"], "n": row["n"]} for row in mine]}
+        if shared:
+            made["context"] = {"color": mine[0]["color"], "new": mine[0]["new"]}
+        if chosen is not None:
+            made |= {"chosen": chosen, "cost": event[chosen]["cost"], "probability": event[chosen]["p"]}
+        dicts.append(made)
+    if all(row["cost"] is None for row in rows):
+        return  # no library knows that these are numbers
+    blocks = list(
+        from_frame(
+            make(columns_of(rows)),
+            context=["color", "new"] if shared else [],
+            actions=["arm", "n"],
+            event="id",
+            cost="cost",
+            probability="p",
+            events_per_block=size,
+        )
+    )
+    assert lines_of(blocks) == lines_of(from_dicts(dicts))
+    assert predictions(blocks, **ADF) == predictions(from_dicts(dicts), **ADF)
+
+
+@each_library
+def test_single_lines(make: Callable[[Any], Any]) -> None:
+    frame = make({"x": [0.1, 2.0, None], "c": ["u", None, "v"], "y": [1, 0, 1], "w": [1.0, 0.5, 2.0]})
+    text = "1 1 |x x:0.1 |c c=u\n0 0.5 |x x:2\n1 2 |c c=v\n"
+    blocks = list(from_frame(frame, context=["x", "c"], label="y", weight="w", events_per_block=2))
+    assert lines_of(blocks) == lines_of_text(text, "simple")
+    assert predictions(blocks) == predictions(text.encode())
+
+
+def test_text_with_the_same_names_and_values() -> None:
+    frame = polars.DataFrame(
+        {"user": ["tom", "ann"], "age": [0.3, None], "arm": [1, 0], "c": [-1, None], "p": [0.5, 0.5]}
+    )
+    blocks = list(
+        from_frame(frame, context=["user", "age"], actions="arm", choices=[0, 1], cost="c", probability="p")
+    )
+    text = (
+        "shared |user user=tom |age age:0.3\n|arm arm=0\n0:-1:0.5 |arm arm=1\n\n"
+        "shared |user user=ann\n|arm arm=0\n|arm arm=1\n\n"
+    )
+    assert lines_of(blocks) == lines_of_text(text, "cb_adf")
+    assert predictions(blocks, **ADF) == predictions(text.encode(), **ADF)
+
+
+def test_choices_may_have_features() -> None:
+    choices: dict[str, dict[str, Any]] = {"a": {"kind": "news", "size": {"px": 0.5}}, "b": {"kind": "ad"}}
+    frame = polars.DataFrame({"u": ["x", "y"], "arm": ["b", "a"], "c": [1, 0], "p": [1, 1]})
+    blocks = from_frame(frame, context=["u"], actions="arm", choices=choices, cost="c", probability="p")
+    text = (
+        "shared |u u=x\n|kind kind=news |size px:0.5\n0:1:1 |kind kind=ad\n\n"
+        "shared |u u=y\n0:0:1 |kind kind=news |size px:0.5\n|kind kind=ad\n\n"
+    )
+    assert lines_of(blocks) == lines_of_text(text, "cb_adf")
+
+
+def test_categories_are_strings() -> None:
+    words = ["x", "y", None, "x"]
+    frames = [
+        pandas.DataFrame({"c": pandas.Categorical(words)}),
+        pandas.DataFrame({"c": pandas.Series(words, dtype=object)}),
+        polars.DataFrame({"c": polars.Series(words, dtype=polars.Categorical)}),
+        polars.DataFrame({"c": polars.Series(words, dtype=polars.Enum(["x", "y"]))}),
+        pyarrow.table({"c": pyarrow.array(words).dictionary_encode()}),
+    ]
+    for frame in frames:
+        assert lines_of(from_frame(frame, context=["c"])) == lines_of_text(
+            "|c c=x\n|c c=y\n|\n|c c=x\n", "simple"
+        )
+
+
+def test_events_without_a_log_are_to_predict() -> None:
+    frame = polars.DataFrame({"u": ["x"], "arm": ["a"]})
+    [block] = from_frame(frame, context=["u"], actions="arm", choices=["a", "b"])
+    assert Workspace(cb_explore_adf=True).predict_block(block).score.tolist() == [0.5, 0.5]
+
+
+@given(rows=st.lists(ROW, min_size=1, max_size=5))
+def test_frames_text_and_binary_lose_nothing(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
+) -> None:
+    directory = tmp_path_factory.mktemp("round")
+    rows[0] |= {"age": 0.5, "color": "red", "cost": 0.25}
+    blocks = list(from_frame(polars.DataFrame(columns_of(rows)), **WIDE))
+    convert(blocks, directory / "1.blocks", cb_explore_adf=True)
+    convert(directory / "1.blocks", directory / "2.txt", cb_explore_adf=True)
+    convert(directory / "2.txt", directory / "3.blocks", cb_explore_adf=True)
+    write_text(map(as_dict, rows), directory / "4.txt")
+    models = [Workspace(**ADF).fit(path).weights.tobytes() for path in sorted(directory.iterdir())]
+    assert len(models) == 4
+    assert len({*models, Workspace(**ADF).fit(blocks).weights.tobytes()}) == 1
+
+
+GOOD: Data = {
+    "u": ["x", "y"],
+    "arm": ["a", "b"],
+    "c": [0.5, 1.0],
+    "p": [0.5, 1.0],
+    "id": [1, 2],
+    "when": [datetime.date(2020, 1, 1)] * 2,
+}
+LOGS = {"actions": "arm", "cost": "c", "probability": "p"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({}, {"context": ["v"]}, "there is no column 'v'; there are u, arm, c, p, id, when"),
+        ({}, {"context": "u"}, "context is a list of columns, or a dict of them: ['u']"),
+        ({}, {"context": ["when"]}, "column 'when' is of Date"),
+        ({"c": [1, float("inf")]}, {"context": ["c"]}, "row 1: c is infinite, or too large for a float32"),
+        ({}, {"label": "u"}, "column 'u' is of String, not of numbers"),
+        ({"c": [1, None]}, {"label": "c"}, "row 1: c nan is infinite, NaN or too large"),
+        ({"c": [1, -1]}, {"label": "p", "weight": "c"}, "row 1: weight is negative"),
+        ({}, {"cost": "c"}, "cost and probability go together"),
+        ({}, {"event": "id"}, "event is for frames with actions"),
+        ({}, LOGS | {"label": "c"}, "label is for frames without actions"),
+        ({}, LOGS | {"actions": ["arm"]}, "rows are events if actions is one column"),
+        ({}, LOGS | {"choices": ["a"]}, "row 1: arm is 'b', which is not one of the choices"),
+        ({}, LOGS | {"choices": []}, "there is no action: choices is empty"),
+        ({}, {"actions": "arm"}, "without costs, choices has to say which actions there are"),
+        ({"p": [1, 0]}, LOGS, "row 1: probability 0.0 is not above 0 and at most 1"),
+        ({"p": [1, None]}, LOGS, "row 1: probability nan is not above 0 and at most 1"),
+        ({"c": [float("inf"), 1]}, LOGS, "row 0: cost inf is not finite"),
+        ({"arm": ["a", None]}, LOGS, "row 1: a cost, and no action in arm"),
+        ({}, LOGS | {"event": "id", "choices": ["a"]}, "choices is for frames whose rows are events"),
+        ({"id": [1, 1]}, LOGS | {"event": "id"}, "row 1: a second cost of one event"),
+        ({"id": [1, None]}, LOGS | {"event": "id"}, "row 1: id is null"),
+    ],
+)
+def test_what_is_refused(changes: Data, options: dict[str, Any], message: str) -> None:
+    frame = polars.DataFrame(GOOD | changes, strict=False)
+    with pytest.raises(InputError) as caught:
+        list(from_frame(frame, **options))
+    assert str(caught.value).startswith(message)
+
+
+def test_rows_of_an_event_have_to_be_together() -> None:
+    frame = polars.DataFrame({"id": [1, 2, 1], "x": [1, 2, 3]})
+    with pytest.raises(InputError, match="row 2: event 1 comes again"):
+        list(from_frame(frame, actions=["x"], event="id"))
+
+
+def test_numbers_among_strings_are_refused() -> None:
+    frame = pandas.DataFrame({"x": pandas.Series(["a", 1], dtype=object)})
+    with pytest.raises(InputError, match="row 1: x is a int among strings; cast the column"):
+        list(from_frame(frame, context=["x"]))
+
+
+def test_what_is_no_frame() -> None:
+    with pytest.raises(InputError, match="a dict is no frame of pandas, polars or arrow"):
+        from_frame({"a": [1]}, context=["a"])
+    with pytest.raises(InputError, match="a LazyFrame is no frame"):
+        from_frame(polars.LazyFrame({"a": [1]}), context=["a"])
+
+
+def test_without_narwhals_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "narwhals":
+            raise ModuleNotFoundError("No module named 'narwhals'", name=name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
+        from_frame(None)
