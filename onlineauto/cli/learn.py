@@ -41,7 +41,7 @@ from onlineauto.jit import is_warm
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import FrameType, TracebackType
     from typing import Self
 
@@ -278,12 +278,16 @@ class _Interrupt:
 
 
 class _Stream(io.RawIOBase):
-    """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt."""
+    """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt.
 
-    def __init__(self, descriptor: int, *, name: str, interrupt: _Interrupt) -> None:
-        self._descriptor = descriptor
+    A pipe with a name is opened when it is its turn: that waits for somebody to write to it.
+    """
+
+    def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
+        self.name = "<stdin>" if path == "-" else path
+        self._descriptor = sys.stdin.fileno() if path == "-" else None
         self._interrupt = interrupt
-        self.name = name
+        self._files = files
 
     def readable(self) -> bool:
         """Say that this is to read from."""
@@ -291,35 +295,50 @@ class _Stream(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Wait for bytes or for Ctrl-C."""
+        if self._descriptor is None and not self._interrupt.seen:
+            self._descriptor = os.open(self.name, os.O_RDONLY)
+            self._files.callback(os.close, self._descriptor)
+        if self._descriptor is None:
+            return 0
         select.select([self._descriptor, self._interrupt.pipe], [], [])
         return 0 if self._interrupt.seen else os.readv(self._descriptor, [buffer])
+
+
+class _Several(list["Path | BinaryIO"]):
+    """Sources, one after the other; none more once the run is interrupted."""
+
+    def __init__(self, sources: Iterable[str | BinaryIO], *, interrupt: _Interrupt) -> None:
+        super().__init__(Path(source) if isinstance(source, str) else source for source in sources)
+        self._interrupt = interrupt
+
+    def __iter__(self) -> Iterator[Path | BinaryIO]:
+        for source in super().__iter__():
+            if self._interrupt.seen:
+                return
+            yield source
 
 
 def _sources(paths: Sequence[str], interrupt: _Interrupt, files: ExitStack) -> Sources:
     """Return what to read: a source, or several."""
     sources = [_source(path, interrupt, files) for path in paths or ("-",)]
-    if len(sources) == 1:
-        return sources[0]
-    return [Path(source) if isinstance(source, str) else source for source in sources]
+    return sources[0] if len(sources) == 1 else _Several(sources, interrupt=interrupt)
 
 
 def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
-    """Return a file by its path, for the reader to open; what can keep us waiting, opened."""
+    """Return a file by its path, for the reader to open; what can keep us waiting, as a stream."""
     if path != "-":
         if not interrupt.active or not stat.S_ISFIFO(_mode(path)):
             return path
-        descriptor = os.open(path, os.O_RDONLY)
-        files.callback(os.close, descriptor)
-        return cast("BinaryIO", _Stream(descriptor, name=path, interrupt=interrupt))
+        return cast("BinaryIO", _Stream(path, interrupt=interrupt, files=files))
     if sys.stdin is None:
         raise InputError("there is no standard input; -d names a file to read")
     try:
-        descriptor = sys.stdin.fileno()
+        sys.stdin.fileno()
     except OSError:  # not a file: something within Python
         return sys.stdin.buffer
     if not interrupt.active:
         return sys.stdin.buffer
-    return cast("BinaryIO", _Stream(descriptor, name="<stdin>", interrupt=interrupt))
+    return cast("BinaryIO", _Stream(path, interrupt=interrupt, files=files))
 
 
 def _mode(path: str) -> int:

@@ -21,6 +21,8 @@ __all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "spans_of"]
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with its features' names and values."""
 
+_LARGE = (2 - 2.0**-24) * 2.0**127
+"""From here on a number is rounded to infinity."""
 _KEYS = ("context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial", "tag")
 
 
@@ -145,10 +147,13 @@ def _costs(event: Mapping[str, Any], action: object, where: str) -> tuple[tuple[
 
 def _number(value: object, what: str, where: str) -> float:
     """Take a number as the float32 that a text with it would give."""
-    if not isinstance(value, Real):
+    if not isinstance(value, float | int | Real):
         raise InputError(f"{where}: {what} {value!r} is not a number")
-    with np.errstate(over="ignore"):
-        number = float(np.float32(value))
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    number = float(np.float32(number)) if abs(number) < _LARGE else math.inf
     if not math.isfinite(number):
         raise InputError(f"{where}: {what} {value!r} is infinite, NaN or too large")
     return number
@@ -172,7 +177,9 @@ def spans_of(features: object, where: str = "event") -> Spans:
 
 def _features(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:
     """Features of a namespace: of a mapping, of a list of names, or the one that is called as it is."""
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, str | int | float):  # most are, and to ask this is fast
+        yield from _feature(name, value, where)
+    elif isinstance(value, Mapping):
         for each, of_it in value.items():
             yield from _feature(str(each), of_it, f"{where}: {each}")
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
@@ -191,7 +198,7 @@ def _feature(name: str, value: object, where: str) -> Iterator[tuple[str, float]
     elif isinstance(value, bool | np.bool_):
         if value:
             yield name, 1.0
-    elif value is not None and not (isinstance(value, Real) and math.isnan(value)):
+    elif value is not None and not (isinstance(value, float | Real) and math.isnan(value)):
         number = _number(value, "value", where)
         if number:
             yield name, number

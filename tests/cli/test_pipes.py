@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,3 +76,39 @@ def test_each_event_is_learnt_within_50_ms(
         if max(seconds) < MOST:
             return
     pytest.fail(f"three times an event took more than {MOST} s, the last time {max(seconds):.3f} s")
+
+
+def test_a_second_pipe_is_not_waited_for_before_its_turn(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second)
+    flags = ["--cb_explore_adf", "--quiet", "-p", "stdout", "-d", str(first), "-d", str(second)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "onlineauto", *flags], stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdout is not None
+        for path in (first, second):
+            with path.open("wb", buffering=0) as pipe:
+                pipe.write(EVENT % (1, -1))
+                assert process.stdout.readline().count(b":") == 3
+                assert process.stdout.readline() == b"\n"
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("other", ["pipe", "file"])
+def test_an_interrupt_while_waiting_for_the_first_leaves_the_second_alone(tmp_path: Path, other: str) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second) if other == "pipe" else second.write_bytes(EVENT % (1, -1))
+    flags = ["--cb_explore_adf", "-p", "stdout", "-d", str(first), "-d", str(second)]
+    command = [sys.executable, "-m", "onlineauto", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with first.open("wb", buffering=0) as pipe:
+            pipe.write(EVENT % (1, -1))
+            assert process.stdout.readline().count(b":") == 3
+            process.send_signal(signal.SIGINT)
+            assert b"number of examples = 1\n" in process.stderr.read()
+    assert process.returncode == 130

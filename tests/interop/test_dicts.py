@@ -150,5 +150,13 @@ def test_events_before_a_bad_one_are_yielded() -> None:
         list(from_dicts([{"label": 1}, {"actions": [{}]}]))
 
 
+@pytest.mark.parametrize("number", [3.4028235677973366e38, 10**400, np.float64(1e39), float("-inf")])
+def test_what_no_float32_is_near_is_refused(number: float) -> None:
+    with pytest.raises(InputError, match="is infinite, NaN or too large"):
+        named_event({"label": number})
+    largest = float(np.finfo(np.float32).max)
+    assert named_event({"label": 3.4028235677973366e38 * (1 - 1e-15)}).lines[0].label == largest
+
+
 def test_no_events_are_no_blocks() -> None:
     assert list(from_dicts([])) == []
