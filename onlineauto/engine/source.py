@@ -16,7 +16,7 @@ from onlineauto.formats.block_reader import BEGIN, BlockReader
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.first_lines import FirstLines
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.source import ByteSource, Source
+from onlineauto.formats.source import ByteSource, Source, name_of
 from onlineauto.formats.text import TextReader
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def _read_all(source: Sources, configuration: Configuration, found: Diagnostics)
         else:
             _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
+                found.of_file = f"{name_of(cast('Source', item))}: "
                 yield from _read_all(cast("Source", item), configuration, found)
+            found.of_file = ""
 
 
 def _is_source(source: object) -> bool:

@@ -50,7 +50,7 @@ from onlineauto.learners.rule import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from numpy.typing import NDArray
 
@@ -298,14 +298,16 @@ class Workspace:
         holdout = Holdout(run)
         found = self.diagnostics if diagnostics is None else diagnostics
         for number in range(run.passes):
-            for block in read_blocks(source, self.configuration, found if number == 0 else Diagnostics()):
-                yield from self._learn_part(block, holdout)
+            heard = found if number == 0 else Diagnostics()
+            for block in read_blocks(source, self.configuration, heard):
+                if problem := (yield from self._learn_part(block, holdout)):
+                    raise InputError(f"{heard.of_file}{problem}")
             self.end_pass()
             if holdout.end_pass():
                 return
 
-    def _learn_part(self, block: Block, holdout: Holdout) -> Iterator[tuple[Block, Outcomes]]:
-        """Learn a block up to its first invalid event, which is fatal after that."""
+    def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
+        """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
         valid, message = first_invalid_event(block) if self._task.shape == CB_ADF else (len(block), "")
         part = block if valid == len(block) else block.head(valid)
         adf = self._task.shape == CB_ADF
@@ -313,8 +315,7 @@ class Workspace:
         outcomes = self._run(part, held, STREAM)
         holdout.add(outcomes)
         yield part, outcomes
-        if message:
-            raise InputError(message)
+        return message
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.

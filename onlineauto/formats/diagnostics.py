@@ -138,6 +138,8 @@ class Diagnostics:
         How often each kind was met.
     kept : list of Diagnostic
         The first hundred.
+    of_file : str
+        Name of the file being read and a colon, if there are several.
 
     Examples
     --------
@@ -152,6 +154,7 @@ class Diagnostics:
     listener: Callable[[Diagnostic], None] | None = None
     counts: Counter[Code] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
+    of_file: str = ""
 
     @property
     def total(self) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.unpacking import Unpacker
 
-__all__ = ["ByteSource", "Source", "opened"]
+__all__ = ["ByteSource", "Source", "name_of", "opened"]
 
 Source = str | os.PathLike[str] | bytes | IO[bytes] | None
 """A path, ``"-"`` or None for standard input, the text itself as bytes, or an open binary file."""
@@ -49,7 +49,7 @@ class ByteSource:
     def __init__(self, source: Source, *, name: str | None = None) -> None:
         self._owned: IO[bytes] | None = None
         file = self._open(source)
-        self.name = name if name is not None else _name(source)
+        self.name = name if name is not None else name_of(source)
         self._read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
         self._begun = False
         self._ahead = b""
@@ -160,7 +160,8 @@ def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSourc
     return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
 
 
-def _name(source: Source) -> str:
+def name_of(source: Source) -> str:
+    """Name of a source in messages."""
     if source is None or source == "-":
         return "<stdin>"
     if isinstance(source, bytes):

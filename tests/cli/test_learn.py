@@ -392,3 +392,45 @@ def test_a_file_may_stand_first(tmp_path: Path, capsys: pytest.CaptureFixture[st
     data.write_text("1 |a x\n")
     assert main([str(data)]) == 0
     assert "number of examples = 1" in capsys.readouterr().err
+
+
+def test_several_files_are_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.txt").write_text("x |a b\n1 |a b\n")
+    assert learn("-d s.txt -d bad.txt s.txt -p p") == 0
+    error = capsys.readouterr().err
+    assert (
+        "Reading datafile = s.txt\nReading datafile = bad.txt\nReading datafile = s.txt\nnum sources = 3\n"
+        in error
+    )
+    assert "bad.txt:1:1: label 'x' is not a number; line skipped\n" in error
+    assert "number of examples = 15\n" in error
+    (tmp_path / "one.txt").write_bytes(SIMPLE + b"1 |a b\n" + SIMPLE)
+    assert learn("-d one.txt --quiet -p q") == 0
+    assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
+
+
+def test_the_second_of_several_files_is_looked_for_before_the_first_is_learnt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert learn("-d s.txt -d nowhere.txt -p p") == 1
+    assert capsys.readouterr().err == "onlineauto: error: nowhere.txt: no such file\n"
+    assert not (tmp_path / "p").exists()
+    assert learn("-d adf.txt -d s.txt -p s.txt") == 2
+    assert "--predictions s.txt is the input: it would be lost" in capsys.readouterr().err
+
+
+def test_blocks_are_read_as_the_text_they_were_made_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", "adf.txt", "adf.blocks", "--cb_explore_adf", "--quiet"]) == 0
+    assert learn("-d adf.txt --cb_explore_adf -q :: -p p") == 0
+    text = capsys.readouterr().err.replace("adf.txt", "DATA")
+    assert learn("-d adf.blocks --cb_explore_adf -q :: -p q") == 0
+    assert capsys.readouterr().err.replace("adf.blocks", "DATA").replace(" q\n", " p\n") == text
+    assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
+    data = (tmp_path / "adf.blocks").read_bytes()
+    (tmp_path / "cut.blocks").write_bytes(data[:-1])
+    assert learn("-d cut.blocks --cb_explore_adf") == 1
+    error = capsys.readouterr().err
+    assert "finished run\nnumber of examples = 4\n" in error
+    assert "onlineauto: error: cut.blocks: this file of blocks is damaged: it ends within block 2" in error

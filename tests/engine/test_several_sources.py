@@ -62,6 +62,23 @@ def test_line_numbers_are_each_files_own(tmp_path: Path) -> None:
     ]
 
 
+def test_an_invalid_event_is_located_in_its_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    paths[0].write_bytes(FIRST)
+    paths[1].write_bytes(b"|x one\n\n0:1:0.5 1:1:0.5 |x one\n|x two\n\n")
+    options: dict[str, Any] = {
+        "cb_adf": True,
+        "vw_exact": True,
+    }  # which takes two costs of a line for a matter of learning
+    message = (
+        "cb_adf: badly formatted example, only one cost can be known but found 2, in the event of lines "
+    )
+    for source, where in ((paths, f"{paths[1]}: "), (paths[1], "")):
+        with pytest.raises(InputError) as caught:
+            Workspace(**options).fit(source)
+        assert str(caught.value) == f"{where}{message}3 to 4"
+
+
 def test_lines_are_counted_in_one_file_only(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(FIRST)
     with pytest.raises(OptionError, match="--examples counts the lines of one file with --vw_exact"):
