@@ -70,13 +70,11 @@ def test_an_invalid_event_is_located_in_its_file(tmp_path: Path) -> None:
         "cb_adf": True,
         "vw_exact": True,
     }  # which takes two costs of a line for a matter of learning
-    message = (
-        "cb_adf: badly formatted example, only one cost can be known but found 2, in the event of lines "
-    )
+    message = "cb_adf: badly formatted example, only one cost can be known but found 2, in the event of"
     for source, where in ((paths, f"{paths[1]}: "), (paths[1], "")):
         with pytest.raises(InputError) as caught:
             Workspace(**options).fit(source)
-        assert str(caught.value) == f"{where}{message}3 to 4"
+        assert str(caught.value) == f"{where}{message} lines 3 to 4"
 
 
 def test_lines_are_counted_in_one_file_only(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto import InputError, Workspace, convert, read
-from onlineauto.interop import event_text, from_dicts, write_text
+from onlineauto import InputError, OptionError, Workspace, convert, read
+from onlineauto.interop import event_text, from_dicts, read_named, write_text
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
@@ -34,6 +35,51 @@ def test_text_to_events_to_text_to_blocks(draw: Random, kind: str) -> None:
     ]
     again = list(read(written.encode(), **FLAGS[kind]).events())
     assert "".join(event_text(event, multiline=SHAPES[kind]["multiline"]) for event in again) == written
+
+
+@given(draw=st.randoms(use_true_random=False), kind=st.sampled_from(KINDS), seed=st.sampled_from([0, 3]))
+def test_text_to_named_events_to_text_to_blocks(draw: Random, kind: str, seed: int) -> None:
+    text = odd_text(draw, kind, lines=8)
+    written = "".join(
+        event_text(event, hash_seed=seed) for event in read_named(text, **FLAGS[kind], hash_seed=seed)
+    )
+    expected = lines_of(read(text, **FLAGS[kind], hash_seed=seed))
+    assert [list(map(_but_number, event)) for event in lines_of_text(written, kind, hash_seed=seed)] == [
+        list(map(_but_number, event)) for event in expected
+    ]
+
+
+def _but_number(line: Any) -> str:
+    return repr({**vars(line), "number": 0})
+
+
+def test_names_are_kept(tmp_path: Path) -> None:
+    text = (
+        "shared 'x |s a 7 |u b:0.3 |s c |ü é\n0:-1.0:0.5 |a x |b y:2.0\n|a z\n\n"
+        "shared |s a | q\n|a x |\r\n0:1.0:0.25 'bad 1:1:1 |a y\n|a no\n\n|a last:-1.5\n\n"
+    )
+    bad = "shared |s a | q\n|a x |\r\n0:1.0:0.25 'bad 1:1:1 |a y\n|a no\n\n"
+    path = tmp_path / "t"
+    assert write_text(read_named(text.encode(), cb_adf=True), path) == 2
+    assert path.read_text() == text.replace(bad, "")
+    assert (
+        write_text(read_named(io.BytesIO(text.encode()), cb_adf=True, missing_probability="uniform"), path)
+        == 2
+    )
+
+
+def test_string_values_and_nameless_features_become_numbers() -> None:
+    [event] = read_named(b"|d day:monday :3 x:0 y:1\n")
+    [line] = event.lines
+    (_, features) = line.spans[0]
+    assert [name.isdigit() for name, _ in features] == [True, True, False]
+    assert features[-1] == ("y", 1.0)
+
+
+@pytest.mark.parametrize("options", [{"vw_exact": True}, {"hash": "all"}])
+def test_names_cannot_be_told_in_exact_mode(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="names cannot be told"):
+        next(read_named(b"|a x\n", **options))
 
 
 def _by_namespace(line: Any) -> str:

@@ -1,0 +1,151 @@
+"""VW text to events with names."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import deque
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from onlineauto.engine.options import REGISTRY, RunOptions
+from onlineauto.engine.source import kind_of, open_text
+from onlineauto.errors import OptionError
+from onlineauto.features.event import events
+from onlineauto.features.namespaces import DEFAULT
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.source import ByteSource
+from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.interop.named_event import NamedEvent, NamedLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.event import Line
+    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.formats.source import Source
+
+__all__ = ["read_named"]
+
+_NAMESPACE = re.compile(r"([^ \t:]*)(?::[^ \t]*)?")
+
+
+def read_named(
+    source: Source, *, diagnostics: Diagnostics | None = None, **options: Any
+) -> Iterator[NamedEvent]:
+    r"""Yield the events of a VW text, with the names of namespaces and features.
+
+    Blocks have the hashes of names only, so this reads each line a second time, in Python: for conversions
+    and for looking at, not for learning. A feature without a name of its own (``:3``, or ``day:monday``,
+    whose value is a string) is called by the number that has its hash.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file or None
+        ``"-"`` and None are standard input; gzip and zstd are found out.
+    diagnostics : Diagnostics, optional
+        Counts and keeps what is wrong with lines.
+    **options
+        Options as of the command line.
+
+    Raises
+    ------
+    InputError
+        The source cannot be read.
+    OptionError
+        An option is unknown or out of range, or one of ``vw_exact`` and ``hash="all"``, under which not all
+        that is read can be named.
+
+    Examples
+    --------
+    >>> [event] = read_named(b"shared |user tom age:0.5\n0:-1:0.5 |a politics\n|a sports\n", cb_adf=True)
+    >>> [line.spans for line in event.lines]
+    [(('user', (('tom', 1.0), ('age', 0.5))),), (('a', (('politics', 1.0),)),), (('a', (('sports', 1.0),)),)]
+    """
+    configuration = REGISTRY.from_keywords(**options)
+    if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
+        raise OptionError("names cannot be told with vw_exact or hash='all'")
+    lines = _Lines(source)
+    reader = open_text(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
+    names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
+    multiline = kind_of(configuration).endswith("adf")
+    for block in reader:
+        bounds = block.event_start.tolist()
+        for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
+            texts = [lines.text(line.number) for line in event.lines]
+            named = [
+                _named(line, block, i, _names_in(text, names))
+                for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
+            ]
+            yield NamedEvent(lines=tuple(named), multiline=multiline)
+
+
+class _Lines(io.BufferedIOBase):
+    """Binary file of a source, which remembers the lines that were read until a later one is asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = ByteSource(source)
+        self.name = self._source.name
+        self._number = 1  # of the first line that is remembered
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say that this is to read from."""
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes."""
+        data = self._source.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(lines)
+        return data
+
+    def text(self, number: int) -> str:
+        """The line with a number; those before are forgotten."""
+        while self._number < number:
+            self._lines.popleft()
+            self._number += 1
+        line = self._lines[0] if self._lines else self._rest
+        return line.decode("utf-8", "surrogateescape")
+
+
+def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
+    """Names of the features that a line has, by namespace and hash."""
+    found: dict[tuple[str, int], str] = {}
+    for piece in text.split("|")[1:]:
+        match = _NAMESPACE.match(piece.rstrip("\r"))
+        assert match is not None
+        namespace = match[1] or DEFAULT.decode()
+        number = names.namespace(namespace)
+        for word in re.findall(r"[^ \t\r]+", piece[match.end() :]):
+            name = word.partition(":")[0]
+            if name:
+                found.setdefault((namespace, names.feature(name, number)), name)
+    return found
+
+
+def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:
+    """Name the features of line `i` of a block."""
+    spans = []
+    for span in range(block.line_start[i], block.line_start[i + 1]):
+        number = block.span_namespace[span]
+        namespace = block.namespaces.names[number].decode("utf-8", "surrogateescape")
+        seed = block.namespaces.hashes[number]
+        of = slice(block.span_start[span], block.span_start[span + 1])
+        features = tuple(
+            (names.get((namespace, hash_)) or str((hash_ - seed) % 2**32), value)
+            for hash_, value in zip(block.hash[of].tolist(), block.value[of].tolist(), strict=True)
+        )
+        spans.append((namespace, features))
+    tag = block.tag[block.tag_start[i] : block.tag_start[i + 1]].tobytes()
+    return NamedLine(
+        spans=tuple(spans),
+        shared=line.shared,
+        tag=tag.decode("utf-8", "surrogateescape"),
+        label=line.label,
+        weight=line.weight,
+        initial=line.initial,
+        costs=line.costs,
+    )
