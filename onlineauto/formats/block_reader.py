@@ -137,7 +137,7 @@ class BlockReader:
         if header_checksum(version, header) != head["checksum"]:
             raise self._damage(f"its header {_WRONG}")
         found: dict[str, Any] = msgspec.json.decode(header)
-        if found["records"] != record_layout():
+        if found.get("records") != record_layout():
             raise self._error(
                 "these blocks are for another kind of machine, or of another version: convert the text again"
             )
@@ -171,11 +171,7 @@ class BlockReader:
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
             parts[name] = body[start : start + size].view(kind)
             start += padded(size)
-        names = parts["names_bytes"].tobytes()
-        while names:
-            hash_, length = np.frombuffer(names[:8], "<u4").tolist()
-            self.namespaces.add(names[8 : 8 + length], hash_)
-            names = names[8 + length :]
+        self._meet(parts["names_bytes"].tobytes())
         return Block(
             event_start=parts["events"],
             lines=parts["lines"],
@@ -185,6 +181,14 @@ class BlockReader:
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
         )
+
+    def _meet(self, names: bytes) -> None:
+        """Take up the names of namespaces that a frame has for the first time."""
+        start = 0
+        while start < len(names):
+            hash_, length = np.frombuffer(names, "<u4", 2, start).tolist()
+            start += 8 + length
+            self.namespaces.add(names[start - length : start], hash_)
 
     def _take(self, size: int, what: str) -> NDArray[np.uint8]:
         try:

@@ -27,7 +27,7 @@ from onlineauto.formats.block_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,11 +37,22 @@ if TYPE_CHECKING:
 
 __all__ = ["replacing", "write_blocks"]
 
+_FRAME_BYTES = 1 << 20
+_POINTERS = {
+    "events": {"": "lines"},
+    "lines": {"start": "spans", "cost": "costs", "tag": "tag_bytes"},
+    "spans": {"start": "features"},
+}
+"""Fields that say where something begins in another section."""
 _HEAD_BYTES = len(MAGIC) + FILE_HEAD.itemsize
 
 
 def write_blocks(
-    path: str | os.PathLike[str], blocks: Iterable[Block], *, rules: Mapping[str, object]
+    path: str | os.PathLike[str],
+    blocks: Iterable[Block],
+    *,
+    rules: Mapping[str, object],
+    frame_bytes: int = _FRAME_BYTES,
 ) -> int:
     """Write blocks to a file, which appears when all of them are on the disk.
 
@@ -53,6 +64,8 @@ def write_blocks(
         In the order in which they are to be read; they may be of several streams.
     rules : mapping of str to str, int or bool
         How the events were read; who reads the file has to read by the same rules.
+    frame_bytes : int
+        Small blocks, as those of a pipe, are put together until they have so many bytes.
 
     Returns
     -------
@@ -65,7 +78,7 @@ def write_blocks(
         The file cannot be written.
     """
     with replacing(path) as file:
-        writer = _FrameWriter(file)
+        writer = _FrameWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write((MAGIC + head.tobytes() + header).ljust(padded(_HEAD_BYTES + len(header)), b"\0"))
@@ -116,17 +129,38 @@ def _sync_directory(directory: Path) -> None:
 class _FrameWriter:
     """Frames of one file, and the names of namespaces in it."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], *, frame_bytes: int) -> None:
         self._file = file
+        self._frame_bytes = frame_bytes
+        self._gathered: list[dict[str, Any]] = []
+        self._size = 0
         self._n_frames = self.n_events = 0
         self._numbers: dict[bytes, int] = {}
         self._names: Namespaces | None = None
         self._renumbered = np.zeros(0, np.int32)
 
     def write(self, block: Block) -> None:
-        """Write a block, if it has events."""
+        """Write a block, if it has events, together with small ones before and after it."""
         if not len(block):
             return
+        sections = self._sections(block)
+        self._gathered.append(sections)
+        self._size += sum(section.nbytes for section in sections.values())
+        if self._size >= self._frame_bytes:
+            self._flush()
+
+    def end(self) -> None:
+        """Write the last frame."""
+        self._flush()
+        self._write(LAST)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            gathered, self._gathered, self._size = self._gathered, [], 0
+            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
+
+    def _sections(self, block: Block) -> dict[str, Any]:
+        """Copy what belongs to the events of a block, with the file's numbers of namespaces."""
         fresh = self._meet(block.namespaces)
         n_lines = int(block.event_start[-1])
         last = block.lines[n_lines]
@@ -137,29 +171,23 @@ class _FrameWriter:
         lines = _clean(block.lines[: n_lines + 1], LINE)
         for name in ("number", "label", "weight", "initial", "shared"):
             lines[name][-1] = 0  # the record that ends the last line has no other meaning
-        self._write(
-            BLOCK,
-            events=np.ascontiguousarray(block.event_start),
-            lines=lines,
-            spans=spans,
-            features=_clean(block.features[: int(spans["start"][-1])], FEATURE),
-            costs=_clean(block.costs[:n_costs], COST),
-            tag_bytes=np.ascontiguousarray(block.tag[:n_tag]),
-            names_bytes=np.frombuffer(fresh, np.uint8),
-        )
-
-    def end(self) -> None:
-        """Write the last frame."""
-        self._write(LAST)
+        return {
+            "events": np.array(block.event_start, np.int64),
+            "lines": lines,
+            "spans": spans,
+            "features": _clean(block.features[: int(spans["start"][-1])], FEATURE),
+            "costs": _clean(block.costs[:n_costs], COST),
+            "tag_bytes": np.ascontiguousarray(block.tag[:n_tag]),
+            "names_bytes": np.frombuffer(fresh, np.uint8),
+        }
 
     def _meet(self, names: Namespaces) -> bytes:
         """Number the namespaces of a block; return those that are new to the file, as it has them."""
         if names is self._names and len(names) == len(self._renumbered):
             return b""
         fresh = b""
-        known = list(
-            zip(names.names, names.hashes, strict=False)
-        )  # a thread that reads ahead may add to them
+        # a thread that reads ahead may be adding to them
+        known = list(zip(names.names, names.hashes, strict=False))
         for name, hash_ in known:
             if name not in self._numbers:
                 self._numbers[name] = len(self._numbers)
@@ -183,6 +211,19 @@ class _FrameWriter:
         head["checksum"] = checksum(head.tobytes()[:-8])
         self._file.write(head.tobytes() + body)
         self._n_frames += 1
+
+
+def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sections of several blocks as those of one; theirs are used up."""
+    begin = {name: np.cumsum([0, *(len(each[name]) - more for each in blocks)]) for name, _, more in SECTIONS}
+    joined = {}
+    for name, kind, more in SECTIONS:
+        for i, block in enumerate(blocks):
+            for field, into in _POINTERS.get(name, {}).items():
+                (block[name][field] if field else block[name])[:] += begin[into][i]
+        parts = [block[name][: len(block[name]) - more] for block in blocks[:-1]] + [blocks[-1][name]]
+        joined[name] = np.concatenate([part.view(np.uint8) for part in parts]).view(kind)  # with the padding
+    return joined
 
 
 def _clean(records: Records, kind: np.dtype[Any]) -> NDArray[Any]:

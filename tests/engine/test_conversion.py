@@ -71,6 +71,7 @@ def test_blocks_of_any_size_are_learnt_as_the_text(
         directory / "blocks",
         TextReader(text, **SHAPES[kind], exact=exact, block_bytes=block_bytes),
         rules=rules,
+        frame_bytes=draw.choice([0, 500, 1 << 18]),
     )
     assert learnt(directory / "converted", **options) == from_text
     assert learnt(directory / "blocks", **options) == from_text
