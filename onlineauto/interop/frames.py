@@ -94,28 +94,35 @@ def from_frame(
     >>> len(block), block.n_lines, block.namespaces.names
     (2, 6, [b'user', b'arm'])
     """
-    names = NameHashes(hash=hash, hash_seed=hash_seed)
-    columns = Columns(frame, names)
+    columns = Columns(frame, NameHashes(hash=hash, hash_seed=hash_seed))
     if (cost is None) != (probability is None):
         raise InputError("cost and probability go together: where one is logged, the other is")
-    shared = columns.rows(_by_namespace(context))
+    _check_kind(actions, {"event": event, "choices": choices, "cost": cost, "label": label, "weight": weight})
+    shared, size = columns.rows(_by_namespace(context)), events_per_block
     if actions is None:
-        _refuse({"event": event, "choices": choices, "cost": cost}, "is for frames with actions")
-        return _single_lines(columns, shared, label=label, weight=weight, size=events_per_block)
-    _refuse({"label": label, "weight": weight}, "is for frames without actions")
+        return _single_lines(columns, shared, label=label, weight=weight, size=size)
     if event is None:
-        if not isinstance(actions, str):
-            raise InputError(
-                "rows are events if actions is one column, of the action taken; for rows that are actions, "
-                "event names a column"
-            )
-        return _rows_are_events(
-            columns, shared, taken=actions, choices=choices, logs=(cost, probability), size=events_per_block
-        )
-    _refuse({"choices": choices}, "is for frames whose rows are events")
+        taken, logs = str(actions), (cost, probability)
+        return _rows_are_events(columns, shared, taken=taken, choices=choices, logs=logs, size=size)
     own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
-    logs = cost, probability
-    return _rows_are_actions(columns, shared, own, event=event, logs=logs, size=events_per_block)
+    return _rows_are_actions(columns, shared, own, event=event, logs=(cost, probability), size=size)
+
+
+def _check_kind(actions: object, given: dict[str, object]) -> None:
+    """Refuse what does not go with the kind of the rows."""
+    refused, why = ["label", "weight"], "is for frames without actions"
+    if actions is None:
+        refused, why = ["event", "choices", "cost"], "is for frames with actions"
+    elif given["event"] is not None and given["choices"] is not None:
+        refused, why = ["choices"], "is for frames whose rows are events"
+    elif given["event"] is None and not isinstance(actions, str):
+        raise InputError(
+            "rows are events if actions is one column, of the action taken; for rows that are actions, "
+            "event names a column"
+        )
+    for name in refused:
+        if given[name] is not None:
+            raise InputError(f"{name} {why}")
 
 
 def _by_namespace(names: Names) -> dict[str, list[str]]:
@@ -124,12 +131,6 @@ def _by_namespace(names: Names) -> dict[str, list[str]]:
     if isinstance(names, str):
         raise InputError(f"context is a list of columns, or a dict of them: [{names!r}]")
     return {name: [name] for name in names}
-
-
-def _refuse(given: dict[str, object], why: str) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name} {why}")
 
 
 def _single_lines(
