@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -21,7 +22,13 @@ from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.naive.lines import unpack
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from random import Random
 
@@ -103,6 +110,27 @@ def test_any_way_to_hand_a_file_over(tmp_path: Path) -> None:
     for source in sources:
         assert learnt(source, **options) == learnt(ADF, **options)
     assert learnt([path, ADF.split(b"\n\n")[0]], **options) == learnt(ADF + ADF.split(b"\n\n")[0], **options)
+
+
+class Dribbling(io.RawIOBase):
+    """A file that gives one byte at a time, as a slow pipe."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = memoryview(data)
+
+    def read(self, size: int = -1, /) -> bytes:
+        data, self._left = bytes(self._left[: min(size, 1)]), self._left[1:]
+        return data
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
+@pytest.mark.parametrize("options", [{"quadratic": "::"}, {"vw_exact": True}, {"automl": 2, "lease": 20}])
+def test_one_byte_at_a_time(tmp_path: Path, pack: Callable[[bytes], bytes], options: dict[str, Any]) -> None:
+    options = options | {"cb_explore_adf": True}
+    convert(30 * ADF, tmp_path / "b", cb_explore_adf=True, vw_exact=options.get("vw_exact", False))
+    expected = learnt(30 * ADF, **options)
+    for data in (30 * ADF, (tmp_path / "b").read_bytes()):
+        assert learnt(cast("BinaryIO", Dribbling(pack(data))), **options) == expected
 
 
 def test_so_many_events(tmp_path: Path) -> None:

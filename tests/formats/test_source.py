@@ -218,6 +218,24 @@ def test_a_pipe_gives_events_as_soon_as_they_are_complete() -> None:
         assert [len(block) for block in blocks] == [1]
 
 
+def test_a_packed_pipe_gives_events_as_soon_as_they_are_flushed() -> None:
+    gz, zst = zlib.compressobj(wbits=31), zstd.ZstdCompressor()
+    packers: tuple[Callable[[bytes], bytes], ...] = (
+        lambda event: gz.compress(event) + gz.flush(zlib.Z_SYNC_FLUSH),
+        lambda event: zst.compress(event, zst.FLUSH_BLOCK),
+    )
+    for pack in packers:
+        out, into = os.pipe()
+        with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
+            blocks = iter(TextReader(pipe, label="cb", multiline=True))
+            watchdog = threading.Timer(60, writer.close)
+            watchdog.start()
+            for _ in range(3):
+                writer.write(pack(b"|a x\n0:1:0.5 |a y\n\n"))
+                assert len(next(blocks)) == 1
+            watchdog.cancel()
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("source", ["None", "'-'"])
 def test_standard_input(packed: bool, source: str) -> None:
