@@ -133,7 +133,7 @@ class BlockReader:
                 f"these blocks are of format {version}, of a newer onlineauto, and this one reads format "
                 f"{VERSION}: upgrade it, or convert the text again"
             )
-        header = self._take(padded(self._at + size) - self._at, "its header")[:size].tobytes()
+        header = self._take(size, "its header").tobytes()
         if header_checksum(version, header) != head["checksum"]:
             raise self._damage(f"its header {_WRONG}")
         found: dict[str, Any] = msgspec.json.decode(header)

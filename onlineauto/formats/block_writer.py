@@ -80,8 +80,9 @@ def write_blocks(
     with replacing(path) as file:
         writer = _FrameWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
+        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # blanks, for JSON to skip
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
-        file.write((MAGIC + head.tobytes() + header).ljust(padded(_HEAD_BYTES + len(header)), b"\0"))
+        file.write(MAGIC + head.tobytes() + header)
         for block in blocks:
             writer.write(block)
         writer.end()

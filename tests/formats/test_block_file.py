@@ -193,15 +193,10 @@ def test_a_truncated_mapped_file_is_refused(path: Path) -> None:
 
 def test_any_flipped_bit_is_found(path: Path) -> None:
     data = path.read_bytes()
-    blocks = unpack(BlockReader(data))
     for place in range(0, 8 * len(data), 37):
         flipped = bytearray(data)
         flipped[place // 8] ^= 1 << place % 8
-        try:
-            assert unpack(BlockReader(bytes(flipped))) == blocks  # between the header and the first frame
-            assert place // 8 < 1024
-        except InputError:
-            pass
+        reading(bytes(flipped))
 
 
 @pytest.mark.parametrize("place", ["header", "frame", "body"])
