@@ -6,11 +6,11 @@ r"""Layout of a file of blocks: what `onlineauto.formats.block_writer` writes an
     frame  = FRAME  events  lines  spans  features  costs  tag  names   each section padded to 64 bytes
     names  = (hash uint32, length uint32, bytes) ...    those that no frame before has
 
-The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which the events were read, the byte
-order, the layout of the records. A frame is one `Block`, and its sections are the block's own arrays: a mapped
-frame is a block without any copying. The last frame has no events; each says how many there were up to its
-end. Checksums (XXH3, 64 bits) are those of the header, of each frame's head, and of the rest of it. They tell
-damage, not malice.
+The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which the events were read, the
+byte order, the layout of the records. A frame is one `Block`, and its sections are the block's own arrays: a
+mapped frame is a block without any copying. The last frame has no events; each says how many there were up to
+its end. Checksums (XXH3, 64 bits) are those of the header, of each frame's head, and of the rest of it. They
+tell damage, not malice.
 """
 
 from __future__ import annotations
