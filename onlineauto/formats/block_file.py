@@ -19,8 +19,8 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from xxhash import xxh3_64_intdigest
 
+from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 
 if TYPE_CHECKING:
@@ -98,7 +98,17 @@ def section_sizes(head: Records) -> list[int]:
 
 
 def checksum(data: NDArray[np.uint8] | bytes) -> int:
-    """64-bit checksum of bytes."""
+    """64-bit checksum of bytes.
+
+    Raises
+    ------
+    InputError
+        The package that makes them is not installed.
+    """
+    try:
+        from xxhash import xxh3_64_intdigest
+    except ImportError:
+        raise InputError("files of blocks need a package: pip install 'onlineauto[blocks]'") from None
     return xxh3_64_intdigest(cast("Any", data))  # an array is a buffer, which older stubs do not know
 
 

@@ -45,8 +45,10 @@ def unpacker_for(begin: bytes) -> Unpacker | None:
     if begin.startswith(_GZIP_MAGIC):
         return _Gunzip()
     if begin.startswith((_ZSTD_MAGIC, *_SKIPPABLE_MAGICS)):
-        from onlineauto.formats.unzstd import Unzstd
-
+        try:
+            from onlineauto.formats.unzstd import Unzstd
+        except ImportError:
+            raise InputError("zstd needs a package: pip install 'onlineauto[zstd]'") from None
         return Unzstd()
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.block_file import FILE_HEAD, FRAME, MAGIC, header_checksum
+from onlineauto.formats.block_file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
 from onlineauto.formats.block_reader import BlockReader
 from onlineauto.formats.block_writer import replacing, write_blocks
 from onlineauto.formats.text import TextReader
@@ -295,3 +296,9 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         replacing(tmp_path / "nowhere/b"),
     ):
         pass
+
+
+def test_without_its_package_a_file_of_blocks_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xxhash", None)
+    with pytest.raises(InputError, match=r"pip install 'onlineauto\[blocks\]'"):
+        checksum(b"")

@@ -247,3 +247,9 @@ def test_standard_input(packed: bool, source: str) -> None:
     data = gzip.compress(TEXT) if packed else TEXT
     done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True)
     assert done.stdout.decode() == f"<stdin> {len(TEXT)}\n"
+
+
+def test_without_its_package_zstd_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onlineauto.formats.unzstd", None)
+    with pytest.raises(InputError, match=r"pip install 'onlineauto\[zstd\]'"):
+        ByteSource(b"\x28\xb5\x2f\xfd rest").read(10)
