@@ -25,6 +25,7 @@ from onlineauto.formats.block_file import (
     record_layout,
     section_sizes,
 )
+from onlineauto.formats.block_kernels import is_within
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.source import opened
 
@@ -161,8 +162,11 @@ class BlockReader:
         body = self._take(sum(map(padded, sizes)), which)
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
+        block = self._make_block(body, sizes)
+        if not is_sound(block):
+            raise self._damage(f"{which} points beyond its own records")
         self._n_frames, self._n_events = self._n_frames + 1, n_events
-        return self._make_block(body, sizes)
+        return block
 
     def _make_block(self, body: NDArray[np.uint8], sizes: list[int]) -> Block:
         """Look at the sections of a frame as a block."""
@@ -206,6 +210,12 @@ class BlockReader:
     def _error(self, message: str) -> InputError:
         used = f"; the {self._n_events} events before that were used" if self._n_frames else ""
         return InputError(f"{self.name}: {message}{used}")
+
+
+def is_sound(block: Block) -> bool:
+    """Whether no record of a block points beyond those that there are, which kernels rely on."""
+    n_costs, n_tag, n_names = len(block.costs), len(block.tag), len(block.namespaces)
+    return is_within(block.event_start, block.lines, block.spans, n_costs, n_tag, block.n_features, n_names)
 
 
 class _Mapped:

@@ -6,6 +6,7 @@ import gzip
 import io
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.block_file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
-from onlineauto.formats.block_reader import BlockReader
+from onlineauto.formats.block_reader import BlockReader, is_sound
 from onlineauto.formats.block_writer import replacing, write_blocks
 from onlineauto.formats.text import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
@@ -302,3 +303,35 @@ def test_without_its_package_a_file_of_blocks_says_what_to_install(monkeypatch: 
     monkeypatch.setitem(sys.modules, "xxhash", None)
     with pytest.raises(InputError, match=r"pip install 'onlineauto\[blocks\]'"):
         checksum(b"")
+
+
+@pytest.mark.parametrize(
+    ("records", "field", "at", "value"),
+    [
+        ("event_start", None, -1, 1000),
+        ("event_start", None, 1, -1),
+        ("lines", "start", -1, 1000),
+        ("lines", "cost", 2, 1000),
+        ("lines", "tag", -1, 1 << 40),
+        ("spans", "start", 1, -5),
+        ("spans", "start", -1, 1 << 40),
+        ("spans", "namespace", 0, 1000),
+        ("spans", "namespace", 0, -1),
+    ],
+)
+def test_what_points_beyond_its_records_is_refused_whatever_its_checksum(
+    records: str, field: str | None, at: int, value: int, tmp_path: Path
+) -> None:
+    block = next(iter(read_text()))
+    changed = getattr(block, records).copy()
+    (changed if field is None else changed[field])[at] = value
+    forged = replace(block, **{records: changed})
+    assert is_sound(block)
+    assert not is_sound(forged)
+    path = tmp_path / "forged.blocks"
+    if field == "namespace":
+        return  # which the writer numbers anew
+    with suppress(IndexError, ValueError):  # some cannot be written either
+        write_blocks(path, [forged], rules={}, frame_bytes=0)
+        with pytest.raises(InputError, match="points beyond its own records"):
+            list(BlockReader(path))
