@@ -19,7 +19,7 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cli.warmup import warm_up
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_INTERRUPTED = 130
+_KILLED = 128  # and the number of the signal
 
 
 def run(configuration: Configuration) -> int:
@@ -63,7 +63,7 @@ def run(configuration: Configuration) -> int:
     Returns
     -------
     int
-        0, or 130 if the run was interrupted and ended in good order.
+        0, or 130 or 143 if the run was interrupted or told to end, and ended in good order.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def run(configuration: Configuration) -> int:
                 report.finish()
             raise
         report.finish()
-    return _INTERRUPTED if interrupt.seen else 0
+    return _KILLED + interrupt.signal if interrupt.seen else 0
 
 
 def _check_files(configuration: Configuration) -> None:
@@ -236,45 +236,58 @@ def _counted(diagnostics: Diagnostics) -> str:
 
 
 class _Interrupt:
-    """Takes note of the first Ctrl-C and leaves the second to Python.
+    """Takes note of the first Ctrl-C or SIGTERM and leaves the second to Python.
 
     Attributes
     ----------
     active : bool
         Whether this is the main thread of a process that has not set Ctrl-C aside.
-    seen : bool
-        Whether there was one.
+    signal : int
+        The one that came; 0 if none did.
     pipe : int
         Descriptor that can be read from then on, so that a wait for input can end; -1 if there is none.
     """
 
     def __init__(self) -> None:
-        self.active = self.seen = False
+        self.active = False
+        self.signal = 0
         self.pipe = self._end = -1
+        self._before: dict[int, Any] = {}
+
+    @property
+    def seen(self) -> bool:
+        """Whether there was one."""
+        return self.signal > 0
 
     def __enter__(self) -> Self:
-        self._before = signal.getsignal(signal.SIGINT)
+        handled = signal.getsignal(signal.SIGINT)
         main = threading.current_thread() is threading.main_thread()
         windows = os.name == "nt"  # whose select waits for sockets only
-        self.active = main and not windows and self._before is signal.default_int_handler
+        self.active = main and not windows and handled is signal.default_int_handler
         if self.active:
             self.pipe, self._end = os.pipe()
             os.set_blocking(self._end, False)
-            signal.signal(signal.SIGINT, self._note)
+            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._note)
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+                self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.active:
-            signal.signal(signal.SIGINT, self._before)
+            self._restore()
             os.close(self.pipe)
             os.close(self._end)
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as `signal` calls it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.seen = True
+        self._restore()
+        self.signal = number
         os.write(self._end, b"!")
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
 
 class _Stream(io.RawIOBase):

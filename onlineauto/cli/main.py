@@ -1,7 +1,7 @@
 """The command ``onlineauto``: finds the verb, reads the options, and turns errors into exit codes.
 
 Exit codes: 0 done, 1 input cannot be read or used, 2 the command line is wrong, 130 interrupted, 141 the
-reader of our output went away.
+reader of our output went away, 143 told to end.
 """
 
 from __future__ import annotations

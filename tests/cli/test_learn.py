@@ -277,8 +277,10 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert b"Exception ignored" not in error
 
 
-def _interrupted_stream(monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[int]:
-    """Let the workspace stream one block for ever, with so many Ctrl-C while the second is at hand."""
+def _interrupted_stream(
+    monkeypatch: pytest.MonkeyPatch, *, times: int, number: int = signal.SIGINT
+) -> list[int]:
+    """Let the workspace stream one block for ever, with so many signals while the second is at hand."""
     taken: list[int] = []
     real = Workspace.stream
 
@@ -288,18 +290,24 @@ def _interrupted_stream(monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[
             taken.append(len(taken))
             if len(taken) == 2:
                 for _ in range(times):
-                    signal.raise_signal(signal.SIGINT)
+                    signal.raise_signal(number)
             yield pair
 
     monkeypatch.setattr(Workspace, "stream", stream)
     return taken
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_first_interrupt_finishes_the_block(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    number: int,
+    code: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken = _interrupted_stream(monkeypatch, times=1)
-    assert learn("-d s.txt -p p --extra_metrics m") == 130
+    taken = _interrupted_stream(monkeypatch, times=1, number=number)
+    assert learn("-d s.txt -p p --extra_metrics m") == code
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert taken == [0, 1]
     error = capsys.readouterr().err
     assert "finished run\nnumber of examples = 14\n" in error
