@@ -205,7 +205,8 @@ class _Report:
         if self._journal is not None:
             self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
-            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
+            found = self.diagnostics
+            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
 
     def _end_passes(self) -> None:
         while self._progress.current_pass < self._workspace.current_pass:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.searching import Searching
     from onlineauto.features.block import Block
+    from onlineauto.formats.log_counts import LogCounts
     from onlineauto.options import Configuration
 
 __all__ = ["Metrics"]
@@ -88,9 +89,11 @@ class Metrics:
                 has_cost = _any(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
-    def report(self, diagnostics: Mapping[str, int]) -> dict[str, Any]:
-        """Return the metrics; `diagnostics` are counts by code."""
+    def report(self, diagnostics: Mapping[str, int], *, log: LogCounts | None = None) -> dict[str, Any]:
+        """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
         report: dict[str, Any] = {"total_log_calls": self._messages + sum(diagnostics.values())}
+        if log is not None:
+            report |= msgspec.to_builtins(log)
         if self._searching is not None:
             report["automl"] = search_metrics(self._searching, verbose=self._verbose)
         if self._explored is not None:
@@ -105,7 +108,7 @@ class Metrics:
             report["onlineauto"] = {"diagnostics": dict(diagnostics)}
         return report
 
-    def write(self, path: str, *, diagnostics: Mapping[str, int]) -> None:
+    def write(self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | None = None) -> None:
         """Write the metrics to a file, or to standard output as `open_sink` has it.
 
         Raises
@@ -114,7 +117,7 @@ class Metrics:
             The file cannot be written.
         """
         with open_sink(path) as sink:
-            sink.write(msgspec.json.encode(self.report(diagnostics)))
+            sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
 
     def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
         """Say for which events the driver calls learn, and not predict."""

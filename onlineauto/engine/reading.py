@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.source import open_text
+from onlineauto.engine.source import open_events
 from onlineauto.features.event import events
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Reading:
     """
 
     def __init__(self, source: Source, **options: Any) -> None:
-        self._reader = open_text(source, REGISTRY.from_keywords(**options))
+        self._reader = open_events(source, REGISTRY.from_keywords(**options))
 
     @property
     def diagnostics(self) -> Diagnostics:

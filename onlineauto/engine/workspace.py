@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from operator import is_not
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from onlineauto.engine.read_ahead import pays, read_ahead
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
-from onlineauto.engine.source import kind_of, open_text
+from onlineauto.engine.source import events_file, kind_of, open_events
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -42,7 +42,6 @@ from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import CONSTANT_HASH, make_stream
 from onlineauto.formats.diagnostics import Diagnostics
-from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Model
@@ -60,8 +59,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.journal import Entry
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.features.records import Stream
+    from onlineauto.formats.block_reader import BlockReader
     from onlineauto.formats.source import Source
-    from onlineauto.formats.text import TextReader
     from onlineauto.options import Configuration
 
 
@@ -267,8 +266,8 @@ class Workspace:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> TextReader:
-        """Open VW text as this workspace understands it.
+    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> BlockReader:
+        """Open VW text or JSON as this workspace understands it.
 
         Parameters
         ----------
@@ -282,7 +281,7 @@ class Workspace:
         InputError
             The source cannot be opened.
         """
-        return open_text(source, self.configuration, diagnostics=diagnostics)
+        return open_events(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
         self, source: Source | Iterable[str | bytes | Block], *, diagnostics: Diagnostics | None = None
@@ -330,8 +329,7 @@ class Workspace:
                 yield from cast("Iterator[Block]", items)
             else:
                 texts = cast("Iterator[str | bytes]", items)
-                file = EventFile(texts, multiline=self._task.shape == CB_ADF)
-                yield from self.read(cast("BinaryIO", file), diagnostics=found)
+                yield from self.read(events_file(texts, self.configuration), diagnostics=found)
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Iterator[tuple[Block, Outcomes]]:
         """Learn a block up to its first invalid event, which is fatal after that."""

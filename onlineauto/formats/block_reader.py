@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules
     from onlineauto.formats.reading_kernels import Rules
     from onlineauto.formats.source import Source
 
@@ -61,7 +62,7 @@ class BlockReader(ABC):
         self,
         source: Source,
         *,
-        rules: Rules,
+        rules: Rules | JsonRules,
         unit: Literal["line", "event"],
         block_bytes: int,
         diagnostics: Diagnostics | None,
