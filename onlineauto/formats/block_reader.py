@@ -193,7 +193,7 @@ class BlockReader(ABC):
         if self._state["default_name"] >= known:
             found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
         for _, name, hash_ in sorted(found):
-            self.namespaces.add(name, hash_)
+            self.namespaces.add(name or b"\0", hash_)
 
     def _grow_names(self) -> None:
         """Give the table of names twice the room."""

@@ -87,3 +87,4 @@ class Code(IntEnum):
     JSON_DROP_ONE = 67
     JSON_DROP_UNUSED = 68
     JSON_TWO_CONTEXTS = 69
+    JSON_LABEL = 70

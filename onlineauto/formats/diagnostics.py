@@ -102,6 +102,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
     Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
     Code.JSON_DROP_UNUSED: ("pdrop {text}: learners of bandits weigh all events alike", "weight 1 used"),
+    Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
     Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
 }
 

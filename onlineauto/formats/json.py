@@ -14,6 +14,7 @@ from onlineauto.formats.json_kernels import read_json_lines
 from onlineauto.formats.json_mark_kernels import find_json_marks
 from onlineauto.formats.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
 from onlineauto.formats.log_counts import LogCounts
+from onlineauto.formats.reading_kernels import STATE
 
 if TYPE_CHECKING:
     from onlineauto.formats.diagnostics import Diagnostics
@@ -198,6 +199,7 @@ def _make_stage() -> Stage:
         log=np.zeros(1, LOG),
         frames=np.empty(_DEPTH, FRAME),
         features=np.empty(0, FEATURE),
+        quiet=np.zeros(1, STATE),
         odd=np.empty(0, np.uint8),
         **staged,
     )

@@ -83,11 +83,24 @@ def _set_simple(
     else:
         code = Code.JSON_KEY
     if code == Code.VW_WEIGHT:
-        report(state, code, event.label_start, event.label_end, rules.strict)
+        report(state, code, event.label_start, event.label_end, False)
     elif code == Code.JSON_KEY:
         fail(state, event, code, event.key[0], event.key[1], rules.strict)
     elif code != Code.FINE:
         fail(state, event, code, event.label_start, event.label_end, rules.strict)
+
+
+@kernel
+def _is_action(value: F32, rules: JsonRules) -> bool:
+    """Whether an action can have this number; VW takes any."""
+    return bool(_ZERO <= value < 2.0**32 or (rules.exact and abs(value) < 2.0**62))
+
+
+@kernel
+def _is_of_simple(data: NDArray[np.uint8], name: tuple[int, int]) -> bool:
+    """Whether a property is the weight or the initial prediction of a simple label."""
+    weight = is_name_of_any_case(data, name[0], name[1], _WEIGHT)
+    return weight or is_name_of_any_case(data, name[0], name[1], _INITIAL)
 
 
 @kernel
@@ -105,8 +118,10 @@ def _set_cost(
     elif is_name_of_any_case(data, name[0], name[1], _PROBABILITY):
         event.probability = value
         event.has_probability = True
-    elif is_name_of_any_case(data, name[0], name[1], _ACTION) and _ZERO <= value < 2.0**32:
+    elif is_name_of_any_case(data, name[0], name[1], _ACTION) and _is_action(value, rules):
         event.action = np.uint32(np.int64(value))
+    elif rules.exact and _is_of_simple(data, name):
+        return  # VW sets it, and no learner of bandits looks at it
     else:
         fail(state, event, Code.JSON_KEY, event.key[0], event.key[1], rules.strict)
     event.found = True
@@ -169,8 +184,9 @@ def read_label(
         if frames[event.depth - 1].kind == LABEL:
             fail(state, event, Code.JSON_UNEXPECTED, p, p + 1, rules.strict)
         line = lines[event.line]
-        line.label, line.weight, line.initial = UNLABELLED, np.float32(1), _ZERO
+        line.label = UNLABELLED
         line.first_cost = line.last_cost = -1
+        line.shared &= not rules.exact
         open_frame(LABEL, p, rules, state, event, frames)
         event.label_start, event.label_end = p, p + 1
         return p + 1
@@ -189,16 +205,17 @@ def read_label(
 
 @kernel
 def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
-    """Take a text for the label of the line; in native mode it has to be a good one."""
-    event, state, start, end = stage.event[0], reader.state[0], text.at, text.after
-    line, known, problems = stage.lines[event.line], state.costs, state.problem_count.sum()
+    """Take a text for the label of the line: VW does not say what is wrong with it, native mode skips it."""
+    event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
+    start, end = text.at, text.after
+    line, known = stage.lines[event.line], state.costs
     event.label_start, event.label_end = start, end
-    begin = state.line_begin
-    state.line_begin -= text.at + 1 - text.start  # so that columns are those of the text, if it is decoded
-    read_vw_label(data, text.start, text.end, rules, state, line, reader.costs)
-    state.line_begin = begin
-    event.bad |= not rules.exact and state.problem_count.sum() > problems
-    for i in range(known, state.costs):
+    quiet.costs, quiet.problems, quiet.fatal = known, 0, False
+    read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
+    if quiet.fatal or (quiet.problems > 0 and not rules.exact):
+        fail(state, event, Code.JSON_LABEL, start, end, rules.strict or rules.exact)
+        return
+    for i in range(known, quiet.costs):
         cost = reader.costs[i]
         if rules.exact:
             add_staged_cost(stage, event.line, cost.action, cost.cost, cost.probability)
@@ -208,7 +225,6 @@ def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: S
         event.found, event.has_probability = True, cost.probability != _ZERO
         event.action, event.cost, event.probability = cost.action, cost.cost, cost.probability
         _claim(rules, state, event)
-    state.costs = known
 
 
 @kernel

@@ -35,6 +35,7 @@ from onlineauto.formats.json_token_kernels import (
     is_name,
     is_name_of_any_case,
     read_json_string,
+    read_list,
     read_word,
     skip_value,
 )
@@ -59,11 +60,11 @@ _ONE_MORE = np.uint32(1)
 _SPACE, _TAB = 32, 9
 _REPLACED = np.arange(256).astype(np.uint8)
 _REPLACED[[32, 9, 124, 58]] = _UNDERSCORE
-_LABEL, _TEXT, _MULTI, _TAG, _SLOTS, _SLOT_ID, _SAME, _ORIGINAL = (
+_LABEL, _TEXT, _MULTI, _TAG, _SLOTS, _SLOT_ID, _SAME, _ORIGINAL, _ACTIONS, _INCLUDED, _PMF = (
     np.frombuffer(name, np.uint8)
     for name in (
         *(b"_label", b"_text", b"_multi", b"_tag", b"_slots", b"_slot_id", b"__aid"),
-        b"_original_label_cost",
+        *(b"_original_label_cost", b"_a", b"_inc", b"_p"),
     )
 )
 
@@ -193,6 +194,15 @@ def _read_string_member(
 
 
 @kernel
+def _is_list_of_slots(data: NDArray[np.uint8], key: String, rules: JsonRules) -> bool:
+    """Whether VW reads a member for ``--ccb_explore_adf``, and complains of it even if it has no use for it."""
+    actions = is_name(data, key.start, key.end, _ACTIONS) or is_name_of_any_case(
+        data, key.start, key.end, _INCLUDED
+    )
+    return actions or (not rules.log and is_name(data, key.start, key.end, _PMF))
+
+
+@kernel
 def _read_special(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
@@ -226,6 +236,8 @@ def _read_special(
         return _open_actions(data, p, end, rules, state, stage)
     if is_name(data, start, stop, _ORIGINAL) and rules.log:
         return read_original_cost(data, p, end, rules, state, event)
+    if rules.exact and _is_list_of_slots(data, key, rules):
+        return read_list(data, marks, p, end, rules, state, event)[2]
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
     unknown |= is_name_of_any_case(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
     if unknown:
@@ -280,7 +292,8 @@ def read_member(
         kind = NAMESPACE if byte == _OPEN_OBJECT else ARRAY
         inner = open_frame(kind, p, rules, state, event, stage.frames)
         open_namespace(data, key.start, key.end, rules, state, reader.names, inner)
-        event.array_hash = inner.hash
+        if kind == ARRAY:
+            event.array_hash = inner.hash
         return p + 1
     number = _ONE
     if byte in (_T, _F, _N):

@@ -165,6 +165,7 @@ class Stage(NamedTuple):
     segments: Records
     features: Records
     costs: Records
+    quiet: Records  # [1]: a reader's state, for what is wrong and nobody is told
     odd: NDArray[np.uint8]  # bitmap of the bytes that VW replaces in strings
 
 
