@@ -91,9 +91,10 @@ class Metrics:
 
     def report(self, diagnostics: Mapping[str, int], *, log: LogCounts | None = None) -> dict[str, Any]:
         """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
-        report: dict[str, Any] = {"total_log_calls": self._messages + sum(diagnostics.values())}
-        if log is not None:
-            report |= msgspec.to_builtins(log)
+        counts: dict[str, Any] = {} if log is None else msgspec.to_builtins(log)
+        report: dict[str, Any] = {name: value for name, value in counts.items() if isinstance(value, int)}
+        report["total_log_calls"] = self._messages + sum(diagnostics.values())
+        report |= counts  # VW's order: whole numbers, numbers, texts
         if self._searching is not None:
             report["automl"] = search_metrics(self._searching, verbose=self._verbose)
         if self._explored is not None:

@@ -64,7 +64,7 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
         close_namespace(stage, frame)
         if frame.root:
             if rules.exact:
-                settle_label(rules, state, stage, True)
+                settle_label(rules, state, event, stage.lines, stage.costs, True)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0:
             outer = stage.frames[event.depth - 1]
@@ -73,7 +73,7 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
     elif frame.kind == MULTI:
         event.line = 0
     elif frame.kind == LABEL and rules.exact:
-        settle_label(rules, state, stage, False)
+        settle_label(rules, state, event, stage.lines, stage.costs, False)
 
 
 @inline_kernel
@@ -172,14 +172,14 @@ def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
     return not empty
 
 
-@kernel
+@inline_kernel
 def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
     """Complete the event, and find out whether it can be learnt."""
     event = stage.event[0]
     if rules.multiline and event.lines < 2:
         fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
     elif not rules.exact:
-        give_label(rules, state, stage)
+        give_label(rules, state, event, stage.lines, stage.costs)
 
 
 @inline_kernel

@@ -91,6 +91,12 @@ def _set_simple(
 
 
 @kernel
+def _note(event: Records, bounds: NDArray[np.int64]) -> None:
+    """Note the bounds of what was read last of the label."""
+    bounds[0], bounds[1] = event.label_start, event.label_end
+
+
+@kernel
 def _is_action(value: F32, rules: JsonRules) -> bool:
     """Whether an action can have this number; VW takes any."""
     return bool(_ZERO <= value < 2.0**32 or (rules.exact and abs(value) < 2.0**62))
@@ -115,11 +121,15 @@ def _set_cost(
     """Set a property of a contextual bandit's label."""
     if is_name_of_any_case(data, name[0], name[1], _COST):
         event.cost = value
+        _note(event, event.cost_at)
     elif is_name_of_any_case(data, name[0], name[1], _PROBABILITY):
         event.probability = value
         event.has_probability = True
+        _note(event, event.probability_at)
     elif is_name_of_any_case(data, name[0], name[1], _ACTION) and _is_action(value, rules):
         event.action = np.uint32(np.int64(value))
+        if event.index < 0:
+            _note(event, event.index_at)
     elif rules.exact and _is_of_simple(data, name):
         return  # VW sets it, and no learner of bandits looks at it
     else:
@@ -204,26 +214,42 @@ def read_label(
 
 
 @kernel
+def _is_weighted(line: Records) -> bool:
+    """Whether native mode has a use for weight and initial prediction of a line."""
+    return bool(_ZERO <= line.weight < UNLABELLED and abs(line.initial) < UNLABELLED)
+
+
+@kernel
 def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
     """Take a text for the label of the line: VW does not say what is wrong with it, native mode skips it."""
     event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
     start, end = text.at, text.after
     line, known = stage.lines[event.line], state.costs
+    shared = bool(line.shared)
+    line.shared = False
     event.label_start, event.label_end = start, end
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
     read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
-    if quiet.fatal or (quiet.problems > 0 and not rules.exact):
+    good = quiet.problems == 0 and not line.shared and abs(line.label) <= UNLABELLED and _is_weighted(line)
+    line.shared |= shared
+    if quiet.fatal or not (good or rules.exact):
         fail(state, event, Code.JSON_LABEL, start, end, rules.strict or rules.exact)
         return
     for i in range(known, quiet.costs):
         cost = reader.costs[i]
         if rules.exact:
-            add_staged_cost(stage, event.line, cost.action, cost.cost, cost.probability)
+            add_staged_cost(
+                event, stage.lines, stage.costs, event.line, cost.action, cost.cost, cost.probability
+            )
             continue
         if event.found:
             fail(state, event, Code.SECOND_COST, start, end, rules.strict)
         event.found, event.has_probability = True, cost.probability != _ZERO
         event.action, event.cost, event.probability = cost.action, cost.cost, cost.probability
+        _note(event, event.cost_at)
+        _note(event, event.probability_at)
+        if event.index < 0:
+            _note(event, event.index_at)
         _claim(rules, state, event)
 
 
@@ -240,27 +266,27 @@ def read_label_index(
         return end
     if value < 2.0**31:  # VW's is an int, and a negative one is none
         event.index = np.int64(value)
-    if event.label_start == event.label_end:
-        event.label_start, event.label_end = p, after
+    event.index_at[0], event.index_at[1] = p, after
     return after
 
 
 @kernel
-def settle_label(rules: JsonRules, state: Records, stage: Stage, indexed: bool) -> None:
+def settle_label(
+    rules: JsonRules, state: Records, event: Records, lines: Records, costs: Records, indexed: bool
+) -> None:
     """Give the label that was found to its line as VW does: at the end of the context, or of a label object.
 
     At the end of the context the line is the `indexed` one, and stays the one that labels are given to.
     """
-    event = stage.event[0]
     if indexed and event.index >= 0:
         if event.index + 1 >= event.lines:
-            start, end = event.label_start, event.label_end
+            start, end = event.index_at[0], event.index_at[1]
             fail(state, event, Code.JSON_LABEL_INDEX, start, end, rules.strict)
             return
         event.line = event.index + 1
         event.index = -1
     if event.found:
-        add_staged_cost(stage, event.line, event.action, event.cost, event.probability)
+        add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
     event.found = event.has_probability = False
     event.action, event.cost, event.probability = 0, UNLABELLED, _ZERO
 
@@ -278,17 +304,18 @@ def _label_problem(rules: JsonRules, event: Records) -> Code:
 
 
 @kernel
-def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
+def give_label(rules: JsonRules, state: Records, event: Records, lines: Records, costs: Records) -> None:
     """Give the label that was found to its line, wherever in the event it stands: native mode."""
-    event = stage.event[0]
     start, end = event.label_start, event.label_end
     if not event.found or event.cost == UNLABELLED:
         return
     code = _label_problem(rules, event)
+    of_cost = code in (Code.COST_NOT_FINITE, Code.NO_PROBABILITY, Code.TAKEN_AS_UNIFORM)
+    place = event.cost_at if of_cost else event.probability_at
     if code == Code.TAKEN_AS_UNIFORM:
-        report(state, code, start, end, False)
+        report(state, code, place[0], place[1], False)
     elif code != Code.FINE:
-        fail(state, event, code, start, end, rules.strict)
+        fail(state, event, code, place[0], place[1], rules.strict)
     at = event.index + 1
     if not rules.multiline:
         at = 0
@@ -299,6 +326,6 @@ def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
         if at == 0:
             fail(state, event, Code.JSON_NO_LABEL_INDEX, start, end, rules.strict)
     if at >= event.lines:
-        fail(state, event, Code.JSON_LABEL_INDEX, start, end, rules.strict)
+        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
     if not event.bad:
-        add_staged_cost(stage, at, event.action, event.cost, event.probability)
+        add_staged_cost(event, lines, costs, at, event.action, event.cost, event.probability)

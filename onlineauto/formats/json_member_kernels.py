@@ -145,10 +145,16 @@ def _read_number(
 
 @kernel
 def _open_actions(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
 ) -> int:
     """Open the array of actions at `p`; the byte after its bracket."""
-    event = stage.event[0]
     if p < end and data[p] == _N:
         return read_word(data, p, end, rules, state, event)[1]
     if p >= end or data[p] != _OPEN_LIST or event.line > 0:
@@ -156,9 +162,9 @@ def _open_actions(
         return end
     if not rules.multiline:
         fail(state, event, Code.JSON_SINGLE_LINE, p, p + 1, rules.strict)
-    stage.lines[0].shared = True
+    lines[0].shared = True
     event.unsettled = False
-    open_frame(MULTI, p, rules, state, event, stage.frames)
+    open_frame(MULTI, p, rules, state, event, frames)
     return p + 1
 
 
@@ -195,7 +201,7 @@ def _read_string_member(
 
 @kernel
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, rules: JsonRules) -> bool:
-    """Whether VW reads a member for ``--ccb_explore_adf``, and complains of it even if it has no use for it."""
+    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case."""
     actions = is_name(data, key.start, key.end, _ACTIONS) or is_name_of_any_case(
         data, key.start, key.end, _INCLUDED
     )
@@ -232,8 +238,6 @@ def _read_special(
         return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
     if is_name(data, start, stop, _TEXT) or is_name_of_any_case(data, start, stop, _TAG):
         return _read_string_member(data, marks, key, p, end, rules, stage, reader)
-    if is_name(data, start, stop, _MULTI):
-        return _open_actions(data, p, end, rules, state, stage)
     if is_name(data, start, stop, _ORIGINAL) and rules.log:
         return read_original_cost(data, p, end, rules, state, event)
     if rules.exact and _is_list_of_slots(data, key, rules):
@@ -283,6 +287,8 @@ def read_member(
     event, state = stage.event[0], reader.state[0]
     byte = load1(data, p) if p < end else np.uint8(0)
     if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
+        if is_name(data, key.start, key.end, _MULTI):  # of all special members the one that every event has
+            return _open_actions(data, p, end, rules, state, event, stage.lines, stage.frames)
         return _read_special(data, marks, key, p, end, rules, stage, reader)
     if byte == _QUOTE:
         value = read_json_string(data, marks, p, end, rules, state, event)

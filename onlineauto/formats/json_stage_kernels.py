@@ -60,6 +60,7 @@ def begin_event(event: Records) -> None:
     event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
     event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
     event.label_start = event.label_end = 0
+    event.index_at[0] = event.index_at[1] = 0
     event.id[0] = event.id[1] = event.time[0] = event.time[1] = 0
 
 
@@ -207,9 +208,17 @@ def close_namespace(stage: Stage, frame: Records) -> None:
 
 
 @kernel
-def add_staged_cost(stage: Stage, at: int, action: np.uint32, cost: F32, probability: F32) -> None:
+def add_staged_cost(
+    event: Records,
+    lines: Records,
+    costs: Records,
+    at: int,
+    action: np.uint32,
+    cost: F32,
+    probability: F32,
+) -> None:
     """Stage a cost of the line `at`."""
-    event, costs, line = stage.event[0], stage.costs, stage.lines[at]
+    line = lines[at]
     i = event.costs
     event.costs += 1
     costs[i].action = action

@@ -46,8 +46,12 @@ EVENT = np.dtype(
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
-        ("label_start", np.int64),  # where it is in the text
+        # Where it is in the text: what was read last of it, and what says which action, cost and probability.
+        ("label_start", np.int64),
         ("label_end", np.int64),
+        ("index_at", np.int64, (2,)),
+        ("cost_at", np.int64, (2,)),
+        ("probability_at", np.int64, (2,)),
         # Of the decision service only.
         ("n_ranked", np.int64),  # entries of "a"
         ("ranked", np.float32),  # the first of them

@@ -41,7 +41,7 @@ class JsonLabels(Scanner):
         self.lines = [Labelled(Line(number=number))]
         self.line = 0
         self.index = -1
-        self.label_at: int | None = None
+        self.label_at = self.index_at = self.cost_at = self.probability_at = 0
         self.clear()
 
     def clear(self) -> None:
@@ -71,8 +71,7 @@ class JsonLabels(Scanner):
             self.bad(Code.JSON_UNEXPECTED, begin)
         if value < 2**31:
             self.index = int(value)
-        if self.label_at is None:
-            self.label_at = begin
+        self.index_at = begin
 
     def text_label(self) -> None:
         begin = self.at
@@ -92,7 +91,8 @@ class JsonLabels(Scanner):
         except FatalError:
             self.fatal = self.exact
             self.bad(Code.JSON_LABEL, begin)
-        if problems and not self.exact:
+        good = abs(target.label) <= NOTHING and 0 <= target.weight < NOTHING and abs(target.initial) < NOTHING
+        if not self.exact and (problems or line.shared or not good):
             self.bad(Code.JSON_LABEL, begin)
         target.shared |= line.shared
         for cost in line.costs:
@@ -104,6 +104,9 @@ class JsonLabels(Scanner):
             self.found = True
             self.action, self.cost = cost[:2]
             self.probability = cost[2] or None
+            self.cost_at = self.probability_at = begin
+            if self.index < 0:
+                self.index_at = begin
             self.claim()
 
     def whole_label(self) -> None:
@@ -153,11 +156,13 @@ class JsonLabels(Scanner):
         if self.how.label == "simple":
             self.simple_property(name, value, at, begin)
         elif name == b"cost":
-            self.cost = value
+            self.cost, self.cost_at = value, begin
         elif name == b"probability":
-            self.probability = value
+            self.probability, self.probability_at = value, begin
         elif name == b"action" and (0 <= value < 2**32 or (self.exact and abs(value) < 2**62)):
             self.action = int(value) % 2**32
+            if self.index < 0:
+                self.index_at = begin
         elif self.exact and name in (b"weight", b"initial"):
             return
         else:
@@ -194,7 +199,7 @@ class JsonLabels(Scanner):
         """Give the label to its line as VW does."""
         if indexed and self.index >= 0:
             if self.index + 1 >= len(self.lines):
-                self.bad(Code.JSON_LABEL_INDEX, self.label_at)
+                self.bad(Code.JSON_LABEL_INDEX, self.index_at)
             self.line, self.index = self.index + 1, -1
         if self.found:
             probability = 0.0 if self.probability is None else self.probability
@@ -206,14 +211,14 @@ class JsonLabels(Scanner):
         if not self.found or self.cost == NOTHING:
             return
         if not math.isfinite(self.cost):
-            self.bad(Code.COST_NOT_FINITE, self.label_at)
+            self.bad(Code.COST_NOT_FINITE, self.cost_at)
         if self.probability is None:
-            self.bad(Code.NO_PROBABILITY, self.label_at)
+            self.bad(Code.NO_PROBABILITY, self.cost_at)
         if not math.isfinite(self.probability):
-            self.bad(Code.PROBABILITY_NOT_FINITE, self.label_at)
+            self.bad(Code.PROBABILITY_NOT_FINITE, self.probability_at)
         if not np.float32(1e-38) <= self.probability <= 1:
             codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
-            self.bad(codes[(self.probability >= 0) + (self.probability > 1)], self.label_at)
+            self.bad(codes[(self.probability >= 0) + (self.probability > 1)], self.probability_at)
         at = self.index + 1
         if not self.how.multiline:
             at = 0
@@ -224,5 +229,5 @@ class JsonLabels(Scanner):
             if at == 0:
                 self.bad(Code.JSON_NO_LABEL_INDEX, self.label_at)
         if at >= len(self.lines):
-            self.bad(Code.JSON_LABEL_INDEX, self.label_at)
+            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
         self.lines[at].line.costs.append((self.action, self.cost, self.probability))

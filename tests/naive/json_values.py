@@ -80,11 +80,11 @@ class Scanner:
         return (found.partition(b"\0")[0] if self.exact else found), plain
 
     def word(self) -> bool | None:
-        for word, value in _WORDS.items():
-            if self.text.startswith(word, self.at):
-                self.at += len(word)
-                return value
-        self.bad(Code.JSON_VALUE)
+        word = next((word for word in _WORDS if self.text.startswith(word, self.at)), None)
+        if word is None:
+            self.bad(Code.JSON_VALUE)
+        self.at += len(word)
+        return _WORDS[word]
 
     def null(self) -> bool:
         """Whether a null is at hand, which is read."""
@@ -93,7 +93,7 @@ class Scanner:
         return False
 
     def number(self, code: Code) -> tuple[float, bool]:
-        """The number at hand, as a float32, and whether it is a whole one of 32 bits; `code` if there is none."""
+        """The number at hand, as a float32, and whether it is a whole one of 32 bits; `code` if none is."""
         match = _NUMBER.match(self.text, self.at)
         if match is None:
             self.bad(code)

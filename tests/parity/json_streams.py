@@ -208,8 +208,8 @@ def long_numbers(n: int, seed: int) -> bytes:
 JSON_STREAMS: dict[str, Callable[[int, int], bytes]] = {
     "log": log,
     "contexts": contexts,
-    "json_lines": lines,
-    "json_classic": classic,
+    "lines": lines,
+    "classic": classic,
     "long_numbers": long_numbers,
 }
 """Streams by name."""
