@@ -27,6 +27,7 @@ from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Metrics:
         searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
         self._predicts_first = kind == "cb_explore_adf" and mtr and not searches
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
+        self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
         self._learn_calls = self._predict_calls = self._shared = 0
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics
@@ -216,6 +218,15 @@ class _Explored:
         pairs = line * n_groups + group[block.span_namespace]
         different = np.unique(pairs[used[block.span_namespace]])
         return np.bincount(different // n_groups, minlength=block.n_lines)
+
+
+def _asks_for_interactions(configuration: Configuration) -> bool:
+    """Whether VW recommends ``-q ::``, as it does for JSON only."""
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    products = (features.quadratic, features.cubic, features.interactions)
+    return (inputs.json or inputs.dsjson) and not any(
+        (*products, features.experimental_full_name_interactions)
+    )
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:

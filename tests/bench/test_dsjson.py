@@ -13,7 +13,7 @@ from tests.bench.dsjson import log_of, table
 
 def test_a_log_has_the_labels_and_the_numbers_of_the_text() -> None:
     events = text("narrow", events=20)
-    log = "\n".join(log_of(events)).encode()
+    log = "".join(f"{line}\n" for line in log_of(events)).encode()
     [one] = onlineauto.read(events, cb_adf=True)
     [other] = onlineauto.read(log, dsjson=True, cb_adf=True)
     for name in ("event_start", "shared", "cost", "probability", "cost_start"):

@@ -29,6 +29,7 @@ COMMANDS = """
 -d classic_bandit.txt --cb 4 --extra_metrics metrics
 -d log.txt --dsjson --cb_explore_adf --extra_metrics metrics
 -d log.txt --dsjson --cb_adf --extra_metrics metrics -p predictions
+-d log.txt --dsjson --cb_adf -q UA --extra_metrics metrics
 -d contexts.txt --json --cb_explore_adf --extra_metrics metrics
 -d numbers.txt --quiet -p predictions
 -d numbers.txt --random_seed 5 --holdout_off
