@@ -77,7 +77,8 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace = Workspace(configuration=configuration)
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
-        warm_up()  # which shows how far it is
+        inputs = configuration[InputOptions]
+        warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)
         source = _source(configuration[InputOptions].data, interrupt, files)
