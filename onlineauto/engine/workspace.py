@@ -362,7 +362,7 @@ class Workspace:
     # -- one event, or a few ---------------------------------------------------------------------------
 
     def learn(self, text: str | bytes) -> NDArray[np.float32]:
-        """Learn one event of VW text; return the prediction made for it before.
+        """Learn one event of VW text or JSON; return the prediction made for it before.
 
         Returns
         -------
@@ -379,7 +379,7 @@ class Workspace:
         return self._by_action(self.learn_block(block))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text without changing the model; like `learn` otherwise."""
+        """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
         block = self._parse_one(text)
         return self._by_action(self.predict_block(block))
 
