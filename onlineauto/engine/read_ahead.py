@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.block_reader import BlockReader
+    from onlineauto.formats.line_reader import LineReader
     from onlineauto.formats.source import Source
 
 __all__ = ["pays", "read_ahead"]
@@ -38,7 +38,7 @@ def pays(source: Source) -> bool:
     return os.path.getsize(source) > _SMALL  # noqa: PTH202 - a path may be text
 
 
-def read_ahead(reader: BlockReader) -> Iterator[Block]:
+def read_ahead(reader: LineReader) -> Iterator[Block]:
     """Yield the blocks of a reader, read by a thread that is one block ahead.
 
     What is wrong with lines is reported with the block that follows them, as without the thread. All that

@@ -15,7 +15,7 @@ from onlineauto.formats.text import TextReader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.formats.block_reader import BlockReader
+    from onlineauto.formats.line_reader import LineReader
     from onlineauto.formats.diagnostics import Diagnostics
     from onlineauto.formats.source import Source
     from onlineauto.options import Configuration
@@ -33,7 +33,7 @@ def kind_of(configuration: Configuration) -> str:
 
 def open_events(
     source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
-) -> BlockReader:
+) -> LineReader:
     """Open VW text or JSON as the options understand it.
 
     Raises

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.journal import Entry
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.features.records import Stream
-    from onlineauto.formats.block_reader import BlockReader
+    from onlineauto.formats.line_reader import LineReader
     from onlineauto.formats.source import Source
     from onlineauto.options import Configuration
 
@@ -266,7 +266,7 @@ class Workspace:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> BlockReader:
+    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> LineReader:
         """Open VW text or JSON as this workspace understands it.
 
         Parameters

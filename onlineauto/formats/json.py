@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
-from onlineauto.formats.block_reader import BlockReader
+from onlineauto.formats.line_reader import LineReader
 from onlineauto.formats.json_kernels import read_json_lines
 from onlineauto.formats.json_mark_kernels import find_json_marks
 from onlineauto.formats.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
@@ -26,7 +26,7 @@ _DEPTH = 256
 _OVERRUN = 8  # strings are copied eight bytes at a time
 
 
-class JsonReader(BlockReader):
+class JsonReader(LineReader):
     r"""Blocks of the events of a JSON text, one a line; iterate once.
 
     Objects are namespaces, their members features: a number is a value, a string is part of the name, true

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.formats._kernels import read_lines
-from onlineauto.formats.block_reader import BlockReader
+from onlineauto.formats.line_reader import LineReader
 from onlineauto.formats.mark_kernels import find_marks
 from onlineauto.formats.reading_kernels import Rules
 from onlineauto.formats.vw_kernels import read_vw_lines
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["TextReader"]
 
 
-class TextReader(BlockReader):
+class TextReader(LineReader):
     r"""Blocks of the events of a VW text; iterate once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.block_reader import BlockReader
+    from onlineauto.formats.line_reader import LineReader
     from onlineauto.formats.source import Source
 
 TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(300))
@@ -37,7 +37,7 @@ def open_text(source: Any, **options: Any) -> TextReader:
     return TextReader(source, multiline=False, **{"block_bytes": 64, "name": "file", **options})
 
 
-def ahead(reader: BlockReader) -> Generator[Block]:
+def ahead(reader: LineReader) -> Generator[Block]:
     return read_ahead(reader)  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""BlockReader: bytes in, Blocks out; what the readers of all formats of lines have in common."""
+"""LineReader: bytes in, Blocks out; what the readers of all formats of lines have in common."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from onlineauto.formats.reading_kernels import Rules
     from onlineauto.formats.source import Source
 
-__all__ = ["BlockReader"]
+__all__ = ["LineReader"]
 
 _FIRST_TABLE = 1024
 
 
-class BlockReader(ABC):
+class LineReader(ABC):
     """Blocks of the events of a source; iterate once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than
