@@ -79,7 +79,8 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace = Workspace(configuration=configuration)
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
-        warm_up()  # which shows how far it is
+        inputs = configuration[InputOptions]
+        warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = _Report(workspace, files)
         source = _sources(configuration[InputOptions].data, interrupt, files)
@@ -208,7 +209,8 @@ class _Report:
         if self._journal is not None:
             self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
-            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(self.diagnostics))
+            found = self.diagnostics
+            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
 
     def _end_passes(self) -> None:
         while self._progress.current_pass < self._workspace.current_pass:

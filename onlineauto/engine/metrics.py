@@ -27,6 +27,7 @@ from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.searching import Searching
     from onlineauto.features.block import Block
+    from onlineauto.formats.log_counts import LogCounts
     from onlineauto.options import Configuration
 
 __all__ = ["Metrics"]
@@ -64,6 +66,7 @@ class Metrics:
         searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
         self._predicts_first = kind == "cb_explore_adf" and mtr and not searches
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
+        self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
         self._learn_calls = self._predict_calls = self._shared = 0
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics
@@ -88,9 +91,12 @@ class Metrics:
                 has_cost = _any(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
-    def report(self, diagnostics: Mapping[str, int]) -> dict[str, Any]:
-        """Return the metrics; `diagnostics` are counts by code."""
-        report: dict[str, Any] = {"total_log_calls": self._messages + sum(diagnostics.values())}
+    def report(self, diagnostics: Mapping[str, int], *, log: LogCounts | None = None) -> dict[str, Any]:
+        """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
+        counts: dict[str, Any] = {} if log is None else msgspec.to_builtins(log)
+        report: dict[str, Any] = {name: value for name, value in counts.items() if isinstance(value, int)}
+        report["total_log_calls"] = self._messages + sum(diagnostics.values())
+        report |= counts  # VW's order: whole numbers, numbers, texts
         if self._searching is not None:
             report["automl"] = search_metrics(self._searching, verbose=self._verbose)
         if self._explored is not None:
@@ -105,7 +111,7 @@ class Metrics:
             report["onlineauto"] = {"diagnostics": dict(diagnostics)}
         return report
 
-    def write(self, path: str, *, diagnostics: Mapping[str, int]) -> None:
+    def write(self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | None = None) -> None:
         """Write the metrics to a file, or to standard output as `open_sink` has it.
 
         Raises
@@ -114,7 +120,7 @@ class Metrics:
             The file cannot be written.
         """
         with open_sink(path) as sink:
-            sink.write(msgspec.json.encode(self.report(diagnostics)))
+            sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
 
     def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
         """Say for which events the driver calls learn, and not predict."""
@@ -212,6 +218,15 @@ class _Explored:
         pairs = line * n_groups + group[block.span_namespace]
         different = np.unique(pairs[used[block.span_namespace]])
         return np.bincount(different // n_groups, minlength=block.n_lines)
+
+
+def _asks_for_interactions(configuration: Configuration) -> bool:
+    """Whether VW recommends ``-q ::``, as it does for JSON only."""
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    products = (features.quadratic, features.cubic, features.interactions)
+    return (inputs.json or inputs.dsjson) and not any(
+        (*products, features.experimental_full_name_interactions)
+    )
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.errors import OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions, check_interactions
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.learners.options import (
     CbOptions,
     LossOptions,
@@ -254,6 +254,7 @@ def check_progress(configuration: Configuration) -> None:
 REGISTRY: Final = Registry(
     GROUPS,
     checks=(
+        check_format,
         check_interactions,
         check_loss,
         check_prediction_range,

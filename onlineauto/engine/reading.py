@@ -47,7 +47,7 @@ class Reading:
 
 
 def read(source: Source, **options: Any) -> Reading:
-    r"""Read VW text, or a file of blocks, in blocks or event by event.
+    r"""Read VW text, JSON or a file of blocks, in blocks or event by event.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.read_ahead import pays, read_ahead
@@ -15,6 +15,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.block_reader import BEGIN, BlockReader
 from onlineauto.formats.event_file import EventFile
 from onlineauto.formats.first_lines import FirstLines
+from onlineauto.formats.json import JsonReader
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.source import ByteSource, Source, name_of
 from onlineauto.formats.text import TextReader
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.block_reader import Rules as BlockRules
     from onlineauto.formats.diagnostics import Diagnostics
     from onlineauto.formats.event_reader import EventReader
+    from onlineauto.formats.line_reader import LineReader
     from onlineauto.options import Configuration
 
 __all__ = [
@@ -32,8 +34,8 @@ __all__ = [
     "Sources",
     "can_be_read_again",
     "kind_of",
+    "open_lines",
     "open_source",
-    "open_text",
     "read_blocks",
     "rules_of",
 ]
@@ -100,8 +102,7 @@ def _read_all(source: Sources, configuration: Configuration, found: Diagnostics)
             yield from cast("Iterator[Block]", items)
         elif kind is EventFile:
             texts = cast("Iterator[str | bytes]", items)
-            file = EventFile(texts, multiline=kind_of(configuration).endswith("adf"))
-            yield from open_text(cast("BinaryIO", file), configuration, diagnostics=found)
+            yield from open_lines(_events_file(texts, configuration), configuration, diagnostics=found)
         else:
             _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
@@ -159,7 +160,7 @@ def open_source(
     """
     found = ByteSource(source)
     if not found.begins_with(BEGIN):
-        return open_text(found, configuration, diagnostics=diagnostics)
+        return open_lines(found, configuration, diagnostics=diagnostics)
     try:
         _refuse_count_of_lines(configuration, "of a text with --vw_exact, and this is a file of blocks")
         reader = BlockReader(found, diagnostics=diagnostics)
@@ -170,29 +171,37 @@ def open_source(
     return reader
 
 
-def open_text(
+def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
-) -> TextReader:
-    """Open VW text as the options understand it.
+) -> LineReader:
+    """Open VW text or JSON as the options understand it.
 
     Raises
     ------
     InputError
         The source cannot be opened.
     """
-    kind = kind_of(configuration)
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
-    exact = configuration[RunOptions].vw_exact
+    kind, exact = kind_of(configuration), configuration[RunOptions].vw_exact
     if exact and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
-    return TextReader(
-        source,
-        label="simple" if kind == "simple" else "cb",
-        multiline=kind.endswith("adf"),
-        exact=exact,
-        hash_all=features.hash == "all",
-        hash_seed=features.hash_seed,
-        strict=inputs.strict_parse,
-        uniform=inputs.missing_probability == "uniform",
-        diagnostics=diagnostics,
-    )
+    rules: dict[str, Any] = {
+        "label": "simple" if kind == "simple" else "cb",
+        "multiline": kind.endswith("adf"),
+        "exact": exact,
+        "hash_all": features.hash == "all",
+        "hash_seed": features.hash_seed,
+        "strict": inputs.strict_parse,
+        "uniform": inputs.missing_probability == "uniform",
+        "diagnostics": diagnostics,
+    }
+    if inputs.json or inputs.dsjson:
+        return JsonReader(source, log=inputs.dsjson, chain_hash=inputs.chain_hash, **rules)
+    return TextReader(source, **rules)
+
+
+def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
+    """Make a file of the texts of events, each ended as its format wants it."""
+    inputs = configuration[InputOptions]
+    separated = kind_of(configuration).endswith("adf") and not (inputs.json or inputs.dsjson)
+    return cast("BinaryIO", EventFile(texts, multiline=separated))

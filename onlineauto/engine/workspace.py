@@ -17,7 +17,7 @@ from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
-from onlineauto.engine.source import can_be_read_again, kind_of, open_source, open_text, read_blocks
+from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -160,7 +160,7 @@ class Workspace:
         self._buffers = make_buffers(actions=16, slots=slots)
         self._scratch = self._layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
-        self._parser = open_text(b"", configuration)
+        self._parser = open_lines(b"", configuration)
 
     def __repr__(self) -> str:
         """Show the options in force."""
@@ -336,7 +336,7 @@ class Workspace:
     # -- one event, or a few ---------------------------------------------------------------------------
 
     def learn(self, text: str | bytes) -> NDArray[np.float32]:
-        """Learn one event of VW text; return the prediction made for it before.
+        """Learn one event of VW text or JSON; return the prediction made for it before.
 
         Returns
         -------
@@ -353,7 +353,7 @@ class Workspace:
         return self._by_action(self.learn_block(block))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text without changing the model; like `learn` otherwise."""
+        """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
         block = self._parse_one(text)
         return self._by_action(self.predict_block(block))
 

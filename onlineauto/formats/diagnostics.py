@@ -11,6 +11,8 @@ from onlineauto.formats.code_kernels import Code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from onlineauto.formats.log_counts import LogCounts
+
 __all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
 
 _SKIPPED = "{unit} skipped"
@@ -81,9 +83,32 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.VW_MALFORMED_COST: ("malformed cost specification: {text}", _STOPPED),
     Code.VW_GRAPH: ("malformed example, graph feedback is not supported: {text}", _STOPPED),
     Code.VW_SAVE: ("{text} is a command to save the model, which the text cannot give", "line skipped"),
+    Code.JSON_VALUE: ("{text} where a JSON value belongs", _SKIPPED),
+    Code.JSON_STRING: ("string {text} has no end, a control byte or an unknown escape", _SKIPPED),
+    Code.JSON_MEMBER: ("{text} where '}}', or ',' and a name in quotes belong", _SKIPPED),
+    Code.JSON_ELEMENT: ("{text} where ',' or ']' belongs", _SKIPPED),
+    Code.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
+    Code.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
+    Code.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
+    Code.JSON_TOO_DEEP: ("too many objects and arrays in one another: 256 are allowed", _SKIPPED),
+    Code.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
+    Code.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
+    Code.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
+    Code.JSON_NO_LABEL_INDEX: (
+        "label {text} does not say of which action: neither '_labelIndex' nor '_label_Action'",
+        _SKIPPED,
+    ),
+    Code.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
+    Code.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
+    Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
+    Code.JSON_DROP_UNUSED: ("pdrop {text}: learners of bandits weigh all events alike", "weight 1 used"),
+    Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
+    Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
 }
 
-_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
+_WARNINGS = frozenset(
+    {Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM, Code.JSON_DROP_UNUSED}
+)
 _SHOWN = 60
 _KEEP = 100
 
@@ -140,6 +165,8 @@ class Diagnostics:
         The first hundred.
     of_file : str
         Name of the file being read and a colon, if there are several.
+    log : LogCounts, optional
+        What a decision-service log had in it, if the input is one.
 
     Examples
     --------
@@ -155,6 +182,7 @@ class Diagnostics:
     counts: Counter[Code] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
     of_file: str = ""
+    log: LogCounts | None = None
 
     @property
     def total(self) -> int:
@@ -171,6 +199,7 @@ class Diagnostics:
             self.count(code, n)
         for diagnostic in others.kept:
             self.keep(diagnostic)
+        self.log = others.log or self.log
 
     def keep(self, diagnostic: Diagnostic) -> None:
         """Keep a problem that is counted already, unless a hundred are kept."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "read_head"]
+__all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "probability_problem", "read_head"]
 
 _QUOTE = 39
 _ZERO = np.float32(0)
@@ -170,7 +170,7 @@ def _shape_problem(
 
 
 @inline_kernel
-def _probability_problem(value: F32) -> Code:
+def probability_problem(value: F32) -> Code:
     """What is wrong with a logged probability."""
     if value < _ZERO:
         return Code.PROBABILITY_NEGATIVE
@@ -208,7 +208,7 @@ def _read_cost(
                 data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
             )
             if code == Code.FINE:
-                code = _probability_problem(probability)
+                code = probability_problem(probability)
     if code != Code.FINE:
         report(state, code, wrong_start, wrong_end, rules.strict)
         return False

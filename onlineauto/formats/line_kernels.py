@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules
     from onlineauto.formats.reading_kernels import Rules
 
 __all__ = [
@@ -161,7 +162,7 @@ def drop_event(state: Records) -> None:
 
 
 @kernel
-def close_event(rules: Rules, state: Records, lines: Records, events: NDArray[np.int64]) -> None:
+def close_event(rules: Rules | JsonRules, state: Records, lines: Records, events: NDArray[np.int64]) -> None:
     """Make the lines since the last event an event, if there are any and it is good."""
     n = state.lines - state.first_line
     if n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules
     from onlineauto.formats.reading_kernels import Rules
 
 __all__ = ["default_number", "insert", "name_slot"]
@@ -54,7 +55,7 @@ def insert(old: Records, new: Records) -> None:
 
 @inline_kernel
 def name_slot(
-    data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, names: Records
+    data: NDArray[np.uint8], start: int, end: int, rules: Rules | JsonRules, state: Records, names: Records
 ) -> int:
     """Slot of the namespace called ``data[start:end]``; a new name gets the next number."""
     key = _key(data, start, end)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlineauto.options import option
+from onlineauto.errors import OptionError
+from onlineauto.options import Configuration, option
 
-__all__ = ["InputOptions"]
+__all__ = ["InputOptions", "check_format"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,19 @@ class InputOptions:
         positional=True,
     )
     compressed: bool = option(False, "The input is gzip or zstd; found out without this flag as well.")
+    json: bool = option(
+        False,
+        "The input is VW's JSON, one event a line: an object of features, or of namespaces of features.",
+    )
+    dsjson: bool = option(
+        False, "The input is the log of a decision service: JSON with the event's context in 'c', one a line."
+    )
+    chain_hash: bool = option(
+        False,
+        "In JSON, hash a string with the hash of its key as the seed, as VW's text does, and not key and "
+        "string put together.",
+        keep=True,
+    )
     strict_parse: bool = option(
         False,
         "Stop at the first malformed line. Without it, what is malformed is dropped, counted and reported.",
@@ -39,3 +53,16 @@ class InputOptions:
     examples: int = option(
         -1, "Stop after this many events; -1 is no limit.", minimum=-1, maximum=2**63 - 1, metavar="N"
     )
+
+
+def check_format(configuration: Configuration) -> None:
+    """Refuse two formats at once.
+
+    Raises
+    ------
+    OptionError
+        If both ``--json`` and ``--dsjson`` are given.
+    """
+    options = configuration[InputOptions]
+    if options.json and options.dsjson:
+        raise OptionError("--json and --dsjson are two formats: give the one that the input has")

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["read_vw_head"]
+__all__ = ["read_vw_head", "read_vw_label"]
 
 _COLON, _SPACE, _TAB, _QUOTE = 58, 32, 9, 39
 _ZERO = np.float32(0)
@@ -188,3 +189,20 @@ def read_vw_head(
         _read_simple(data, start, end, line_end, state, line)
     else:
         _read_costs(data, start, end, line_end, state, line, costs)
+
+
+@kernel
+def read_vw_label(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    line: Records,
+    costs: Records,
+) -> None:
+    """Read a label that stands alone, in a JSON string."""
+    if rules.simple:
+        _read_simple(data, start, end, end, state, line)
+    else:
+        _read_costs(data, start, end, end, state, line, costs)

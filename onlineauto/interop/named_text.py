@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.engine.options import REGISTRY, RunOptions
-from onlineauto.engine.source import kind_of, open_text
+from onlineauto.engine.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
 from onlineauto.features.namespaces import DEFAULT
@@ -67,7 +67,7 @@ def read_named(
     if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
     lines = _Lines(source)
-    reader = open_text(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
+    reader = open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     multiline = kind_of(configuration).endswith("adf")
     for block in reader:

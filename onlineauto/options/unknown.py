@@ -15,7 +15,7 @@ __all__ = ["unknown_option"]
 
 _CACHE: Final = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 _MODEL: Final = "model files are not in this version"
-_TEXT: Final = "this version reads Vowpal Wabbit's text format"
+_TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
 _EXPLORER: Final = "this version explores by --epsilon"
 _HINTS: Final = {
     "cache": _CACHE,
@@ -24,8 +24,6 @@ _HINTS: Final = {
     "final_regressor": _MODEL,
     "initial_regressor": _MODEL,
     "save_resume": _MODEL,
-    "json": _TEXT,
-    "dsjson": _TEXT,
     "csv": _TEXT,
     "softmax": _EXPLORER,
     "squarecb": _EXPLORER,

@@ -13,7 +13,7 @@ from tests.naive.floats import parse_vw_float
 from tests.naive.hashing import hash_name
 from tests.naive.lines import FatalError, Feature, Line, Settings
 
-__all__ = ["read_vw_line"]
+__all__ = ["read_vw_costs", "read_vw_line", "read_vw_simple"]
 
 
 def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[tuple[Code, int]]) -> bool:

@@ -85,7 +85,7 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
             ["--initial_regressor=model"],
             f"--initial_regressor {VW_ONLY}: model files are not in this version",
         ),
-        (["--dsjson"], f"--dsjson {VW_ONLY}: this version reads Vowpal Wabbit's text format"),
+        (["--csv"], f"--csv {VW_ONLY}: this version reads Vowpal Wabbit's text format and its JSON"),
     ],
 )
 def test_refusals(words: list[str], message: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.generate import text
+from tests.parity.json_streams import JSON_STREAMS
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 from tests.parity.streams import STREAMS
 
@@ -25,8 +26,9 @@ class Case:
     Attributes
     ----------
     stream : str
-        A key of `STREAMS`; or ``odd/``, ``odd_bandit/`` or ``odd_classic/`` and a key of that table; or
-        ``generated/`` and a stream of `datasets.generate`; or ``dataset/`` and a file in ``datasets``.
+        A key of `STREAMS`; or ``json/`` and one of `JSON_STREAMS`; or ``odd/``, ``odd_bandit/`` or
+        ``odd_classic/`` and a key of that table; or ``generated/`` and a stream of `datasets.generate`; or
+        ``dataset/`` and a file in ``datasets``.
     flags : str
         VW's options, blanks between them.
     """
@@ -57,6 +59,8 @@ def content(stream: str, *, events: int = EVENTS) -> bytes:
         return text(name, events=events // 5 if name == "wide" else events, seed=5)
     if table == "dataset":
         return _first_events(_DATASETS / name, events)
+    if table == "json":
+        return JSON_STREAMS[name](events, sum(name.encode()))
     odd = {"odd": ODD_SIMPLE, "odd_bandit": ODD_BANDIT, "odd_classic": ODD_CLASSIC}
     return odd[table][name] if table else STREAMS[name](events, sum(name.encode()))
 

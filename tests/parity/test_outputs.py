@@ -27,6 +27,10 @@ COMMANDS = """
 -d bandit.txt --cb_adf --extra_metrics metrics
 -d classic_bandit.txt --cb_explore 4 --extra_metrics metrics
 -d classic_bandit.txt --cb 4 --extra_metrics metrics
+-d log.txt --dsjson --cb_explore_adf --extra_metrics metrics
+-d log.txt --dsjson --cb_adf --extra_metrics metrics -p predictions
+-d log.txt --dsjson --cb_adf -q UA --extra_metrics metrics
+-d contexts.txt --json --cb_explore_adf --extra_metrics metrics
 -d numbers.txt --quiet -p predictions
 -d numbers.txt --random_seed 5 --holdout_off
 -d bandit.txt --cb_explore_adf --strict_parse
@@ -34,7 +38,7 @@ COMMANDS = """
 -d numbers.txt --decay_learning_rate 0.5 --initial_t 1234567.5 -b 12 -l 1e-7 --sgd
 """.strip().splitlines()
 
-STREAMS = ("numbers", "weighted", "signs", "bandit", "classic_bandit")
+STREAMS = ("numbers", "weighted", "signs", "bandit", "classic_bandit", "json/log", "json/contexts")
 WRITTEN = ("predictions", "raw", "metrics")
 
 
@@ -42,6 +46,7 @@ WRITTEN = ("predictions", "raw", "metrics")
 def directory(tmp_path: Path) -> Path:
     for stream in STREAMS:
         text = content(stream, events=100)
+        stream = stream.removeprefix("json/")
         (tmp_path / f"{stream}.txt").write_bytes(text)
         (tmp_path / f"{stream}.txt.gz").write_bytes(gzip.compress(text))
     return tmp_path

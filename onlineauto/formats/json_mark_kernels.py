@@ -1,0 +1,67 @@
+"""Where a JSON text has strings, lines, and the bytes that VW replaces: bitmaps, see `mark_kernels`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import borrow, entry_kernel, inline_kernel
+from onlineauto.jit.words import below, equal, store8
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["find_json_marks"]
+
+_QUOTE, _BACKSLASH, _NEWLINE, _SPACE, _BAR, _COLON = 34, 92, 10, 32, 124, 58
+_LANES = 64
+
+
+@inline_kernel
+def _mark(
+    data: NDArray[np.uint8],
+    i: int,
+    marks: NDArray[np.uint8],
+    breaks: NDArray[np.uint8],
+    odd: NDArray[np.uint8],
+    place: int,
+) -> None:
+    """Mark 64 bytes from `i` on in eight bytes of the bitmaps."""
+    control = below(data, i, _SPACE)
+    store8(marks, place, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
+    store8(breaks, place, equal(data, i, _NEWLINE))
+    store8(odd, place, equal(data, i, _SPACE) | equal(data, i, _BAR) | equal(data, i, _COLON) | control)
+
+
+@entry_kernel
+def find_json_marks(
+    data: NDArray[np.uint8],
+    end: int,
+    marks: NDArray[np.uint8],
+    breaks: NDArray[np.uint8],
+    odd: NDArray[np.uint8],
+) -> None:
+    """Fill the bitmaps of ``data[:end]``; its end is marked in each.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        The text.
+    end : int
+        Its end.
+    marks : uint8[:]
+        Gets what ends a string, or goes on with it: quotes, backslashes and control bytes.
+    breaks : uint8[:]
+        Gets newlines.
+    odd : uint8[:]
+        Gets what VW replaces in a string, or splits it at: blanks, bars, colons and control bytes.
+    """
+    data, marks, breaks, odd = borrow(data), borrow(marks), borrow(breaks), borrow(odd)
+    whole = end // _LANES * _LANES
+    for i in range(0, whole, _LANES):
+        _mark(data, i, marks, breaks, odd, i // 8)
+    last = np.empty(_LANES, np.uint8)
+    for i in range(_LANES):
+        last[i] = data[whole + i] if whole + i < end else _NEWLINE
+    _mark(last, 0, marks, breaks, odd, whole // 8)

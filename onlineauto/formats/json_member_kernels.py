@@ -1,0 +1,391 @@
+"""Members of the objects of a context, and elements of its arrays: features, namespaces, actions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name
+from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json_label_kernels import (
+    read_label,
+    read_label_index,
+    read_label_property,
+    take_label,
+)
+from onlineauto.formats.json_log_kernels import is_label_index, is_label_property, read_original_cost
+from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_stage_kernels import (
+    ARRAY,
+    MULTI,
+    NAMESPACE,
+    add_feature,
+    begin_line,
+    open_again,
+    open_default,
+    open_frame,
+    open_namespace,
+)
+from onlineauto.formats.json_state_kernels import fail
+from onlineauto.formats.json_token_kernels import (
+    TRUE,
+    String,
+    is_name,
+    is_name_of_any_case,
+    read_json_string,
+    read_list,
+    read_word,
+    skip_value,
+)
+from onlineauto.formats.mark_kernels import next_one
+from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit.words import load1, load8, store8
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.reading_kernels import Reader
+
+__all__ = ["read_element", "read_member"]
+
+_QUOTE, _COLON, _OPEN_LIST, _OPEN_OBJECT, _UNDERSCORE = 34, 58, 91, 123, 95
+_F, _N, _T = 102, 110, 116
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+_ONE_MORE = np.uint32(1)
+_SPACE, _TAB = 32, 9
+_REPLACED = np.arange(256).astype(np.uint8)
+_REPLACED[[32, 9, 124, 58]] = _UNDERSCORE
+_LABEL, _TEXT, _MULTI, _TAG, _SLOTS, _SLOT_ID, _SAME, _ORIGINAL, _ACTIONS, _INCLUDED, _PMF = (
+    np.frombuffer(name, np.uint8)
+    for name in (
+        *(b"_label", b"_text", b"_multi", b"_tag", b"_slots", b"_slot_id", b"__aid"),
+        *(b"_original_label_cost", b"_a", b"_inc", b"_p"),
+    )
+)
+
+
+# -- features ----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _copy(data: NDArray[np.uint8], start: int, end: int, to: int) -> int:
+    """Copy bytes, eight at a time, and up to seven more than asked for; the byte after the copy."""
+    after = to + end - start
+    while start < end:
+        store8(data, to, load8(data, start))
+        start += 8
+        to += 8
+    return after
+
+
+@inline_kernel
+def _copy_replaced(data: NDArray[np.uint8], odd: NDArray[np.uint8], string: String, to: int) -> int:
+    """Copy a string with ``_`` for blanks, tabs, bars and colons; the byte after the copy."""
+    if string.plain and next_one(odd, string.start) >= string.end:
+        return _copy(data, string.start, string.end, to)
+    for i in range(string.start, string.end):
+        data[to] = _REPLACED[data[i]]
+        to += 1
+    return to
+
+
+@inline_kernel
+def _hash_of_string(
+    data: NDArray[np.uint8], key: String, value: String, seed: np.uint32, rules: JsonRules, stage: Stage
+) -> np.uint32:
+    """Hash of a member whose value is a string: of both put together, or of one after the other."""
+    begin = stage.event[0].scratch
+    if rules.chain_hash:
+        end = _copy_replaced(data, stage.odd, value, begin)
+        chained = hash_name(data, key.start, key.end, seed, rules.hash_all)
+        return hash_name(data, begin, end, chained, rules.hash_all)
+    end = _copy(data, key.start, key.end, begin)
+    end = _copy_replaced(data, stage.odd, value, end)
+    return hash_name(data, begin, end, seed, rules.hash_all)
+
+
+@kernel
+def _read_text_features(
+    data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, frame: Records
+) -> None:
+    """Stage the words of a text; bars and colons count as ``_``."""
+    begin = stage.event[0].scratch
+    p = text.start
+    while p < text.end:
+        to = begin
+        while p < text.end and data[p] != _SPACE and data[p] != _TAB:
+            data[to] = _REPLACED[data[p]]
+            p, to = p + 1, to + 1
+        if to > begin:
+            add_feature(stage, frame, hash_name(data, begin, to, frame.hash, rules.hash_all), _ONE)
+        p += 1
+
+
+@inline_kernel
+def _read_number(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[np.float32, int]:
+    """Read the value of a feature, which native mode wants to be finite."""
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+        return _ZERO, end
+    if not rules.exact and not math.isfinite(value):
+        fail(state, event, Code.VALUE_NOT_FINITE, p, after, rules.strict)
+    return value, after
+
+
+# -- members -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _open_actions(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
+) -> int:
+    """Open the array of actions at `p`; the byte after its bracket."""
+    if p < end and data[p] == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    if p >= end or data[p] != _OPEN_LIST or event.line > 0:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    if not rules.multiline:
+        fail(state, event, Code.JSON_SINGLE_LINE, p, p + 1, rules.strict)
+    lines[0].shared = True
+    event.unsettled = False
+    open_frame(MULTI, p, rules, state, event, frames)
+    return p + 1
+
+
+@kernel
+def _read_string_member(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read ``_text``, ``_tag`` or a ``_label`` that is a string."""
+    event, state = stage.event[0], reader.state[0]
+    if p < end and data[p] == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    if p >= end or data[p] != _QUOTE:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    string = read_json_string(data, marks, p, end, rules, state, event)
+    if event.bad:
+        return end
+    if is_name(data, key.start, key.end, _TEXT):
+        _read_text_features(data, string, rules, stage, stage.frames[event.depth - 1])
+    elif is_name(data, key.start, key.end, _LABEL):
+        take_label(data, string, rules, stage, reader)
+    else:
+        line = stage.lines[event.line]
+        line.tag, line.tag_end = string.start, string.end
+    return string.after
+
+
+@kernel
+def _is_list_of_slots(data: NDArray[np.uint8], key: String, rules: JsonRules) -> bool:
+    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case."""
+    actions = is_name(data, key.start, key.end, _ACTIONS) or is_name_of_any_case(
+        data, key.start, key.end, _INCLUDED
+    )
+    return actions or (not rules.log and is_name(data, key.start, key.end, _PMF))
+
+
+@kernel
+def _read_special(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the value at `p` of a member whose name begins with ``_``: the byte after it."""
+    event, state, start, stop = stage.event[0], reader.state[0], key.start, key.end
+    n = len(_LABEL)
+    if stop - start >= n and is_name(data, start, start + n, _LABEL):
+        if is_label_property(data, key):
+            name = start + n + 1, stop
+            return read_label_property(
+                data, marks, name, p, end, rules, state, event, stage.lines, stage.frames
+            )
+        if is_label_index(data, key):
+            return read_label_index(data, p, end, rules, state, event)
+        if stop > start + n:
+            fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+            return end
+        if p < end and data[p] == _QUOTE:
+            return _read_string_member(data, marks, key, p, end, rules, stage, reader)
+        return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
+    if is_name(data, start, stop, _TEXT) or is_name_of_any_case(data, start, stop, _TAG):
+        return _read_string_member(data, marks, key, p, end, rules, stage, reader)
+    if is_name(data, start, stop, _ORIGINAL) and rules.log:
+        return read_original_cost(data, p, end, rules, state, event)
+    if rules.exact and _is_list_of_slots(data, key, rules):
+        return read_list(data, marks, p, end, rules, state, event)[2]
+    unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
+    unknown |= is_name_of_any_case(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
+    if unknown:
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+        return end
+    return skip_unread(data, marks, key, p, end, rules, state, event)
+
+
+@kernel
+def skip_unread(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> int:
+    """Skip the value at `p` of a member that is not read: the byte after it.
+
+    VW skips it only if the name has no escapes and no blank before its colon.
+    """
+    if rules.exact and not (key.plain and data[key.end + 1] == _COLON):
+        fail(state, event, Code.JSON_COLON, key.at, p, rules.strict)
+        return end
+    return skip_value(data, marks, p, end, rules, state, event)
+
+
+@inline_kernel
+def read_member(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the value at `p` of a namespace's member: the byte after it, or after what it opens with."""
+    event, state = stage.event[0], reader.state[0]
+    byte = load1(data, p) if p < end else np.uint8(0)
+    if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
+        if is_name(data, key.start, key.end, _MULTI):  # of all special members the one that every event has
+            return _open_actions(data, p, end, rules, state, event, stage.lines, stage.frames)
+        return _read_special(data, marks, key, p, end, rules, stage, reader)
+    if byte == _QUOTE:
+        value = read_json_string(data, marks, p, end, rules, state, event)
+        add_feature(stage, frame, _hash_of_string(data, key, value, frame.hash, rules, stage), _ONE)
+        return value.after
+    if byte in (_OPEN_OBJECT, _OPEN_LIST):
+        kind = NAMESPACE if byte == _OPEN_OBJECT else ARRAY
+        inner = open_frame(kind, p, rules, state, event, stage.frames)
+        open_namespace(data, key.start, key.end, rules, state, reader.names, inner)
+        if kind == ARRAY:
+            event.array_hash = inner.hash
+        return p + 1
+    number = _ONE
+    if byte in (_T, _F, _N):
+        word, p = read_word(data, p, end, rules, state, event)
+        number = _ONE if word == TRUE else _ZERO
+    else:
+        number, p = _read_number(data, p, end, rules, state, event)
+    if number != _ZERO:
+        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all)
+        add_feature(stage, frame, hash_, number)
+    return p
+
+
+# -- elements ----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _open_action(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
+) -> int:
+    """Open the action at `p`: the byte after its brace; null is none."""
+    event = stage.event[0]
+    byte = data[p] if p < end else 0
+    if byte == _N and not (rules.exact and event.unsettled):  # VW loses its way after an object and a null
+        return read_word(data, p, end, rules, state, event)[1]
+    if byte != _OPEN_OBJECT:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    event.unsettled = True
+    begin_line(event, stage.lines)
+    open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
+    return p + 1
+
+
+@inline_kernel
+def _read_string_element(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    state: Records,
+) -> int:
+    """Read a string of an array: a feature of that name, in native mode."""
+    event = stage.event[0]
+    if rules.exact:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    string = read_json_string(data, marks, p, end, rules, state, event)
+    to = _copy_replaced(data, stage.odd, string, event.scratch)
+    add_feature(stage, frame, hash_name(data, event.scratch, to, frame.hash, rules.hash_all), _ONE)
+    return string.after
+
+
+@inline_kernel
+def read_element(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the element at `p` of an array: the byte after it, or after what it opens with."""
+    event, state = stage.event[0], reader.state[0]
+    if frame.kind == MULTI:
+        return _open_action(data, p, end, rules, state, stage)
+    byte = load1(data, p) if p < end else np.uint8(0)
+    if byte == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    if byte == _OPEN_OBJECT:
+        open_again(open_frame(NAMESPACE, p, rules, state, event, stage.frames), frame)
+        return p + 1
+    if byte == _QUOTE:
+        p = _read_string_element(data, marks, p, end, rules, frame, stage, state)
+    elif byte == _OPEN_LIST or (rules.exact and (byte in (_T, _F))):
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    elif byte in (_T, _F):
+        word, p = read_word(data, p, end, rules, state, event)
+        add_feature(stage, frame, event.array_hash, _ONE if word == TRUE else _ZERO)
+    else:
+        number, p = _read_number(data, p, end, rules, state, event)
+        add_feature(stage, frame, event.array_hash, number)
+    event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
+    return p

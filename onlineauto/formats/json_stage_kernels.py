@@ -1,0 +1,284 @@
+"""Put an event of JSON together: its lines, the namespaces that are open, features, costs; and write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.feature_kernels import close_span
+from onlineauto.formats.json_state_kernels import fail
+from onlineauto.formats.label_kernels import UNLABELLED, add_cost
+from onlineauto.formats.line_kernels import open_line
+from onlineauto.formats.name_kernels import default_number, name_slot
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.reading_kernels import Reader
+
+__all__ = [
+    "ARRAY",
+    "LABEL",
+    "LOG_OBJECT",
+    "MULTI",
+    "NAMESPACE",
+    "add_feature",
+    "add_staged_cost",
+    "begin_event",
+    "begin_line",
+    "close_namespace",
+    "open_again",
+    "open_default",
+    "open_frame",
+    "open_namespace",
+    "write_event",
+]
+
+LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI = range(5)
+"""Kinds of objects and arrays; the last two are arrays."""
+
+_SPACE = 32
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+
+
+@kernel
+def begin_event(event: Records) -> None:
+    """Forget the event."""
+    event.depth = 0
+    event.bad = event.closed = event.unsettled = event.found = event.has_probability = event.skip = False
+    event.lines = event.groups = event.segments = event.features = event.costs = event.line = 0
+    event.index = -1
+    event.action = 0
+    event.cost = UNLABELLED
+    event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
+    event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
+    event.label_start = event.label_end = 0
+    event.index_at[0] = event.index_at[1] = 0
+    event.id[0] = event.id[1] = event.time[0] = event.time[1] = 0
+
+
+@kernel
+def begin_line(event: Records, lines: Records) -> None:
+    """Stage one more line, and fill it from now on."""
+    event.line = event.lines
+    line = lines[event.lines]
+    line.groups = line.first = line.last = line.first_cost = line.last_cost = -1
+    line.tag = line.tag_end = 0
+    line.label = UNLABELLED
+    line.weight = _ONE
+    line.initial = _ZERO
+    line.shared = False
+    event.lines += 1
+
+
+# -- what is open ------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def open_frame(
+    kind: int, p: int, rules: JsonRules, state: Records, event: Records, frames: Records
+) -> Records:
+    """Open an object or an array; the event is bad, if there are too many in one another."""
+    if event.depth == len(frames):
+        fail(state, event, Code.JSON_TOO_DEEP, p, p + 1, rules.strict)
+        event.depth -= 1
+    frame = frames[np.uint64(event.depth)]
+    event.depth += 1
+    frame.kind = kind
+    frame.filled = frame.root = frame.lost = False
+    frame.group = frame.segment = -1
+    return frame
+
+
+@inline_kernel
+def open_namespace(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    names: Records,
+    frame: Records,
+) -> None:
+    """Let a frame be the namespace called ``data[start:end]``."""
+    empty = start == end
+    if (empty and not rules.exact) or (end == start + 1 and load1(data, start) == _SPACE):
+        open_default(rules, state, frame)
+        return
+    name = names[name_slot(data, start, end, rules, state, names)]
+    frame.number = name.number
+    frame.hash = name.hash
+    frame.byte = 0 if empty else np.int64(load1(data, start))  # a C string's first byte is its end
+    frame.lost = rules.exact and frame.byte >= 128  # VW takes it for a negative index
+
+
+@kernel
+def open_default(rules: JsonRules, state: Records, frame: Records) -> None:
+    """Let a frame be the namespace without a name."""
+    frame.number = default_number(state)
+    frame.hash = rules.default_hash
+    frame.byte = _SPACE
+
+
+@kernel
+def open_again(frame: Records, outer: Records) -> None:
+    """Let a frame be the namespace that the one around it is."""
+    frame.number = outer.number
+    frame.hash = outer.hash
+    frame.byte = outer.byte
+    frame.lost = outer.lost
+
+
+@inline_kernel
+def _find_group(stage: Stage, byte: int) -> int:
+    """Group of the line for namespaces that begin with this byte, made if it is not there."""
+    event, groups = stage.event[0], stage.groups
+    line = stage.lines[np.uint64(event.line)]
+    i = line.groups
+    while i >= 0:
+        if groups[np.uint64(i)].byte == byte:
+            return i  # type: ignore[no-any-return]
+        i = groups[np.uint64(i)].made
+    i = event.groups
+    event.groups += 1
+    group = groups[np.uint64(i)]
+    group.byte = byte
+    group.listed = False
+    group.made = line.groups
+    group.next = group.first = group.last = -1
+    line.groups = i
+    return i  # type: ignore[no-any-return]
+
+
+@inline_kernel
+def _open_segment(stage: Stage, frame: Records) -> None:
+    """Begin a run of features of the frame's namespace."""
+    event, segments = stage.event[0], stage.segments
+    if frame.group < 0:
+        frame.group = _find_group(stage, frame.byte)
+    group = stage.groups[np.uint64(frame.group)]
+    i = event.segments
+    event.segments += 1
+    segment = segments[np.uint64(i)]
+    segment.number = frame.number
+    segment.start = segment.end = event.features
+    segment.next = -1
+    if group.last >= 0:
+        segments[np.uint64(group.last)].next = i
+    else:
+        group.first = i
+    group.last = i
+    frame.segment = i
+
+
+@inline_kernel
+def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
+    """Stage a feature of the frame's namespace, unless it is 0."""
+    if value == _ZERO or frame.lost:
+        return
+    event = stage.event[0]
+    if frame.segment < 0 or frame.segment != event.segments - 1:
+        _open_segment(stage, frame)
+    i = np.uint64(event.features)
+    stage.features[i].hash = hash_
+    stage.features[i].value = value
+    event.features += 1
+    stage.segments[np.uint64(frame.segment)].end = event.features
+
+
+@inline_kernel
+def close_namespace(stage: Stage, frame: Records) -> None:
+    """List the group of a namespace that has had features, unless it is listed."""
+    if frame.group < 0 or stage.groups[np.uint64(frame.group)].listed:
+        return
+    groups, line = stage.groups, stage.lines[np.uint64(stage.event[0].line)]
+    groups[np.uint64(frame.group)].listed = True
+    if line.last >= 0:
+        groups[np.uint64(line.last)].next = frame.group
+    else:
+        line.first = frame.group
+    line.last = frame.group
+
+
+@kernel
+def add_staged_cost(
+    event: Records,
+    lines: Records,
+    costs: Records,
+    at: int,
+    action: np.uint32,
+    cost: F32,
+    probability: F32,
+) -> None:
+    """Stage a cost of the line `at`."""
+    line = lines[at]
+    i = event.costs
+    event.costs += 1
+    costs[i].action = action
+    costs[i].cost = cost
+    costs[i].probability = probability
+    costs[i].next = -1
+    if line.last_cost >= 0:
+        costs[line.last_cost].next = i
+    else:
+        line.first_cost = i
+    line.last_cost = i
+
+
+# -- the end -----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
+    """Write the spans of a line: group by group, as they are listed."""
+    state, i = reader.state[0], staged.first
+    while i >= 0:
+        group = stage.groups[np.uint64(i)]
+        j = group.first
+        while j >= 0:
+            segment = stage.segments[np.uint64(j)]
+            to = state.features
+            for k in range(segment.start, segment.end):
+                reader.features[np.uint64(to)] = stage.features[np.uint64(k)]
+                to += 1
+            close_span(state, reader.spans, segment.number, to)
+            j = segment.next
+        i = group.next
+
+
+@kernel
+def _write_costs(state: Records, staged: Records, from_: Records, line: Records, costs: Records) -> None:
+    """Write the costs of a line; a shared one that has any is a line with one more cost, as VW has it."""
+    i = staged.first_cost
+    line.shared = staged.shared and i < 0
+    if staged.shared and i >= 0:
+        add_cost(state, costs, np.uint32(0), UNLABELLED, -_ONE)
+    while i >= 0:
+        cost = from_[i]
+        add_cost(state, costs, cost.action, cost.cost, cost.probability)
+        i = cost.next
+
+
+@inline_kernel
+def write_event(data: NDArray[np.uint8], begin: int, weight: F32, stage: Stage, reader: Reader) -> None:
+    """Write the lines of the staged event, which begins at `begin`; their weights are divided by `weight`."""
+    state = reader.state[0]
+    for i in range(stage.event[0].lines):
+        staged = stage.lines[np.uint64(i)]
+        line = open_line(state, reader.lines, begin)
+        line.label = staged.label
+        line.weight = np.float32(staged.weight / weight)
+        line.initial = staged.initial
+        _write_features(stage, reader, staged)
+        _write_costs(state, staged, stage.costs, line, reader.costs)
+        for p in range(staged.tag, staged.tag_end):
+            reader.tag[state.tag_bytes] = data[p]
+            state.tag_bytes += 1
+        state.lines += 1

@@ -1,0 +1,315 @@
+"""Strings, words and unread values of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_state_kernels import fail
+from onlineauto.formats.mark_kernels import next_one
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.json_state_kernels import JsonRules
+
+__all__ = [
+    "FALSE",
+    "NULL",
+    "TRUE",
+    "String",
+    "is_name",
+    "is_name_of_any_case",
+    "read_json_string",
+    "read_list",
+    "read_word",
+    "skip_blanks",
+    "skip_value",
+]
+
+FALSE, TRUE, NULL = range(3)
+"""What words mean."""
+
+_QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
+_OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
+_FALSE, _TRUE, _NULL = (np.frombuffer(word, np.uint8) for word in (b"false", b"true", b"null"))
+_NAN_NAME = np.frombuffer(b"nan", np.uint8)
+_NAN = np.float32(np.nan)
+_ZERO = np.float32(0)
+_ESCAPES = np.zeros(256, np.uint8)
+_ESCAPES[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t', np.uint8)
+
+
+class String(NamedTuple):
+    """Where a string is in the buffer, once its escapes are decoded."""
+
+    start: int
+    end: int
+    after: int  # the byte after it in the text
+    at: int  # its quote
+    plain: bool  # it has no escapes
+
+
+@inline_kernel
+def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """The first byte from `p` on that is no blank; within a line."""
+    while p < end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
+        p += 1
+    return p
+
+
+@kernel
+def is_name(data: NDArray[np.uint8], start: int, end: int, name: NDArray[np.uint8]) -> bool:
+    """Whether ``data[start:end]`` is `name`."""
+    if end - start != len(name):
+        return False
+    for i in range(len(name)):  # noqa: SIM110 (Numba has no generator expressions)
+        if data[start + i] != name[i]:
+            return False
+    return True
+
+
+@kernel
+def is_name_of_any_case(data: NDArray[np.uint8], start: int, end: int, name: NDArray[np.uint8]) -> bool:
+    """Whether ``data[start:end]`` is `name`, which is of small letters, in letters of either case."""
+    if end - start != len(name):
+        return False
+    for i in range(len(name)):
+        byte = data[start + i]
+        if byte != name[i] and not (65 <= byte <= 90 and (byte | 32) == name[i]):
+            return False
+    return True
+
+
+@kernel
+def _hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """Value of four hexadecimal digits, -1 if they are none."""
+    if p + 4 > end:
+        return -1
+    value = 0
+    for i in range(p, p + 4):
+        byte = data[i]
+        letter = byte | 32
+        if 48 <= byte <= 57:
+            value = value * 16 + byte - 48
+        elif 97 <= letter <= 102:
+            value = value * 16 + letter - 87
+        else:
+            return -1
+    return value
+
+
+@kernel
+def _read_code_point(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    r"""Read what follows ``\u``: a code point, -1 if it is malformed, and the byte after it."""
+    high = _hexadecimal(data, p, end)
+    p += 4
+    if not 0xD800 <= high <= 0xDFFF:
+        return high, p
+    if high > 0xDBFF or p + 6 > end or data[p] != _BACKSLASH or data[p + 1] != 117:
+        return -1, p
+    low = _hexadecimal(data, p + 2, end)
+    if not 0xDC00 <= low <= 0xDFFF:
+        return -1, p
+    return ((high - 0xD800) << 10) + (low - 0xDC00) + 0x10000, p + 6
+
+
+@kernel
+def _write_code_point(data: NDArray[np.uint8], to: int, point: int) -> int:
+    """Write a code point as UTF-8; the byte after it."""
+    if point < 0x80:
+        data[to] = point
+        return to + 1
+    if point < 0x800:
+        data[to] = 0xC0 | (point >> 6)
+    elif point < 0x10000:
+        data[to] = 0xE0 | (point >> 12)
+        to += 1
+        data[to] = 0x80 | ((point >> 6) & 0x3F)
+    else:
+        data[to] = 0xF0 | (point >> 18)
+        data[to + 1] = 0x80 | ((point >> 12) & 0x3F)
+        to += 2
+        data[to] = 0x80 | ((point >> 6) & 0x3F)
+    data[to + 1] = 0x80 | (point & 0x3F)
+    return to + 2
+
+
+@kernel
+def _decode(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> String:
+    """Decode the string at `start`, behind its quote, into the scratch, where it stays.
+
+    In exact mode it ends with the first NUL that an escape stands for, as VW's strings do.
+    """
+    p, to, last = start, int(event.scratch), -1
+    while p < end and data[p] != _QUOTE and data[p] >= 32:
+        if data[p] != _BACKSLASH:
+            data[to] = data[p]
+            p, to = p + 1, to + 1
+            continue
+        escape = p
+        p += 2
+        if p <= end and data[p - 1] == 117:
+            point, p = _read_code_point(data, p, end)
+            if point < 0:
+                p = end
+            elif point == 0 and rules.exact and last < 0:
+                last = to
+            else:
+                to = _write_code_point(data, to, point)
+        elif p <= end and _ESCAPES[data[p - 1]] != 0:
+            data[to] = _ESCAPES[data[p - 1]]
+            to += 1
+        else:
+            p = end
+        if p >= end:
+            fail(state, event, Code.JSON_STRING, escape, end, rules.strict)
+            return String(start, start, end, start - 1, False)
+    if p >= end or data[p] != _QUOTE:
+        fail(state, event, Code.JSON_STRING, start - 1, end, rules.strict)
+        return String(start, start, end, start - 1, False)
+    first = int(event.scratch)
+    event.scratch = to
+    return String(first, last if last >= 0 else to, p + 1, start - 1, False)
+
+
+@inline_kernel
+def read_json_string(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> String:
+    """Read the string whose quote is at `p`; the event is bad, if there is none."""
+    stop = next_one(marks, p + 1)
+    if stop < end and load1(data, stop) == _QUOTE:
+        return String(p + 1, stop, stop + 1, p, True)
+    return _decode(data, p + 1, end, rules, state, event)
+
+
+@kernel
+def read_word(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[int, int]:
+    """Read ``true``, ``false`` or ``null``: what it means, and the byte after it."""
+    if is_name(data, p, min(p + 4, end), _TRUE):
+        return TRUE, p + 4
+    if is_name(data, p, min(p + 5, end), _FALSE):
+        return FALSE, p + 5
+    if is_name(data, p, min(p + 4, end), _NULL):
+        return NULL, p + 4
+    fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+    return NULL, end
+
+
+@kernel
+def skip_value(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> int:
+    """Skip the value at `start`, without a look at more than its strings and brackets; the byte after it.
+
+    Source
+    ------
+    VW 9.11.9, ``DefaultState::Ignore``.
+    """
+    p, objects, lists = start, 0, 0
+    while p < end:
+        byte = data[p]
+        if byte == _QUOTE:
+            p = next_one(marks, p + 1)
+            while p < end and data[p] != _QUOTE:
+                p = next_one(marks, p + (2 if data[p] == _BACKSLASH else 1))
+        elif byte == _OPEN_OBJECT:
+            objects += 1
+        elif byte == _OPEN_LIST:
+            lists += 1
+        elif byte in (_COMMA, _CLOSE_OBJECT, _CLOSE_LIST) and objects == 0 and lists == 0:
+            return p
+        elif byte == _CLOSE_OBJECT:
+            objects -= 1
+        elif byte == _CLOSE_LIST:
+            lists -= 1
+        p += 1
+    fail(state, event, Code.JSON_VALUE, start, end, rules.strict)
+    return end
+
+
+@kernel
+def _read_entry(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[F32, int, bool]:
+    """Read a number, ``"NaN"`` or null: the value, the byte after it, and whether it is a value."""
+    byte = data[p] if p < end else 0
+    if byte == 110:
+        _, after = read_word(data, p, end, rules, state, event)
+        return _ZERO, after, False
+    if byte == _QUOTE:
+        string = read_json_string(data, marks, p, end, rules, state, event)
+        if not is_name_of_any_case(data, string.start, string.end, _NAN_NAME):
+            fail(state, event, Code.JSON_UNEXPECTED, p, string.after, rules.strict)
+        return _NAN, string.after, True
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+        return _ZERO, end, False
+    return value, after, True
+
+
+@kernel
+def read_list(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[int, F32, int]:
+    """Read a list of numbers, or one number: how many, the first of them, and the byte after it."""
+    n, first = 0, _ZERO
+    if p >= end or data[p] != _OPEN_LIST:
+        value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+        return (1 if known else 0), value, p
+    p = skip_blanks(data, p + 1, end)
+    if p < end and data[p] == _CLOSE_LIST:
+        return 0, first, p + 1
+    while not event.bad:
+        value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+        if known:
+            first = first if n > 0 else value
+            n += 1
+        p = skip_blanks(data, p, end)
+        if p < end and data[p] == _CLOSE_LIST:
+            return n, first, p + 1
+        if p >= end or data[p] != _COMMA:
+            fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
+        p = skip_blanks(data, p + 1, end)
+    return n, first, end

@@ -1,0 +1,38 @@
+"""LogCounts: what a decision-service log had in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LogCounts"]
+
+
+@dataclass(slots=True, kw_only=True)
+class LogCounts:
+    """Counts of a log's lines, and its first and last event; the names are those of VW's metrics.
+
+    Attributes
+    ----------
+    line_parse_error : int
+        Lines that were skipped because they are malformed.
+    number_events_zero_actions : int
+        Lines without a ranking, such as late rewards.
+    number_skipped_events : int
+        Events marked ``_skipLearn``.
+    dsjson_sum_cost_original, dsjson_sum_cost_original_baseline : float
+        Sum of ``_original_label_cost``, and of those whose ranking begins with the first action; float32.
+    first_event_id, first_event_time : str
+        ``EventId`` and ``Timestamp`` of the first event that has one.
+    last_event_id, last_event_time : str
+        Those of the last event, if that is another one.
+    """
+
+    line_parse_error: int = 0
+    number_events_zero_actions: int = 0
+    number_skipped_events: int = 0
+    dsjson_sum_cost_original: float = 0.0
+    dsjson_sum_cost_original_baseline: float = 0.0
+    first_event_id: str = ""
+    first_event_time: str = ""
+    last_event_id: str = ""
+    last_event_time: str = ""

@@ -1,0 +1,284 @@
+"""Random lines of JSON in which every corner of the format turns up, right and wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["JSON_KINDS", "odd_json"]
+
+JSON_KINDS: dict[str, dict[str, Any]] = {
+    "log": {"log": True, "label": "cb", "multiline": True},
+    "log_cb": {"log": True, "label": "cb", "multiline": False},
+    "contexts": {"label": "cb", "multiline": True},
+    "classic": {"label": "cb", "multiline": False},
+    "simple": {"label": "simple", "multiline": False},
+    "log_simple": {"log": True, "label": "simple", "multiline": False},
+}
+"""What the lines are, and how they are read."""
+
+_KEYS = (
+    "a",
+    "User",
+    "Uptime",
+    "",
+    " ",
+    "12",
+    "x y",
+    r"\u00e9t\u00e9",
+    "\u65e5",
+    r"q\"\n",
+    r"\ud83d\ude00",
+    r"n\u0000z",
+    "a:b|c",
+)
+_STRINGS = (
+    "",
+    "x",
+    "two words",
+    "7",
+    "a|b:c",
+    r"tab\there",
+    r"\u0041\u00e9",
+    "\u00e9",
+    r"end\u0000 more",
+    "longer than eight bytes",
+)
+_BAD_STRINGS = (r"\x", r"\u12", r"\ud800", r"\ud800\u0041", "\x01", "tab\t", "\\")
+_NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "-0.0",
+    "1e2",
+    "1E-2",
+    "0.125e+3",
+    "123456789012",
+    "1e39",
+    "4294967296",
+    "0.30000001",
+)
+_BAD_NUMBERS = ("01", "1.", ".5", "+1", "1e", "1e999", "--1", "-", "0x1", "NaN", "Infinity", "1e-400")
+_LABELS = {
+    "simple": (
+        '"1"',
+        '"1 2"',
+        '"0.5 2 -1"',
+        '"x"',
+        '"1 2 3 4"',
+        '"1 -2"',
+        '"1e39"',
+        '""',
+        "1.5",
+        "1e39",
+        '{"Label":1,"weight":2}',
+        '{"Initial":3,"Weight":-1}',
+        '{"label":"NaN"}',
+    ),
+    "cb": (
+        '"1:-1:0.5"',
+        '"2:1"',
+        '"shared"',
+        '"1:1:0.5 2:1:0.5"',
+        '":"',
+        '"a:b:c"',
+        '{"Cost":-1,"Probability":0.5,"Action":1}',
+        '{"cost":1,"probability":2}',
+        '{"Action":2}',
+        '{"Cost":"nan","PROBABILITY":0.5}',
+        "3",
+        '{"Label":1}',
+        "{}",
+    ),
+}
+_PROPERTIES = {
+    "simple": ("_label_label", "_label_Weight", "_label_initial", "_label_cost", "_label_"),
+    "cb": (
+        "_label_cost",
+        "_label_Probability",
+        "_label_ACTION",
+        "_labelIndex",
+        "_label_weight",
+        "_labelINDEX",
+        "_labels",
+    ),
+}
+_OTHERS = (
+    "_ignored",
+    "_text",
+    "_tag",
+    "_TAG",
+    "_multi",
+    "_slots",
+    "_slot_id",
+    "__aid",
+    "_original_label_cost",
+    "_a",
+    "_p",
+)
+_BLANKS = ("",) * 12 + (" ", "\t", " \r ")
+
+
+class _Writer:
+    """Writes values; with a small chance, whatever it writes is wrong."""
+
+    def __init__(self, draw: Random, kind: str) -> None:
+        self.draw = draw
+        self.how = JSON_KINDS[kind]
+        self.oddness = draw.choice((0, 0, 0.02, 0.1))
+
+    def odd(self) -> bool:
+        return self.draw.random() < self.oddness
+
+    def one(self, usual: tuple[str, ...], others: tuple[str, ...]) -> str:
+        return self.draw.choice(others if self.odd() else usual)
+
+    def blank(self) -> str:
+        return self.draw.choice(_BLANKS)
+
+    def string(self) -> str:
+        return f'"{self.one(_STRINGS, _BAD_STRINGS)}"'
+
+    def number(self) -> str:
+        return self.one(_NUMBERS, _BAD_NUMBERS)
+
+    def label(self) -> str:
+        label = self.how["label"]
+        return f'"_label":{self.draw.choice(_LABELS[label])}'
+
+    def property(self) -> str:
+        name = self.draw.choice(_PROPERTIES[self.how["label"]][: None if self.odd() else 4])
+        value = self.one(("0", "1", "0.5", "2", "-1", "null"), ('"NaN"', "{}", "[]", "true", '"x"', "1e39"))
+        return f'"{name}"{self.blank()}:{self.blank()}{value}'
+
+    def good_label(self) -> str:
+        """The usual keys of a label."""
+        if self.how["label"] == "simple":
+            return '"_label":1'
+        keys = ['"_label_cost":-1', '"_label_probability":0.5', '"_label_Action":1', '"_labelIndex":0']
+        self.draw.shuffle(keys)
+        return ",".join(keys if self.how["multiline"] else [key for key in keys if "Index" not in key])
+
+    def value(self, depth: int) -> str:
+        kind = self.draw.randrange(8)
+        if kind < 2:
+            return self.number()
+        if kind < 4:
+            return self.string()
+        if kind == 4:
+            return self.one(("true", "false", "null"), ("tru", "nul", "True", ""))
+        if kind == 5:
+            return self.array(depth + 1)
+        return self.object(depth + 1) if depth < 4 else self.number()
+
+    def joined(self, parts: list[str], ends: str) -> str:
+        comma = f"{self.blank()},{self.blank()}"
+        text = comma.join(parts) + self.blank()
+        if self.odd():
+            text += self.draw.choice((",", "]", "}", " 1"))
+        return ends[0] + self.blank() + text + (ends[1] if not self.odd() else "")
+
+    def array(self, depth: int) -> str:
+        elements = []
+        for _ in range(self.draw.randrange(4)):
+            kind = self.draw.randrange(8)
+            if kind < 4:
+                elements.append(self.number())
+            elif kind == 4:
+                elements.append("null")
+            elif kind == 5 and depth < 5:
+                elements.append(self.object(depth + 1))
+            elif self.odd():
+                elements.append(self.value(depth))
+        return self.joined(elements, "[]")
+
+    def member(self, depth: int) -> str:
+        chance = self.draw.random()
+        if chance < 0.04:
+            return self.label()
+        if chance < 0.1:
+            return self.property()
+        if chance < 0.2:
+            key = self.draw.choice(_OTHERS[: None if self.odd() else 4])
+            value = self.string() if key != "_ignored" else self.value(depth)
+            return f'"{key}":{self.value(depth) if self.odd() else value}'
+        key = self.draw.choice(_KEYS)
+        return f'"{key}"{self.blank()}:{self.blank()}{self.value(depth)}'
+
+    def members(self, depth: int) -> list[str]:
+        return [self.member(depth) for _ in range(self.draw.randrange(4))]
+
+    def object(self, depth: int) -> str:
+        return self.joined(self.members(depth), "{}")
+
+    def context(self, extra: list[str]) -> str:
+        members = [*extra, *self.members(0)]
+        if self.how["multiline"] and not self.odd():
+            n = self.draw.randrange(1, 4)
+            actions = [self.one((self.object(1),), ("null", "1", "[]")) for _ in range(n)]
+            members.insert(self.draw.randrange(len(members) + 1), '"_multi":' + self.joined(actions, "[]"))
+        return self.joined(members, "{}")
+
+    def line(self) -> str:
+        label = self.draw.random()
+        labels = (
+            [self.good_label()] if label < 0.6 else [self.property() for _ in range(self.draw.randrange(3))]
+        )
+        if not self.how.get("log"):
+            return self.context(labels)
+        members = [
+            *labels,
+            f'"c":{self.context([])}',
+            '"a":' + self.one(("[1,2]", "[2]", "[1]"), ("[]", "1", '["NaN"]', "{}")),
+        ]
+        others = (
+            '"pdrop":0.5',
+            '"pdrop":1',
+            '"_skipLearn":true',
+            '"EventId":"e\\u0041"',
+            '"Timestamp":""',
+            '"x":[1,{"a":"]"}]',
+            '"_ba":[1]',
+            '"p":[0.5]',
+            '"_original_label_cost":-1.5',
+            '"_outcomes":[]',
+            '"pdrop":2',
+        )
+        if self.draw.random() < 0.5:
+            members.append(self.draw.choice(others))
+        if self.odd():
+            self.draw.shuffle(members)
+        return self.joined(members, "{}")
+
+
+def _mutated(draw: Random, line: bytes) -> bytes:
+    """Delete, insert and overwrite up to three bytes."""
+    text = bytearray(line)
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(text) + 1)
+        action = draw.randrange(3)
+        if action == 0:
+            del text[at : at + 1]
+        elif action == 1:
+            text.insert(at, draw.choice(b'{}[]",:\\u0 _\0\r\x7f\xff'))
+        else:
+            text[at : at + 1] = bytes([draw.randrange(256)])
+    return bytes(text)
+
+
+def odd_json(draw: Random, kind: str, *, lines: int) -> bytes:
+    """Lines of one of `JSON_KINDS`, of which about half are well-formed."""
+    text = b""
+    for _ in range(lines):
+        line = _Writer(draw, kind).line().encode()
+        if draw.random() < 0.2:
+            line = _mutated(draw, line)
+        if draw.random() < 0.1:
+            line = draw.choice(
+                (b"", b" ", b"[1]", b"no", b"\xef\xbb\xbf" + line, b" " + line, line + b"\0x", line[:-1])
+            )
+        text += line + draw.choice((b"\n",) * 6 + (b"\r\n",))
+    return text if draw.random() < 0.7 else text.rstrip(b"\n")

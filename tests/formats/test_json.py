@@ -1,0 +1,275 @@
+"""What JSON says, what native mode takes that VW does not, what is said of bad lines, when events come."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+
+import onlineauto
+from onlineauto.errors import InputError, OptionError, ParseError
+from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.json import JsonReader
+from onlineauto.formats.log_counts import LogCounts
+from tests.formats.odd_json import JSON_KINDS
+from tests.naive.hashing import hash_name
+from tests.naive.lines import unpack
+from tests.parity.json_streams import JSON_STREAMS
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from _typeshed import WriteableBuffer
+
+    from tests.naive.lines import Line
+
+LABEL = {"_label_cost": -1, "_label_probability": 0.5, "_label_Action": 2, "_labelIndex": 1}
+CONTEXT = {"User": {"age": 3}, "_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}]}
+GOOD = json.dumps({**LABEL, "a": [2, 1], "c": CONTEXT}).encode()
+
+
+class Drop(io.RawIOBase):
+    """A file that hands out one byte at a time, as a slow pipe would."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text, self.given = text, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        part = self.text[self.given : self.given + 1]
+        memoryview(buffer).cast("B")[: len(part)] = part
+        self.given += len(part)
+        return len(part)
+
+
+def events(text: bytes, kind: str = "log", **options: Any) -> list[list[Line]]:
+    reader = JsonReader(text, **({"log": False} | JSON_KINDS[kind] | options))
+    found = unpack(reader)
+    assert not reader.diagnostics.kept
+    return found
+
+
+def messages(text: bytes, kind: str = "log", **options: Any) -> tuple[int, list[str]]:
+    reader = JsonReader(text, name="file", **({"log": False} | JSON_KINDS[kind] | options))
+    n = sum(len(block) for block in reader)
+    return n, [str(diagnostic) for diagnostic in reader.diagnostics.kept]
+
+
+# -- native mode -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_event_of_a_log(exact: bool) -> None:
+    [[shared, first, second]] = events(GOOD, exact=exact)
+    assert (shared.shared, shared.costs, first.costs) == (True, [], [])
+    assert second.costs == [(2, -1.0, 0.5)]
+    assert shared.spans == [(b"User", [(hash_name(b"age", hash_name(b"User", 0)), 3.0)])]
+    assert [value for _, [(_, value)] in (first.spans[0], second.spans[0])] == [1.0, 2.0]
+
+
+def test_the_keys_of_an_event_may_stand_in_any_order() -> None:
+    late = json.dumps({"c": CONTEXT, "a": [2, 1], **LABEL}).encode()
+    assert events(late) == events(GOOD)
+    [[_, _, second]] = events(late, exact=True)
+    assert second.costs == []
+
+
+@pytest.mark.parametrize("left_out", ["_labelIndex", "_label_Action"])
+def test_either_of_index_and_action_is_enough(left_out: str) -> None:
+    label = {key: value for key, value in LABEL.items() if key != left_out}
+    [[_, first, second]] = events(json.dumps({**label, "c": CONTEXT}).encode())
+    assert (first.costs, [cost[1:] for cost in second.costs]) == ([], [(-1.0, 0.5)])
+
+
+@pytest.mark.parametrize(
+    "label", ['"_label":"2:-1:0.5"', '"_label":{"Cost":-1,"Probability":0.5,"Action":2}']
+)
+def test_an_action_may_have_its_label_itself(label: str) -> None:
+    text = '{"_multi":[{"a":1},{' + label + ',"a":1}]}'
+    for exact in (False, True):
+        [[_, first, second]] = events(text.encode(), "contexts", exact=exact)
+        assert (first.costs, second.costs) == ([], [(2, -1.0, 0.5)])
+
+
+def test_strings_and_truth_values_of_an_array_are_features() -> None:
+    [[line]] = events('{"Tags":["a b",true,2,null,"é",false]}'.encode(), "simple")
+    seed = hash_name(b"Tags", 0)
+    of_strings = [(hash_name(word, seed), 1.0) for word in (b"a_b", "é".encode())]
+    assert line.spans == [(b"Tags", [of_strings[0], (seed + 1, 1.0), (seed + 2, 2.0), of_strings[1]])]
+    with pytest.raises(ParseError):
+        events(b'{"Tags":["a"]}', "simple", exact=True)
+
+
+def test_a_namespace_may_have_any_name() -> None:
+    text = '{"日本":{"a":1},"User":{"b":1}}'.encode()
+    assert [name for name, _ in events(text, "simple")[0][0].spans] == ["日本".encode(), b"User"]
+    assert [name for name, _ in events(text, "simple", exact=True)[0][0].spans] == [b"User"]
+
+
+@pytest.mark.parametrize(("chain", "expected"), [(False, b"kv_w"), (True, b"v_w")])
+def test_strings_are_hashed_with_their_key(chain: bool, expected: bytes) -> None:
+    [[line]] = events(b'{"N":{"k":"v w"}}', "simple", chain_hash=chain)
+    seed = hash_name(b"N", 0)
+    assert line.spans[0][1] == [(hash_name(expected, hash_name(b"k", seed) if chain else seed), 1.0)]
+
+
+def test_namespaces_count_in_the_order_in_which_they_are_closed() -> None:
+    [[line]] = events(b'{"a":1,"N":{"x":1,"M":{"y":1},"z":1},"b":1}', "simple")
+    assert [name for name, _ in line.spans] == [b"M", b"N", b"N", b" ", b" "]
+
+
+def test_what_follows_the_actions_is_shared_too() -> None:
+    [[shared, action]] = events(b'{"_multi":[{"x":1}],"User":{"a":1}}', "contexts")
+    assert [name for name, _ in shared.spans] == [b"User"]
+    assert [name for name, _ in action.spans] == [b" "]
+
+
+def test_what_pdrop_left_out_weighs_the_lines_and_is_said_to_have_no_use() -> None:
+    reader = JsonReader(GOOD[:-1] + b', "pdrop": 0.75}', **JSON_KINDS["log"])
+    [block] = reader
+    assert block.weight.tolist() == [4.0] * 3
+    assert [str(found).split(": ", 1)[1] for found in reader.diagnostics.kept] == [
+        "pdrop '0.75': learners of bandits weigh all events alike; weight 1 used"
+    ]
+
+
+# -- bad lines ---------------------------------------------------------------------------------------------
+
+BAD = [
+    (b"nothing", "1: line is no JSON object: 'nothing'"),
+    (b"[1]", "1: line is no JSON object: '[1]'"),
+    (b'{"c":{}', "8: '' where '}', or ',' and a name in quotes belong"),
+    (b'{"c" 1}', "6: '1}' where the ':' after a name belongs"),
+    (b'{"c":{"a":tru}}', "11: 'tru}}' where a JSON value belongs"),
+    (b'{"c":{"a":01}}', "11: '01}}' where a JSON value belongs"),
+    (b'{"c":{"a":"x}}', "11: string '\"x}}' has no end, a control byte or an unknown escape"),
+    (b'{"c":{"a":"\\x"}}', "12: string '\\x\"}}' has no end, a control byte or an unknown escape"),
+    (b'{"c":{"a":[1 2]}}', "14: '2]}}' where ',' or ']' belongs"),
+    (b'{"c":{"a":[[1]]}}', "12: '[1]]}}' is of a type that does not belong there"),
+    (b'{"c":{"a":1e39}}', "11: value '1e39' of a feature is infinite, NaN or too large"),
+    (b'{"c":{"a":1}}', "1: the event has no actions: '_multi' is missing or empty"),
+    (b'{"c":{"_slots":[]}}', "7: key '\"_slots\"' does not belong there, or not to this kind of learning"),
+    (b'{"c":{"_labels":1}}', "7: key '\"_labels\"' does not belong there, or not to this kind of learning"),
+    (b'{"c":{"_multi":[{}]}} x', "23: 'x' after the end of the JSON object"),
+    (b'{"c":' + b'{"a":' * 300, "1281: too many objects and arrays in one another: 256 are allowed"),
+    (GOOD.replace(b"0.5", b"0"), "43: probability '0' is 0: the logged action cannot have been chosen"),
+    (GOOD.replace(b"0.5", b'"NaN"'), "43: probability '\"NaN\"' is infinite, NaN or too large"),
+    (GOOD.replace(b": -1", b": 1e39"), "85: cost '1' is infinite, NaN or too large"),
+    (GOOD.replace(b'Index": 1', b'Index": 2'), "83: '2' labels an action that the event does not have"),
+    (GOOD[:-1] + b', "pdrop": 1}', None),
+    (b'{"_label_cost":1,"_label_probability":1,"c":{"_multi":[{}]}}', None),
+    (b'{"c":{"_multi":[{"_label":"1:x:1"}]}}', "27: label '\"1:x:1\"' is malformed"),
+    (b'{"c":{"_multi":[{}]},"c":{}}', "26: second context '{'"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD)
+def test_a_bad_line_is_reported_and_skipped(line: bytes, message: str | None) -> None:
+    n, found = messages(GOOD + b"\n" + line + b"\n\n" + GOOD)
+    assert n == 2
+    assert len(found) == 1
+    assert found[0].startswith("file:2:")
+    assert found[0].endswith("; line skipped")
+    if message is not None and b"1e39" not in line:
+        assert found[0] == f"file:2:{message}; line skipped"
+
+
+@pytest.mark.parametrize(("line", "message"), BAD)
+def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
+    reader = JsonReader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
+    blocks = reader.blocks()
+    assert len(next(blocks)) == 1
+    with pytest.raises(ParseError, match="reading stopped") as caught:
+        next(blocks)
+    assert caught.value.line == 2
+
+
+def test_vw_stops_at_a_bad_line_of_json_and_skips_one_of_a_log() -> None:
+    with pytest.raises(ParseError):
+        messages(b'{"a":1}\nx\n', "simple", exact=True)
+    assert messages(GOOD + b"\nx\n{\n" + GOOD, exact=True)[0] == 2
+
+
+# -- chunks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("stream", ["log", "contexts", "lines"])
+def test_chunks_of_any_size_give_the_same(stream: str, exact: bool) -> None:
+    text = JSON_STREAMS[stream](20, 1)
+    options: dict[str, Any] = {"log": False} | JSON_KINDS["simple" if stream == "lines" else stream]
+    options |= {"exact": exact}
+    whole = unpack(JsonReader(text, **options))
+    assert len(whole) > 10
+    for block_bytes in (1, 7, 1000):
+        assert unpack(JsonReader(text, block_bytes=block_bytes, **options)) == whole
+    assert unpack(JsonReader(cast("BinaryIO", Drop(text)), **options)) == whole
+
+
+def test_each_event_comes_with_the_end_of_its_line() -> None:
+    text = JSON_STREAMS["contexts"](6, 1).replace(b"\r\n", b"\n") + b"\n"
+    pipe = Drop(text)
+    ends = [i + 1 for i, byte in enumerate(text) if byte == 10]
+    came = []
+    for block in JsonReader(cast("BinaryIO", pipe), log=False, **JSON_KINDS["contexts"]):
+        assert len(block) == 1
+        came.append(pipe.given)
+    assert came == ends
+
+
+# -- counts, and the rest of the house ---------------------------------------------------------------------
+
+
+def test_what_a_log_had_in_it_is_counted() -> None:
+    lines = [
+        json.dumps({"EventId": "é", "_original_label_cost": -2, "a": [1], "c": CONTEXT}),
+        json.dumps({"EventId": "late", "RewardValue": 1}),
+        json.dumps({"EventId": "", "Timestamp": "now", "_skipLearn": True, "a": [2], "c": CONTEXT}),
+        "x",
+        json.dumps({"EventId": "last", "_original_label_cost": -0.5, "a": [2, 1], "c": CONTEXT}),
+    ]
+    for block_bytes in (16, 1 << 18):
+        diagnostics = Diagnostics()
+        reader = JsonReader(
+            "\n".join(lines).encode(), diagnostics=diagnostics, block_bytes=block_bytes, **JSON_KINDS["log"]
+        )
+        assert sum(len(block) for block in reader) == 2
+        assert (
+            diagnostics.log
+            == reader.counts
+            == LogCounts(
+                line_parse_error=1,
+                number_events_zero_actions=1,
+                number_skipped_events=1,
+                dsjson_sum_cost_original=-2.5,
+                dsjson_sum_cost_original_baseline=-2.0,
+                first_event_id="é",
+                first_event_time="now",
+                last_event_id="last",
+            )
+        )
+
+
+def test_a_workspace_learns_json() -> None:
+    text = JSON_STREAMS["log"](80, 2)
+    one, other = (onlineauto.Workspace(dsjson=True, cb_explore_adf=True, quadratic="::") for _ in range(2))
+    one.fit(text)
+    other.fit(line for line in text.split(b"\n") if line)
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.weights.any()
+    event = GOOD.decode()
+    np.testing.assert_array_equal(one.predict(event), one.learn(event))
+    with pytest.raises(InputError, match="no actions"):
+        one.learn('{"c":{}}')
+    [read] = onlineauto.read(GOOD, dsjson=True, cb_adf=True).events()
+    assert read.actions[1].costs == ((2, -1.0, 0.5),)
+
+
+def test_two_formats_at_once_are_refused() -> None:
+    with pytest.raises(OptionError, match="--json and --dsjson are two formats"):
+        onlineauto.Workspace(json=True, dsjson=True)
