@@ -137,11 +137,11 @@ def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
     if run.task.shape == SIMPLE:
         return label.weight
     if run.model.settings[slot].cb_type != MTR:
-        return _ONE
+        return label.weight
     sums = run.model.sums[slot]
     sums[0] += actions.n
     sums[1] += 1
-    weight = mtr_weight(label.probability, run.task.clip_p, sums[1], sums[0])
+    weight = label.weight * mtr_weight(label.probability, run.task.clip_p, sums[1], sums[0])
     return weight if run.task.exact or math.isfinite(weight) else _ZERO
 
 
@@ -235,7 +235,7 @@ def _visit_actions(
                         target = _target(run, label, action, buffers.target[action], cb_type)
                         weight = _weight(run, actions, label, slot)
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
-                        target, weight, updates = label.cost, _ONE / label.probability, True
+                        target, weight, updates = label.cost, label.weight / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
                     known = _UNKNOWN
                     if phase == LEARN and directly and (simple or cb_type == MTR):
@@ -328,6 +328,7 @@ def _settle_bandit(
         for i in range(n):
             short_loop()
             loss += _cost_of(label, order[i], _ZERO) * score[i]
+        loss *= label.weight
     elif known and n > 0:
         estimated = learns and run.model.settings[0].cb_type == DR
         loss = _cost_of(label, order[0], buffers.target[order[0]] if estimated else _ZERO)

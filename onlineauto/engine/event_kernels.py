@@ -22,26 +22,28 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 @kernel
 def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
     """Logged action of a ``--cb N`` line: the first observed cost."""
+    weight = stream.lines[line].weight
     for i in range(stream.lines[line].cost, stream.lines[line + 1].cost):
         short_loop()
         logged = stream.costs[i]
         if logged.cost != _FLOAT_MAX and logged.probability > _ZERO:
             action = np.int64(logged.action) - np.int64(1)
             if 0 <= action < n_actions:
-                return Label(action, logged.cost, logged.probability, _ONE, _ZERO)
+                return Label(action, logged.cost, logged.probability, weight, _ZERO)
             break
-    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO)
 
 
 @inline_kernel
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
     """Logged action of an ADF event: the line with a cost, whatever its probability."""
+    weight = stream.lines[first].weight if n > 0 else _ONE
     for action in range(n):
         short_loop()
         i = stream.lines[first + action].cost
         if i + 1 == stream.lines[first + action + 1].cost and stream.costs[i].cost != _FLOAT_MAX:
-            return Label(np.int64(action), stream.costs[i].cost, stream.costs[i].probability, _ONE, _ZERO)
-    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+            return Label(np.int64(action), stream.costs[i].cost, stream.costs[i].probability, weight, _ZERO)
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO)
 
 
 @inline_kernel

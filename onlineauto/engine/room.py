@@ -98,7 +98,7 @@ def make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *,
     return Outcomes(
         rows=rows,
         line=line,
-        weight=block.weight[line] if simple else _same(_ONES, n),
+        weight=block.weight[line],
         holdout=holdout,
         label=block.label[line] if simple else _same(_NO_LABELS, n),
         action=results.action[:n_actions],

@@ -101,14 +101,11 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
     Code.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
     Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
-    Code.JSON_DROP_UNUSED: ("pdrop {text}: learners of bandits weigh all events alike", "weight 1 used"),
     Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
     Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
 }
 
-_WARNINGS = frozenset(
-    {Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM, Code.JSON_DROP_UNUSED}
-)
+_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
 _SHOWN = 60
 _KEEP = 100
 

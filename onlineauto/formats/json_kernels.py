@@ -35,7 +35,6 @@ from onlineauto.formats.line_kernels import (
     close_records,
     find_line,
 )
-from onlineauto.formats.reading_kernels import report
 from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -155,8 +154,6 @@ def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
     start, end = event.drop_start, event.drop_end
     if event.drop == _ONE or (not rules.exact and not (_ZERO <= event.drop < _ONE)):
         fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict and not rules.exact)
-    elif event.drop != _ZERO and not event.bad and not rules.simple:
-        report(state, Code.JSON_DROP_UNUSED, start, end, False)
     return np.float32(_ONE if rules.simple else _ONE - event.drop)
 
 

@@ -286,7 +286,6 @@ class Event(JsonLabels):
         if self.drop == 1 or (not self.how.exact and not 0 <= self.drop < 1):
             self.bad(Code.JSON_DROP_ONE, self.drop_at)
         if self.drop and self.how.label != "simple":
-            self.problems.append((Code.JSON_DROP_UNUSED, self.drop_at))
             for each in self.lines:
                 each.line.weight = float(np.float32(1) / (np.float32(1) - np.float32(self.drop)))
         if self.how.log:

@@ -130,6 +130,8 @@ def log(n: int, seed: int) -> bytes:
             keys.insert(0, f'"_original_label_cost":{_number(draw)}')
         if draw.random() < 0.05:
             keys.append('"_skipLearn":true')
+        if draw.random() < 0.2:
+            keys.append(f'"pdrop":{draw.choice(("0.5", "0.9", "null"))}')
         lines.append("{" + ",".join(keys) + "}")
         if draw.random() < 0.1:
             lines.append(
