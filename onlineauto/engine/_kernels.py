@@ -134,9 +134,7 @@ def _target(run: Run, label: Label, action: int, estimate: F32, cb_type: int) ->
 @inline_kernel
 def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
     """Importance weight (float32) of the examples of the learning pass."""
-    if run.task.shape == SIMPLE:
-        return label.weight
-    if run.model.settings[slot].cb_type != MTR:
+    if run.task.shape == SIMPLE or run.model.settings[slot].cb_type != MTR:
         return label.weight
     sums = run.model.sums[slot]
     sums[0] += actions.n
