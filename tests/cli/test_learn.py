@@ -58,6 +58,14 @@ def learn(words: str) -> int:
 
 
 @pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal, also where these tests run in the background of a script, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.txt").write_bytes(SIMPLE)
@@ -280,13 +288,13 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def _interrupted_stream(
     monkeypatch: pytest.MonkeyPatch, *, times: int, number: int = signal.SIGINT
 ) -> list[int]:
-    """Let the workspace stream one block for ever, with so many signals while the second is at hand."""
+    """Let the workspace stream one block on and on, with so many signals while the second is at hand."""
     taken: list[int] = []
     real = Workspace.stream
 
     def stream(workspace: Workspace, *arguments: object, **options: object) -> Iterator[object]:
         (pair,) = real(workspace, *arguments, **options)  # type: ignore[arg-type]
-        while True:
+        while len(taken) < 100:
             taken.append(len(taken))
             if len(taken) == 2:
                 for _ in range(times):
