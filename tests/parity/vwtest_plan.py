@@ -135,8 +135,10 @@ def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
         raise NotCovered(f"refused: {error}") from error
     if configuration.get("help"):
         raise NotCovered("the text of the help")
-    if configuration.get("data") is None:
+    if not configuration.get("data"):
         raise NotCovered("no input file")
+    if len(configuration.get("data")) > 1:
+        raise NotCovered("several data files: VW refuses them, or reads the first only")
     _check_files(test, root)
     compared = _compared(test, argv=kept)
     return Plan(argv=tuple(kept), stripped=tuple(stripped), compared=compared)
