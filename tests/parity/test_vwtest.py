@@ -56,7 +56,7 @@ def test_flags_on_caches_and_models_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "entries", "reason"),
     [
-        ("-d data.txt --json", {}, "not covered: --json"),
+        ("-d data.txt --csv", {}, "not covered: --csv"),
         ("-d data.txt --ngram=2", {}, "not covered: --ngram"),
         ("-d data.txt -i old.model", {}, "model files: another issue (-i)"),
         ("-d data.txt --cb_type sm", {}, "refused: --cb_type cannot be sm"),

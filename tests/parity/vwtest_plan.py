@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.engine.options import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.formats.options import InputOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,9 +136,10 @@ def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
         raise NotCovered(f"refused: {error}") from error
     if configuration.get("help"):
         raise NotCovered("the text of the help")
-    if not configuration.get("data"):
+    data = configuration[InputOptions].data
+    if not data:
         raise NotCovered("no input file")
-    if len(configuration.get("data")) > 1:
+    if len(data) > 1:
         raise NotCovered("several data files: VW refuses them, or reads the first only")
     _check_files(test, root)
     compared = _compared(test, argv=kept)
