@@ -1,9 +1,10 @@
-"""Interop: events of other libraries and plain Python values to Blocks, and events to text.
+"""Interop: events of other libraries and plain Python values to Blocks, and events to text and JSON.
 
 * `from_dicts`: mappings, one an event;
 * `from_frame`: pandas, polars and arrow frames;
 * `from_arrays`: NumPy arrays and SciPy's sparse ones;
 * `event_text`, `write_text`: events as VW text;
+* `event_dsjson`, `write_dsjson`: events as a decision-service log;
 * `read_named`: VW text as events with names.
 
 Blocks are for `Workspace.fit`, `stream`, `learn_block` and `predict_block`. A feature has the hash that the
@@ -12,8 +13,18 @@ same name has in a text, and a number the same float32.
 
 from onlineauto.interop.arrays import from_arrays
 from onlineauto.interop.dicts import from_dicts
+from onlineauto.interop.dsjson import event_dsjson, write_dsjson
 from onlineauto.interop.frames import from_frame
 from onlineauto.interop.named_text import read_named
 from onlineauto.interop.text import event_text, write_text
 
-__all__ = ["event_text", "from_arrays", "from_dicts", "from_frame", "read_named", "write_text"]
+__all__ = [
+    "event_dsjson",
+    "event_text",
+    "from_arrays",
+    "from_dicts",
+    "from_frame",
+    "read_named",
+    "write_dsjson",
+    "write_text",
+]

@@ -1,0 +1,186 @@
+"""Events to lines of a decision-service log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.features.event import Event
+from onlineauto.formats.block_writer import replacing
+from onlineauto.formats.text_writer import number_text
+from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.interop.named_event import NamedEvent, named_event
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from onlineauto.features.event import Line
+    from onlineauto.interop.named_event import NamedLine
+
+__all__ = ["event_dsjson", "write_dsjson"]
+
+
+def event_dsjson(
+    event: Mapping[str, Any] | NamedEvent | Event,
+    *,
+    event_id: str = "",
+    timestamp: str = "",
+    hash_seed: int = 0,
+) -> str:
+    r"""Line of a decision-service log, which ``--dsjson`` reads back as the same event.
+
+    A name that JSON's reader would not take for a feature's (one that begins with ``_``, the empty one, one
+    with a NUL) is written as the number that has the same hash, and so is every name of an `Event`, which
+    knows hashes only; see `event_text`. An event without a shared line has an empty one when it is read.
+
+    Parameters
+    ----------
+    event : mapping, NamedEvent or Event
+        As of `event_text`, with actions.
+    event_id, timestamp : str
+        ``EventId`` and ``Timestamp``, if not empty.
+    hash_seed : int
+        ``--hash_seed`` of who reads it.
+
+    Raises
+    ------
+    InputError
+        The event has no actions, more than one label, or a namespace or a tag that cannot be written.
+
+    Examples
+    --------
+    >>> event = {"context": {"user": {"age": 0.5}}, "actions": [{"topic": "sports"}, {"topic": "art"}]}
+    >>> print(event_dsjson(event | {"chosen": 1, "cost": -1, "probability": 0.25}).replace('"c":', '\n"c":'))
+    {"_label_cost":-1.0,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,"a":[2,1],
+    "c":{"user":{"age":0.5},"_multi":[{"topic":{"topic=sports":1.0}},{"topic":{"topic=art":1.0}}]}}
+    <BLANKLINE>
+    """
+    if not isinstance(event, NamedEvent | Event):
+        event = named_event(event)
+    lines: list[NamedLine | Line] = list(event.lines)
+    if isinstance(event, NamedEvent) and not event.multiline:
+        raise InputError("event: it has no actions, which a decision has to choose from")
+    names = NameHashes(hash_seed=hash_seed)
+    shared = lines.pop(0) if lines and lines[0].shared else None
+    actions = [_object(_members(action, names, hash_seed)) for action in lines]
+    context = [] if shared is None else list(_members(shared, names, hash_seed))
+    context.append(f'"_multi":[{",".join(actions)}]')
+    members = [*_label(lines)]
+    members += [f'"EventId":{_string(event_id)}'] * bool(event_id)
+    members += [f'"Timestamp":{_string(timestamp)}'] * bool(timestamp)
+    members.append(f'"a":[{",".join(map(str, _ranked(lines)))}]')
+    return _object([*members, f'"c":{_object(context)}']) + "\n"
+
+
+def write_dsjson(
+    events: Iterable[Mapping[str, Any] | NamedEvent | Event],
+    path: str | os.PathLike[str],
+    *,
+    hash_seed: int = 0,
+) -> int:
+    """Write events to a decision-service log, with their numbers for ``EventId``; return how many there were.
+
+    The file appears when all of it is on the disk.
+
+    Raises
+    ------
+    InputError
+        An event cannot be written; the message says which one, counted from 0.
+    OSError
+        The file cannot be written.
+    """
+    n = 0
+    with replacing(path) as file:
+        for n, event in enumerate(events, 1):
+            try:
+                line = event_dsjson(event, event_id=str(n - 1), hash_seed=hash_seed)
+            except InputError as error:
+                raise InputError(f"event {n - 1}: {str(error).removeprefix('event: ')}") from error
+            file.write(line.encode())
+    return n
+
+
+def _chosen(lines: list[NamedLine | Line]) -> list[int]:
+    """Places of the actions that have a label."""
+    return [i for i, line in enumerate(lines) if any(cost is not None for _, cost, _ in line.costs)]
+
+
+def _ranked(lines: list[NamedLine | Line]) -> list[int]:
+    """Actions from 1, the one that was taken first."""
+    first = _chosen(lines)[:1]
+    return [each + 1 for each in (*first, *(i for i in range(len(lines)) if i not in first))]
+
+
+def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
+    chosen = _chosen(lines)
+    if not chosen:
+        return
+    costs = lines[chosen[0]].costs
+    if len(chosen) > 1 or len(costs) > 1:
+        raise InputError("event: it has more than one label, and a decision has one")
+    _, cost, probability = costs[0]
+    if not probability:
+        raise InputError("event: its label has no probability, which a decision has to have")
+    assert cost is not None
+    yield f'"_label_cost":{_number(cost)}'
+    yield f'"_label_probability":{_number(probability)}'
+    yield f'"_label_Action":{chosen[0] + 1}'
+    yield f'"_labelIndex":{chosen[0]}'
+
+
+def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:
+    """Members of a line's object: a tag, what has no namespace, and an object for each namespace."""
+    if line.tag:
+        yield f'"_tag":{_string(line.tag)}'
+    merged: dict[str, list[str]] = {}
+    for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
+        found = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
+        named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
+        found += [f"{name}:{_number(value)}" for name, value in named]
+    for namespace, words in merged.items():
+        if namespace == " ":
+            yield from words
+        elif words:
+            if namespace.startswith("_") or not _can_be_key(namespace):
+                raise InputError(
+                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are no "
+                    "UTF-8, which JSON cannot have there"
+                )
+            yield f"{_string(namespace)}:{_object(words)}"
+
+
+def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:
+    nameless = namespace in ("", " ")
+    plain = isinstance(name, str) and name and not name.startswith("_") and _can_be_key(name)
+    if plain and not (nameless and seed):
+        return _string(str(name))
+    hash_ = name if isinstance(name, int) else names.feature(name, names.namespace(namespace))
+    # what has no namespace is hashed with another seed in JSON than in text, as in VW
+    base = seed if nameless else names.namespace_hash(namespace)
+    return f'"{(hash_ - base) % 2**32}"'
+
+
+def _can_be_key(name: str) -> bool:
+    return "\0" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _string(text: str) -> str:
+    if not _can_be_key(text):
+        raise InputError(
+            f"event: {text!r} has a NUL, or bytes that are no UTF-8, which JSON cannot have there"
+        )
+    return msgspec.json.encode(text).decode()
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        raise InputError(f"event: {value} is infinite or NaN, which JSON cannot have")
+    return number_text(np.float32(value))
+
+
+def _object(members: Iterable[str]) -> str:
+    return "{" + ",".join(members) + "}"
