@@ -243,7 +243,7 @@ class _Interrupt:
     Attributes
     ----------
     active : bool
-        Whether this is the main thread of a process that has not set Ctrl-C aside.
+        Whether this is the main thread of a process that has not set both aside.
     signal : int
         The one that came; 0 if none did.
     pipe : int
@@ -262,16 +262,16 @@ class _Interrupt:
         return self.signal > 0
 
     def __enter__(self) -> Self:
-        handled = signal.getsignal(signal.SIGINT)
         main = threading.current_thread() is threading.main_thread()
-        windows = os.name == "nt"  # whose select waits for sockets only
-        self.active = main and not windows and handled is signal.default_int_handler
+        if main and os.name != "nt":  # whose select waits for sockets only
+            usual = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+            self._before = {each: handler for each, handler in usual if signal.getsignal(each) is handler}
+        self.active = bool(self._before)
         if self.active:
             self.pipe, self._end = os.pipe()
             os.set_blocking(self._end, False)
-            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._note)
-            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-                self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._note)
+            for number in self._before:
+                signal.signal(number, self._note)
         return self
 
     def __exit__(

@@ -58,14 +58,6 @@ def learn(words: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C as in a terminal, also where these tests run in the background of a script, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(autouse=True)
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.txt").write_bytes(SIMPLE)
