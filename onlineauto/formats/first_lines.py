@@ -37,6 +37,11 @@ class FirstLines(io.BufferedIOBase):
         """Say that this is to read from."""
         return True
 
+    def close(self) -> None:
+        """Close the source too, which whoever forgets this file does as well."""
+        self._bytes.close()
+        super().close()
+
     def read1(self, size: int = -1, /) -> bytes:
         """Read up to `size` bytes, none after the last of the lines."""
         if self._left <= 0:
