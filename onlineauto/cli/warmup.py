@@ -57,6 +57,7 @@ def warm_up() -> float:
             workspace.fit(8 * _EVENT)
             swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
             workspace.estimates.lower(0), workspace.estimates.upper(0)
+        Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
     note_warm()
     return time.perf_counter() - begin

@@ -35,7 +35,17 @@ from onlineauto.engine.live_kernels import (
     verdict,
 )
 from onlineauto.engine.member_kernels import visit_members
-from onlineauto.engine.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
+from onlineauto.engine.pass_kernels import (
+    ESTIMATE,
+    LEARN,
+    SCORE,
+    draw_otherwise,
+    explore_otherwise,
+    run_on,
+    target_of,
+    visited,
+    weight_of,
+)
 from onlineauto.engine.plausible_kernels import bound_costs
 from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
@@ -60,8 +70,8 @@ from onlineauto.engine.state import (
     Run,
 )
 from onlineauto.explorers._kernels import rank
-from onlineauto.explorers.explore_kernels import explore, note_cost, note_learnt, taught_probability
-from onlineauto.explorers.sample_kernels import put_first
+from onlineauto.explorers.explore_kernels import GREEDY, note_cost, note_learnt, taught_probability
+from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
 from onlineauto.jit import F32, borrow, entry_kernel, inline_kernel, opened, short_loop
@@ -158,7 +168,14 @@ def _learn_fours(
 
 @inline_kernel
 def _visit_actions(
-    run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
+    context: Sealed[Context],
+    run: Run,
+    results: Results,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    buffers: Buffers,
 ) -> None:
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
@@ -176,7 +193,7 @@ def _visit_actions(
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
             if phase == LEARN and of_champion and run.task.exploration.bounds:
-                bound_costs(run, actions, buffers)
+                bound_costs(context, run.stream, actions)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
                 counted, shown = score_actions(run, actions, slots, label.initial, buffers)
@@ -266,6 +283,7 @@ def _cost_of(label: Label, action: int, estimate: F32) -> F32:
 
 @inline_kernel
 def _settle_bandit(
+    context: Sealed[Context],
     run: Run,
     results: Results,
     event: int,
@@ -291,12 +309,15 @@ def _settle_bandit(
         short_loop()
         score[i] = buffers.score[order[i], 0]
     if run.task.exploration.active:
-        explore(run.task.exploration, order, score, n, buffers.explored)
+        if run.task.exploration.code == GREEDY:
+            greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
+        elif n > 0:
+            explore_otherwise(context, order, score, n)
         if len(results.name) > 0 and n > 0:
             logged = int(label.action) if learns else -1
             keeps = bool(run.task.exact or standing == STREAM)
             name, named = results.name[event], results.named[event]
-            put_first(run.task.exploration, order, score, n, logged, name, named, keeps)
+            draw_otherwise(context, order, score, n, logged, name, named, keeps)
     known = bool(label.action >= 0 and label.probability > _ZERO)
     loss = _ZERO
     if known and run.task.exploration.active:
@@ -356,13 +377,6 @@ def _signal(run: Run, actions: Actions, tests: bool, recounts: bool, cursor: NDA
     return BLOCK_END
 
 
-@inline_kernel
-def _run_on(at: Context, stream: Stream) -> Run:
-    """What works on a block in a context."""
-    model, live, screen = at.model, at.live, at.screen
-    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), model, live, screen)
-
-
 @entry_kernel
 def run_events(
     context: Sealed[Context],
@@ -377,7 +391,8 @@ def run_events(
     The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
     """
     at, results, cursor = opened(context), borrow(results), borrow(cursor)
-    run = _run_on(at, stream)
+    stream = borrow(stream)
+    run = run_on(at, stream)
     buffers = at.buffers
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
@@ -397,15 +412,15 @@ def run_events(
                 return
         taught = _taught(run, actions, label)
         if run.task.exploration.policies > 0:
-            visit_members(run, results.rows[event : event + 1], actions, taught, learns, buffers)
+            visit_members(context, stream, results.rows[event : event + 1], actions, taught, learns)
         else:
-            _visit_actions(run, results, event, actions, taught, learns, buffers)
+            _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
             if learns and run.task.exact:  # VW lets the prediction see the cost
                 note_cost(run.task.exploration, label.cost)
-            labelled = _settle_bandit(run, results, event, actions, label, learns, standing, buffers)
+            labelled = _settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
             if learns:
                 note_cost(run.task.exploration, label.cost)
                 note_learnt(run.task.exploration)
@@ -430,7 +445,7 @@ def run_events(
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
     """Number of features of the largest action of a block, those of all interactions included."""
     at = opened(context)
-    run = _run_on(at, stream)
+    run = run_on(at, borrow(stream))
     largest = 0
     for event in range(len(run.stream.events) - 1):
         short_loop()

@@ -20,17 +20,18 @@ from onlineauto.engine.example_kernels import (
     squares_of,
 )
 from onlineauto.engine.live_kernels import learner, place_of
-from onlineauto.engine.pass_kernels import LEARN, target_of, visited, weight_of
+from onlineauto.engine.pass_kernels import LEARN, run_on, target_of, visited, weight_of
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_times
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
 from onlineauto.explorers.explore_kernels import BAG, FILLED, SUMS, VOTES, WORK
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, kernel, opened, short_loop
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Buffers, Label, Run
-    from onlineauto.features.records import Records
+    from onlineauto.engine.state import Actions, Buffers, Context, Label, Run
+    from onlineauto.features.records import Records, Stream
+    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -206,12 +207,14 @@ def _cover(
 
 @kernel
 def visit_members(
-    run: Run, rows: Records, actions: Actions, label: Label, learns: bool, buffers: Buffers
+    context: Sealed[Context], stream: Stream, rows: Records, actions: Actions, label: Label, learns: bool
 ) -> None:
     """Score and learn with all policies of all live slots; leave votes, and scores of the slots.
 
     A slot's score is the mean of its bag, or that of the first policy of its cover.
     """
+    opened_context = opened(context)
+    run, buffers = run_on(opened_context, stream), opened_context.buffers
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
     for action in range(actions.n):

@@ -1,4 +1,8 @@
-"""Passes over the actions of an event: which actions each visits, and what they are taught."""
+"""Passes over the actions of an event: which actions each visits, what they are taught, what is rare.
+
+What is rare is handed the sealed context and opens it for itself: were it handed all that is in there, the
+loop would keep that at hand for it, at the cost of every event.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.state import SIMPLE
-from onlineauto.jit import F32, inline_kernel
+from onlineauto.engine.state import SIMPLE, Run
+from onlineauto.explorers.explore_kernels import explore
+from onlineauto.explorers.sample_kernels import put_first
+from onlineauto.jit import F32, inline_kernel, kernel, opened
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Label, Run
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.state import Actions, Context, Label
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
 """Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
@@ -62,3 +72,33 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
     sums[at + 1] += 1
     weight = mtr_weight(label.probability, run.task.clip_p, sums[at + 1], sums[at])
     return weight if run.task.exact or math.isfinite(weight) else _ZERO
+
+
+@inline_kernel
+def run_on(at: Context, stream: Stream) -> Run:
+    """What works on a borrowed block in a context."""
+    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, stream, at.model, at.live, at.screen)
+
+
+@kernel
+def explore_otherwise(
+    context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32], n: int
+) -> None:
+    """Replace ranked scores by the probabilities of an explorer."""
+    at = opened(context)
+    explore(at.task.exploration, order, score, n, at.buffers.explored)
+
+
+@kernel
+def draw_otherwise(
+    context: Sealed[Context],
+    order: NDArray[np.int32],
+    score: NDArray[np.float32],
+    n: int,
+    logged: int,
+    name: np.uint64,
+    named: bool,
+    keeps: bool,
+) -> None:
+    """Put an action first, see `put_first`."""
+    put_first(opened(context).task.exploration, order, score, n, logged, name, named, keeps)

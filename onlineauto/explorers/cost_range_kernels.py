@@ -56,21 +56,38 @@ def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
 
 
 @inline_kernel
-def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32) -> F32:
-    """Lowest plausible cost (float32), by the sensitivity to a label of `low` - 1."""
-    if prediction < low or not math.isfinite(sensitivity):
-        return low
-    weight = largest_weight(prediction - low + _ONE, allowed, sensitivity)
-    return min(max(prediction - sensitivity * weight, low), high)
+def _is_known(sensitivity: F32, exact: bool) -> bool:
+    """Whether a label moves the prediction by so much; if not at all, nothing is known of the cost.
+
+    VW goes on with 0, and what comes of it is no number; so we do if `exact`.
+    """
+    return math.isfinite(sensitivity) and (sensitivity > _ZERO or exact)
 
 
 @inline_kernel
-def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32) -> F32:
-    """Highest plausible cost (float32), by the sensitivity to a label of `high` + 1."""
-    if prediction > high or not math.isfinite(sensitivity):
+def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+    """Lowest plausible cost (float32), by the sensitivity to a label of `low` - 1."""
+    if prediction < low or not _is_known(sensitivity, exact):
+        return low
+    cost = prediction - sensitivity * largest_weight(prediction - low + _ONE, allowed, sensitivity)
+    if cost < low:  # which what is no number is not
+        return low
+    if cost > high:
         return high
-    weight = largest_weight(high + _ONE - prediction, allowed, sensitivity)
-    return max(min(prediction + sensitivity * weight, high), low)
+    return cost
+
+
+@inline_kernel
+def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+    """Highest plausible cost (float32), by the sensitivity to a label of `high` + 1."""
+    if prediction > high or not _is_known(sensitivity, exact):
+        return high
+    cost = prediction + sensitivity * largest_weight(high + _ONE - prediction, allowed, sensitivity)
+    if cost > high:
+        return high
+    if cost < low:
+        return low
+    return cost
 
 
 @inline_kernel
@@ -78,5 +95,6 @@ def best_highest(plausible: NDArray[np.float32], n: int) -> F32:
     """Lowest of the highest plausible costs (float32): what lies above it cannot be the best."""
     limit = _FLOAT_MAX
     for action in range(n):
-        limit = min(limit, plausible[1, action])
+        if plausible[1, action] < limit:
+            limit = plausible[1, action]
     return limit

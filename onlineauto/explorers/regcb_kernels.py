@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 @kernel
@@ -47,12 +48,13 @@ def regcb_optimistic(
 
     Several that begin there share it, unless `first_only`; if `exact`, each of them has 1, as in VW.
     """
-    best, tied = 0, 0
-    for action in range(1, n):
-        best = action if plausible[0, action] < plausible[0, best] else best
+    best, tied, lowest = 0, 0, _FLOAT_MAX
     for action in range(n):
-        tied += 1 if plausible[0, action] == plausible[0, best] else 0
+        if plausible[0, action] < lowest:
+            best, lowest = action, plausible[0, action]
+    for action in range(n):
+        tied += 1 if plausible[0, action] == lowest else 0
     share = _ONE if exact or first_only else _ONE / np.float32(tied)
     for i in range(n):
-        alike = not first_only and plausible[0, order[i]] == plausible[0, best]
+        alike = not first_only and plausible[0, order[i]] == lowest
         pmf[i] = share if order[i] == best or alike else _ZERO

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 @inline_kernel
@@ -58,10 +59,10 @@ def squarecb_elim(
         if plausible[0, order[i]] <= limit:
             left += 1 if first < 0 or not exact else 0
             first = i if first < 0 else first
+    best, total = score[first] if first >= 0 else _FLOAT_MAX, _ZERO
     first = max(first, 0)
-    best, total = score[first], _ZERO
     for i in range(n):
-        if not plausible[0, order[i]] <= limit:
+        if plausible[0, order[i]] > limit:  # as what is no number is not
             score[i] = _ZERO
         elif i != first:
             score[i] = _ONE / (np.float32(left) + gamma * (score[i] - best))

@@ -25,7 +25,8 @@ TIED = st.sampled_from([0.0, 0.25, 0.5, 1.0]).map(F)
 SCORES = st.lists(st.one_of(SMALL, TIED), min_size=1, max_size=40)
 RANKED = SCORES.map(sorted)
 EPSILON = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1, width=32)).map(F)
-RANGES = st.lists(st.tuples(TIED | SMALL, TIED | SMALL).map(sorted), min_size=1, max_size=12)
+NO_RANGE = st.just([F(np.nan), F(np.nan)])
+RANGES = st.lists(st.tuples(TIED | SMALL, TIED | SMALL).map(sorted) | NO_RANGE, min_size=1, max_size=12)
 
 _LIBM = ctypes.CDLL("libm.so.6")
 _LIBM.expf.restype, _LIBM.expf.argtypes = ctypes.c_float, [ctypes.c_float]
@@ -71,7 +72,7 @@ def test_softmax(scores: list[np.float32], lambda_: np.float32) -> None:
 def test_softmax_of_vws_own_test() -> None:
     pmf = column([-8, -3, -2, -1])
     softmax(pmf, 4, F(0.2))
-    assert pmf[::-1].round(3).tolist() == column([0.128, 0.157, 0.192, 0.522]).tolist()
+    assert np.abs(pmf[::-1] - [0.128, 0.157, 0.192, 0.522]).max() < 0.001
 
 
 @given(
@@ -97,7 +98,7 @@ def test_elimination(
     numbers = np.array(order, np.int32)
     pmf = column(scores)
     squarecb_elim(pmf, numbers, n, gamma, plausible, exact)
-    assert list(pmf) == naive.squarecb_elim(scores, by_rank, gamma, exact=exact)
+    np.testing.assert_array_equal(pmf, naive.squarecb_elim(scores, by_rank, gamma, exact=exact))
     regcb(pmf, numbers, n, plausible)
     assert list(pmf) == naive.regcb(by_rank)
     for first_only in (False, True):
@@ -118,9 +119,11 @@ def test_plausible_costs(
     limits: list[np.float32],
 ) -> None:
     low, high = limits
-    lowest = lowest_cost(prediction, sensitivities[0], allowed, low, high)
-    highest = highest_cost(prediction, sensitivities[1], allowed, low, high)
-    assert (lowest, highest) == naive.cost_range(prediction, sensitivities, allowed, low, high)
+    for exact in (True, False):
+        lowest = lowest_cost(prediction, sensitivities[0], allowed, low, high, exact)
+        highest = highest_cost(prediction, sensitivities[1], allowed, low, high, exact)
+        expected = naive.cost_range(prediction, sensitivities, allowed, low, high, exact=exact)
+        np.testing.assert_array_equal([lowest, highest], expected)
     assert low <= lowest <= high
     assert low <= highest <= high
 

@@ -72,7 +72,7 @@ def test_the_logged_action_comes_first() -> None:
     assert at.counts[DRAWN] == 0
 
 
-EVENTS = "shared seed=tom |u a\n|a x\n|a y\n|a z\n\n"
+EVENTS = "shared seed=tom|u a\n|a x\n|a y\n|a z\n\n"
 
 
 def test_a_tag_says_by_what_to_draw() -> None:

@@ -80,17 +80,18 @@ def squarecb_elim(
     scores: Scores, plausible: Sequence[tuple[np.float32, np.float32]], gamma: np.float32, *, exact: bool
 ) -> Scores:
     """`plausible` is by rank; exact takes the number of actions that are left for 1."""
-    limit = min(high for _, high in plausible)
+    limit = min([high for _, high in plausible if not np.isnan(high)], default=np.finfo(F).max)
     left = [i for i, (low, _) in enumerate(plausible) if low <= limit]
-    if not left:
-        return [F(1), *[F(0)] * (len(scores) - 1)]
-    n, best = F(1 if exact else len(left)), left[0]
-    pmf = [F(1) / (n + gamma * (score - scores[best])) for score in scores]
-    return _rest([chance if i in left else F(0) for i, chance in enumerate(pmf)], best)
+    n, first = F(min(len(left), 1) if exact else len(left)), left[0] if left else 0
+    best = scores[first] if left else np.finfo(F).max
+    with np.errstate(all="ignore"):
+        pmf = [F(1) / (n + gamma * (score - best)) for score in scores]
+    gone = [low > limit for low, _ in plausible]
+    return _rest([F(0) if gone[i] else chance for i, chance in enumerate(pmf)], first)
 
 
 def regcb(plausible: Sequence[tuple[np.float32, np.float32]]) -> Scores:
-    limit = min(high for _, high in plausible)
+    limit = min([high for _, high in plausible if not np.isnan(high)], default=np.finfo(F).max)
     left = [low <= limit for low, _ in plausible]
     return [F(1) / F(sum(left)) if stays else F(0) for stays in left]
 
@@ -103,10 +104,10 @@ def regcb_optimistic(
     exact: bool,
 ) -> Scores:
     """`plausible` is by rank, `order` are the numbers of the actions."""
-    least = min(low for low, _ in plausible)
+    least = min([low for low, _ in plausible if not np.isnan(low)], default=None)
     tied = [i for i, (low, _) in enumerate(plausible) if low == least]
-    if first_only:
-        tied = [min(tied, key=lambda i: order[i])]
+    if first_only or not tied:
+        tied = [min(tied or range(len(order)), key=lambda i: order[i])]
     share = F(1) if exact else F(1) / F(len(tied))
     return [share if i in tied else F(0) for i in range(len(plausible))]
 
@@ -133,16 +134,18 @@ def cost_range(
     allowed: np.float32,
     low: np.float32,
     high: np.float32,
+    *,
+    exact: bool = True,
 ) -> tuple[np.float32, np.float32]:
     """Lowest and highest plausible cost, by the sensitivities to low - 1 and high + 1."""
     down, up = sensitivities
     lowest, highest = low, high
     with np.errstate(all="ignore"):
-        if not prediction < low and np.isfinite(down):
+        if not prediction < low and np.isfinite(down) and (down > 0 or exact):
             lowest = prediction - down * largest_weight(prediction - low + F(1), allowed, down)
-        if not prediction > high and np.isfinite(up):
+        if not prediction > high and np.isfinite(up) and (up > 0 or exact):
             highest = prediction + up * largest_weight(high + F(1) - prediction, allowed, up)
-    return min(max(lowest, low), high), max(min(highest, high), low)
+    return F(np.clip(lowest, low, high)), F(np.clip(highest, low, high))  # NaN stays NaN
 
 
 def synthcover(costs: Scores, low: np.float32, high: np.float32, *, psi: np.float32, size: int) -> Scores:

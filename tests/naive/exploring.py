@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.naive import explorers
-from tests.naive.bandit import Bandit, Row, dr_target, ips_target, make_twin, rank
-from tests.naive.learner import apply_link, power
+from tests.naive.bandit import ZERO, Bandit, Row, dr_target, ips_target, make_twin, rank
+from tests.naive.learner import apply_link
+from tests.naive.losses import power
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,8 +84,8 @@ class Exploring(Bandit):
 
     options: Mapping[str, Any] = field(default_factory=dict)
     learnt: int = 0
-    low: np.float32 = F(0)
-    high: np.float32 = F(0)
+    low: np.float32 = ZERO
+    high: np.float32 = ZERO
     state: int = 0
     base: int = 0
     policy_sums: list[list[int]] = field(default_factory=list)

@@ -24,6 +24,10 @@ KINDS: list[Options] = [
     {"cb_adf": True, "cb_type": "dr", "quadratic": ["::"]},
     {"cb_explore_adf": True, "quadratic": ["::"], "ignore": ["c"]},
     {"cb_explore_adf": True, "cb_type": "ips", "experimental_full_name_interactions": [":|:"]},
+    {"cb_explore_adf": True, "squarecb": True, "elim": True, "cb_sample": True},
+    {"cb_explore_adf": True, "synthcover": True, "epsilon": 0.25},
+    {"cb_explore_adf": True, "bag": 3, "cb_type": "dr"},
+    {"cb_explore_adf": True, "cover": 2, "cb_sample": True, "quadratic": ["::"]},
     {"cb": 3, "cb_type": "dm", "quadratic": ["::"]},
     {"cb_explore": 3, "cb_type": "mtr", "interactions": ["ab:"]},
 ]
