@@ -54,7 +54,7 @@ def regcb_optimistic(
             best, lowest = action, plausible[0, action]
     for action in range(n):
         tied += 1 if plausible[0, action] == lowest else 0
-    share = _ONE if exact or first_only else _ONE / np.float32(tied)
+    share = _ONE if exact or first_only or tied == 0 else _ONE / np.float32(tied)
     for i in range(n):
         alike = not first_only and plausible[0, order[i]] == lowest
         pmf[i] = share if order[i] == best or alike else _ZERO

@@ -97,6 +97,6 @@ def test_a_policy_says_what_it_needs() -> None:
     with pytest.raises(ValueError, match="plausible cost of each action"):
         Policy(regcb=True).pmf([0, 1])
     with pytest.raises(ValueError, match="bag needs the scores of several models"):
-        Policy(bag=3)
+        Policy(bag=3).pmf([0, 1])
     with pytest.raises(OptionError, match="exclude each other"):
         Policy(softmax=True, squarecb=True)
