@@ -10,7 +10,7 @@ from onlineauto.automl.options import SEARCHED, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.choice import check_explorer, chosen_explorer
+from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
@@ -275,6 +275,7 @@ REGISTRY: Final = Registry(
         check_loss,
         check_prediction_range,
         check_bandit,
+        check_one_explorer,
         check_explorer,
         check_cost_range,
         check_automl,

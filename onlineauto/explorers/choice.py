@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
 
-__all__ = ["check_explorer", "chosen_explorer"]
+__all__ = ["check_explorer", "check_one_explorer", "chosen_explorer"]
 
 _SHARED = ("epsilon", "first_only")
 
@@ -24,13 +24,13 @@ def chosen_explorer(configuration: Configuration) -> Explorer:
     return next(iter(EXPLORERS.values()))
 
 
-def check_explorer(configuration: Configuration) -> None:
-    """Refuse two explorers at once, costs that the explorer cannot learn, and options that it does not use.
+def check_one_explorer(configuration: Configuration) -> None:
+    """Refuse two explorers at once.
 
     Raises
     ------
     OptionError
-        Such as ``--softmax`` with ``--squarecb``, or ``--squarecb`` with ``--cb_type dr``.
+        Such as ``--softmax`` with ``--squarecb``.
     """
     asked = [
         next(flag for flag in explorer.flags if flag in configuration.supplied)
@@ -39,12 +39,21 @@ def check_explorer(configuration: Configuration) -> None:
     ]
     if len(asked) > 1:
         raise OptionError(f"--{asked[0]} and --{asked[1]} exclude each other: there is one explorer")
-    explorer = chosen_explorer(configuration)
-    cb_type = configuration.get("cb_type")
+
+
+def check_explorer(configuration: Configuration) -> None:
+    """Refuse costs that the explorer cannot learn, and options that it does not use.
+
+    Raises
+    ------
+    OptionError
+        Such as ``--squarecb`` with ``--cb_type dr``.
+    """
+    explorer, cb_type = chosen_explorer(configuration), configuration.get("cb_type")
     if cb_type not in explorer.cb_types:
         raise OptionError(
-            f"--{asked[0]} cannot learn by --cb_type {cb_type}; it can by {', '.join(explorer.cb_types)}"
+            f"--{explorer.name} cannot learn by --cb_type {cb_type}; it can by {', '.join(explorer.cb_types)}"
         )
     for name in _SHARED:
         if name in configuration.supplied and name not in explorer.uses and not configuration.get("vw_exact"):
-            raise OptionError(f"--{name} has no effect with --{asked[0]}: leave it out")
+            raise OptionError(f"--{name} has no effect with --{explorer.name}: leave it out")

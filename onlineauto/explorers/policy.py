@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
+from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.explore_kernels import ROWS, explore_ranked
 from onlineauto.explorers.options import EXPLORER_GROUPS
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Policy"]
 
-_REGISTRY = Registry(EXPLORER_GROUPS)
+_REGISTRY = Registry(EXPLORER_GROUPS, checks=(check_one_explorer, check_cost_range))
 
 
 class Policy:
@@ -39,7 +40,7 @@ class Policy:
     Raises
     ------
     OptionError
-        An option is unknown or out of range.
+        An option is unknown, out of range, or at odds with another.
 
     Examples
     --------
