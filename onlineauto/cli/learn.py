@@ -34,6 +34,7 @@ from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.source import ByteSource
@@ -179,6 +180,7 @@ class _Report:
                 exact=workspace.exact,
                 kind=workspace.search.champion.kind,
                 cost_is_reward=self._search.reward_as_cost,
+                regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
             )
 
     def take(self, block: Block, outcomes: Outcomes) -> None:

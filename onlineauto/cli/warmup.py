@@ -61,6 +61,7 @@ def warm_up(*, json: bool = True) -> float:
             workspace.fit(8 * _EVENT)
             swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
             workspace.estimates.lower(0), workspace.estimates.upper(0)
+        Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
         if json:
             for _ in JsonReader(_JSON, log=True, multiline=False):

@@ -34,6 +34,19 @@ from onlineauto.engine.live_kernels import (
     place_of,
     verdict,
 )
+from onlineauto.engine.member_kernels import visit_members
+from onlineauto.engine.pass_kernels import (
+    ESTIMATE,
+    LEARN,
+    SCORE,
+    draw_otherwise,
+    explore_otherwise,
+    run_on,
+    target_of,
+    visited,
+    weight_of,
+)
+from onlineauto.engine.plausible_kernels import bound_costs
 from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
     ASIDE,
@@ -44,6 +57,7 @@ from onlineauto.engine.state import (
     LEASE_DUE,
     MET,
     NEW_NAMESPACE,
+    RECOUNTED,
     REVIEW_DUE,
     REVIEWED,
     SCHEDULED,
@@ -52,9 +66,12 @@ from onlineauto.engine.state import (
     SLOT,
     STEP,
     STREAM,
+    Label,
     Run,
 )
-from onlineauto.explorers._kernels import greedy, rank
+from onlineauto.explorers._kernels import rank
+from onlineauto.explorers.explore_kernels import GREEDY, note_cost, note_learnt, taught_probability
+from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
 from onlineauto.jit import F32, borrow, entry_kernel, inline_kernel, opened, short_loop
@@ -67,20 +84,17 @@ from onlineauto.learners._kernels import (
     clip,
     see_label,
 )
-from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
+from onlineauto.learners.cost_kernels import DR, MTR
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.state import Actions, Buffers, Context, Label, Results
+    from onlineauto.engine.state import Actions, Buffers, Context, Results
     from onlineauto.features.records import Example, Stream
     from onlineauto.jit import Sealed
     from onlineauto.learners._kernels import Model
-
-ESTIMATE, SCORE, LEARN = 0, 1, 2
-"""Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -99,48 +113,7 @@ def _learns(run: Run, label: Label, holdout: bool) -> bool:
 @inline_kernel
 def _tests_unlabelled(run: Run) -> bool:
     """Whether leases are spent on events without a label too, as VW does unless it explores."""
-    return run.task.exact and run.task.shape == CB_ADF and not run.task.explore
-
-
-@inline_kernel
-def _span(
-    run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
-) -> tuple[int, int]:
-    """First and last action that a pass visits."""
-    if phase == SCORE:
-        # a line that is learnt is predicted on the way, unless live slots are to be compared
-        return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
-    if not learns or (phase == ESTIMATE and (cb_type != DR or run.task.shape == SIMPLE)):
-        return 0, 0
-    if phase == LEARN and cb_type == MTR and run.task.shape != SIMPLE:
-        return int(label.action), int(label.action) + 1
-    return 0, actions.n
-
-
-@inline_kernel
-def _target(run: Run, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
-    """Cost (float32) to regress for an action."""
-    if action != label.action:
-        return estimate if cb_type == DR else _ZERO
-    if cb_type == IPS:
-        return ips_cost(label.cost, label.probability, run.task.clip_p)
-    if cb_type == DR:
-        if label.probability > _ZERO:
-            return dr_cost(label.cost, label.probability, run.task.clip_p, estimate)
-        return estimate
-    return label.cost
-
-
-@inline_kernel
-def _weight(run: Run, actions: Actions, label: Label, slot: int) -> F32:
-    """Importance weight (float32) of the examples of the learning pass."""
-    if run.task.shape == SIMPLE or run.model.settings[slot].cb_type != MTR:
-        return label.weight
-    sums = run.model.sums[slot]
-    sums[0] += actions.n
-    sums[1] += 1
-    weight = label.weight * mtr_weight(label.probability, run.task.clip_p, sums[1], sums[0])
-    return weight if run.task.exact or math.isfinite(weight) else _ZERO
+    return run.task.exact and run.task.shape == CB_ADF and not run.task.exploration.active
 
 
 @inline_kernel
@@ -170,10 +143,10 @@ def _learn_fours(
         see_label(run.rule, run.model.shared, label.cost)
     for slot in range(0, n, 4):
         short_loop()
-        w0 = _weight(run, actions, label, slot)
-        w1 = _weight(run, actions, label, slot + 1) if slot + 1 < n else _ZERO
-        w2 = _weight(run, actions, label, slot + 2) if slot + 2 < n else _ZERO
-        w3 = _weight(run, actions, label, slot + 3) if slot + 3 < n else _ZERO
+        w0 = weight_of(run, actions, label, slot, 0)
+        w1 = weight_of(run, actions, label, slot + 1, 0) if slot + 1 < n else _ZERO
+        w2 = weight_of(run, actions, label, slot + 2, 0) if slot + 2 < n else _ZERO
+        w3 = weight_of(run, actions, label, slot + 3, 0) if slot + 3 < n else _ZERO
         weight = (w0, w1, w2, w3)
         raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
         learns = (
@@ -195,7 +168,14 @@ def _learn_fours(
 
 @inline_kernel
 def _visit_actions(
-    run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
+    context: Sealed[Context],
+    run: Run,
+    results: Results,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    buffers: Buffers,
 ) -> None:
     """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
@@ -211,7 +191,9 @@ def _visit_actions(
         of_champion = not apart or turn == run.live.n - 1
         cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
-            first, last = _span(run, actions, label, learns, phase, cb_type)
+            first, last = visited(run, actions, label, learns, phase, cb_type)
+            if phase == LEARN and of_champion and run.task.exploration.bounds:
+                bound_costs(context, run.stream, actions)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
                 counted, shown = score_actions(run, actions, slots, label.initial, buffers)
@@ -230,8 +212,8 @@ def _visit_actions(
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
                     target, weight, updates = _ZERO, _ONE, phase == LEARN
                     if phase == LEARN:
-                        target = _target(run, label, action, buffers.target[action], cb_type)
-                        weight = _weight(run, actions, label, slot)
+                        target = target_of(run, label, action, buffers.target[action], cb_type)
+                        weight = weight_of(run, actions, label, slot, 0)
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
                         target, weight, updates = label.cost, label.weight / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
@@ -258,7 +240,7 @@ def _visit_actions(
         if run.live.mixing:
             row.raw = row.prediction = mixed(run, buffers.score)
     row.shown_features = shown + actions.n * actions.repeated
-    row.n_features = row.shown_features if run.task.explore else counted + actions.once
+    row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once
 
 
 @inline_kernel
@@ -301,7 +283,15 @@ def _cost_of(label: Label, action: int, estimate: F32) -> F32:
 
 @inline_kernel
 def _settle_bandit(
-    run: Run, results: Results, event: int, actions: Actions, label: Label, learns: bool, buffers: Buffers
+    context: Sealed[Context],
+    run: Run,
+    results: Results,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    standing: int,
+    buffers: Buffers,
 ) -> bool:
     """Rank the actions, turn scores into probabilities if exploring, and write the event's row.
 
@@ -318,11 +308,19 @@ def _settle_bandit(
     for i in range(n):
         short_loop()
         score[i] = buffers.score[order[i], 0]
-    if run.task.explore:
-        greedy(score, n, run.task.epsilon, run.task.first_only)
+    if run.task.exploration.active:
+        if run.task.exploration.code == GREEDY:
+            greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
+        elif n > 0:
+            explore_otherwise(context, order, score, n)
+        if len(results.name) > 0 and n > 0:
+            logged = int(label.action) if learns else -1
+            keeps = bool(run.task.exact or standing == STREAM)
+            name, named = results.name[event], results.named[event]
+            draw_otherwise(context, order, score, n, logged, name, named, keeps)
     known = bool(label.action >= 0 and label.probability > _ZERO)
     loss = _ZERO
-    if known and run.task.explore:
+    if known and run.task.exploration.active:
         for i in range(n):
             short_loop()
             loss += _cost_of(label, order[i], _ZERO) * score[i]
@@ -340,6 +338,15 @@ def _settle_bandit(
 
 
 @inline_kernel
+def _taught(run: Run, actions: Actions, label: Label) -> Label:
+    """The label that the learners are shown."""
+    if not run.task.exploration.regresses or label.action < 0:
+        return label
+    told = taught_probability(run.task.exploration, label.probability, int(label.action), actions.n)
+    return Label(label.action, label.cost, told, label.weight, label.initial)
+
+
+@inline_kernel
 def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
     """Count the event in the time that learning rates decay with."""
     model.shared[T] += weight
@@ -350,12 +357,16 @@ def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 
 @inline_kernel
-def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) -> int:
+def _signal(run: Run, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]) -> int:
     """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
     if cursor[STEP] < MET:
         cursor[STEP] = MET
         if count_namespaces(run, actions):
             return NEW_NAMESPACE
+    if cursor[STEP] < RECOUNTED:
+        cursor[STEP] = RECOUNTED
+        if recounts:
+            count_namespaces(run, actions)
     if tests and cursor[STEP] < REVIEWED:
         cursor[STEP] = REVIEWED
         if run.live.tally[LEARNT] >= run.live.review:
@@ -365,13 +376,6 @@ def _signal(run: Run, actions: Actions, tests: bool, cursor: NDArray[np.int64]) 
         if lease_is_due(run.live):
             return LEASE_DUE
     return BLOCK_END
-
-
-@inline_kernel
-def _run_on(at: Context, stream: Stream) -> Run:
-    """What works on a block in a context."""
-    model, live, screen = at.model, at.live, at.screen
-    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, borrow(stream), model, live, screen)
 
 
 @entry_kernel
@@ -388,7 +392,8 @@ def run_events(
     The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
     """
     at, results, cursor = opened(context), borrow(results), borrow(cursor)
-    run = _run_on(at, stream)
+    stream = borrow(stream)
+    run = run_on(at, stream)
     buffers = at.buffers
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
@@ -400,16 +405,26 @@ def run_events(
         learns = training and _learns(run, label, holdout)
         tests = bool(learns or (training and _tests_unlabelled(run)))
         if searching:
-            signal = _signal(run, actions, tests, cursor)
+            recounts = run.task.predicts_apart and (learns or (training and run.task.shape == CB_ADF))
+            signal = _signal(run, actions, tests, recounts, cursor)
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
                 return
-        _visit_actions(run, results, event, actions, label, learns, buffers)
+        taught = _taught(run, actions, label)
+        if run.task.exploration.policies > 0:
+            visit_members(context, stream, results.rows[event : event + 1], actions, taught, learns)
+        else:
+            _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
-            labelled = _settle_bandit(run, results, event, actions, label, learns, buffers)
+            if learns and run.task.exact:  # VW lets the prediction see the cost
+                note_cost(run.task.exploration, label.cost)
+            labelled = _settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
+            if learns:
+                note_cost(run.task.exploration, label.cost)
+                note_learnt(run.task.exploration)
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if standing == STREAM:
@@ -417,7 +432,7 @@ def run_events(
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
             if run.task.shape != SIMPLE:
-                observe_rewards(run, buffers.score, actions.n, label)
+                observe_rewards(run, buffers.score, actions.n, taught if run.task.exact else label)
             if run.live.paired:
                 observe_losses(run, buffers.score, max(int(label.action), 0), label)
             signal, slot = verdict(run.live)
@@ -431,7 +446,7 @@ def run_events(
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
     """Number of features of the largest action of a block, those of all interactions included."""
     at = opened(context)
-    run = _run_on(at, stream)
+    run = run_on(at, borrow(stream))
     largest = 0
     for event in range(len(run.stream.events) - 1):
         short_loop()

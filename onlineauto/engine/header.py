@@ -14,6 +14,8 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.progress import COLUMN_TITLES
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
@@ -68,6 +70,8 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     """
     yield from _features(configuration[FeatureOptions])
     yield from _example_and_output(configuration)
+    if kind.startswith("cb_explore"):
+        yield from chosen_explorer(configuration).announced(configuration)
     sources = configuration[InputOptions].data or ("-",)
     yield "using no cache"
     yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
@@ -94,7 +98,9 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
     if kind != "simple":
         names += ["csoaa_ldf-rank", "cb_adf"]
         names += ["automl"] if searches else []
-        names += ["cb_explore_adf_greedy"] if kind.startswith("cb_explore") else []
+        if kind.startswith("cb_explore"):
+            names.append(f"cb_explore_adf_{chosen_explorer(configuration).name}")
+            names += ["cb_sample"] if configuration[SampleOptions].cb_sample else []
         names.append("shared_feature_merger")
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]
     if configuration[OutputOptions].extra_metrics is not None:

@@ -433,7 +433,8 @@ class LiveSlots:
                 model.lanes[other] = model.lanes[one]
         if not self._exact:
             model.sums[target] = model.sums[source]
-            materialize(model, target)  # which may be about to learn with other penalties
+            for lane in self._lanes(target, model):
+                materialize(model, lane)  # which may be about to learn with other penalties
 
     def _lanes(self, slot: int, model: Model) -> list[int]:
         """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""

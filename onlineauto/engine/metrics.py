@@ -2,8 +2,9 @@
 
 The counts are those of VW's stack of reductions, whose names they carry: ``extra_metrics`` counts what the
 driver asked of the learner, ``shared_feature_merger`` the events with a shared line, and
-``cb_explore_adf_greedy`` describes explored events. The averages are whole numbers, cut off, as VW has them.
-``total_log_calls`` is the number of diagnostics here and of messages in VW, which are not always as many.
+``cb_explore_adf_greedy``, or what the explorer is, describes explored events. The averages are whole
+numbers, cut off, as VW has them. ``total_log_calls`` is the number of diagnostics here and of messages in VW,
+which are not always as many.
 
 Without ``--vw_exact`` an event that was not learnt is no learning call, an event without a usable cost has no
 label, and there is one more object, ``onlineauto``, with the diagnostics counted by their codes.
@@ -25,6 +26,8 @@ from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.formats.options import InputOptions
@@ -64,7 +67,10 @@ class Metrics:
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
-        self._predicts_first = kind == "cb_explore_adf" and mtr and not searches
+        explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
+        twice = explorer.predicts_apart or (mtr and not searches)
+        self._predicts_first = kind == "cb_explore_adf" and twice and not samples
+        self._explorer = f"cb_explore_adf_{explorer.name}"
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
         self._learn_calls = self._predict_calls = self._shared = 0
@@ -100,7 +106,7 @@ class Metrics:
         if self._searching is not None:
             report["automl"] = search_metrics(self._searching, verbose=self._verbose)
         if self._explored is not None:
-            report["cb_explore_adf_greedy"] = self._explored.report()
+            report[self._explorer] = self._explored.report()
         report["extra_metrics"] = {
             "total_learn_calls": self._learn_calls,
             "total_predict_calls": self._predict_calls,

@@ -9,7 +9,10 @@ from typing import ClassVar, Final
 from onlineauto.automl.options import SEARCHED, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.errors import OptionError
-from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
+from onlineauto.explorers.cost_range import check_cost_range
+from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.learners.options import (
@@ -117,7 +120,7 @@ GROUPS: Final = (
     UpdateOptions,
     LossOptions,
     CbOptions,
-    ExplorerOptions,
+    *EXPLORER_GROUPS,
     AutomlOptions,
 )
 """Every class of options, in the order of the help."""
@@ -171,6 +174,10 @@ def check_automl(configuration: Configuration) -> None:
         )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")
+    explorer = chosen_explorer(configuration)
+    if "cb_type" in searched and explorer.cb_types != EXPLORERS["greedy"].cb_types:
+        only = ", ".join(explorer.cb_types)
+        raise OptionError(f"--search cannot have cb_type with --{explorer.name}, which takes only {only}")
     if "namespaces" in searched and "ignore_linear" in configuration.supplied:
         raise OptionError("--ignore_linear and --search namespaces exclude each other")
     if automl.champion_test == "reward" and not bandit:
@@ -196,6 +203,16 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact and explorer.flags and explorer.name in ("bag", "cover"):
+        raise OptionError(
+            f"--{explorer.name} with --automl is not reproduced by --vw_exact: Vowpal Wabbit runs the whole "
+            "search once for every policy; leave --vw_exact out"
+        )
+    if exact and explorer.cb_types == ("mtr",) and not configuration.supplied.isdisjoint(("l1", "l2")):
+        raise OptionError(
+            f"--l1 and --l2 with --automl and --{explorer.name} are not reproduced by --vw_exact: Vowpal "
+            "Wabbit predicts before the challengers learn, whose penalties are the champion's too"
+        )
     if exact and not oracle.in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
@@ -259,6 +276,9 @@ REGISTRY: Final = Registry(
         check_loss,
         check_prediction_range,
         check_bandit,
+        check_one_explorer,
+        check_explorer,
+        check_cost_range,
         check_automl,
         check_progress,
     ),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine._kernels import largest_example
+from onlineauto.engine.naming_kernels import name_events
 from onlineauto.engine.outcomes import Outcomes
 from onlineauto.engine.state import CB, ROW, Buffers, Results
+from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.records import RUN, largest
 
@@ -41,6 +43,9 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
         total=np.zeros((2, slots + 3), np.float32),
+        cost=np.zeros(actions, np.float32),
+        order=np.zeros(actions, np.int32),
+        explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )
 
@@ -77,12 +82,17 @@ def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
     return scratch
 
 
-def make_results(block: Block, *, n_actions: int) -> Results:
-    """Room for the results of a block with so many actions in all."""
+def make_results(block: Block, *, n_actions: int, samples: bool, exact: bool) -> Results:
+    """Room for the results of a block with so many actions in all; if it `samples`, what to draw by."""
+    name, named = np.zeros(len(block) if samples else 0, np.uint64), np.zeros(len(block), bool)
+    if samples:
+        name_events(block.tag, np.ascontiguousarray(block.tag_start), block.event_start, name, named, exact)
     return Results(
         rows=np.zeros(len(block), ROW),
         action=np.empty(n_actions, np.int32),
         score=np.empty(n_actions, np.float32),
+        name=name,
+        named=named,
     )
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.estimators.robust_kernels import Test
+    from onlineauto.explorers._kernels import Exploration
     from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
     from onlineauto.jit import F32
     from onlineauto.learners._kernels import Model, Rule
@@ -41,9 +42,10 @@ class Task(NamedTuple):
     shape: int
     n_actions: int  # of ``--cb N``
     action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
-    explore: bool
-    epsilon: F32
-    first_only: bool
+    exploration: Exploration
+    parts: int  # lanes of a live slot
+    forgets: bool  # plausible costs are without interactions
+    predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
     link: int
@@ -110,8 +112,9 @@ EVENT, STEP, SIGNAL, SLOT = range(4)
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals."""
 
-MET, REVIEWED, SCHEDULED = 1, 2, 3
-"""Steps of an event: its namespaces are counted; the oracle is asked; leases are looked after."""
+MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
+"""Steps of an event: its namespaces are counted, and again where VW does so; the oracle is asked; leases are
+looked after."""
 
 
 STREAM, ASIDE, NOTICED = range(3)
@@ -182,6 +185,8 @@ class Results(NamedTuple):
     rows: Records  # [n_events]
     action: NDArray[np.int32]  # [n_actions of all events]
     score: NDArray[np.float32]  # the same
+    name: NDArray[np.uint64]  # [n_events]: hash of what names an event, to draw by; empty if none is drawn
+    named: NDArray[np.bool_]  # [n_events]
 
 
 class Buffers(NamedTuple):
@@ -195,6 +200,9 @@ class Buffers(NamedTuple):
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
     first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
     total: NDArray[np.float32]  # [2, slots + 3]: what is the same for every action of an event; that of one
+    cost: NDArray[np.float32]  # [most actions of an event]: estimated costs, for online cover
+    order: NDArray[np.int32]  # [most actions of an event]: a policy's ranking
+    explored: NDArray[np.float32]  # [4, most actions of an event]: room of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that are the same for every action first
 
 

@@ -52,6 +52,8 @@ class Trace:
         What the oracle's configs are.
     cost_is_reward : bool
         Whether rewards are costs as they are.
+    regresses : bool
+        Whether the search is told that the logged action was sure, unless it is the last, as VW has it.
 
     Raises
     ------
@@ -60,7 +62,14 @@ class Trace:
     """
 
     def __init__(
-        self, directory: Path, files: ExitStack, *, exact: bool, kind: Kind, cost_is_reward: bool
+        self,
+        directory: Path,
+        files: ExitStack,
+        *,
+        exact: bool,
+        kind: Kind,
+        cost_is_reward: bool,
+        regresses: bool,
     ) -> None:
         prefix, dot = time.strftime("%d%m.%H%M%S"), "" if exact else "."
         paths = [
@@ -74,7 +83,7 @@ class Trace:
         ]
         self._bounds, self._changes, self._input = opened
         self._kind = _KINDS[kind]
-        self._cost_is_reward = cost_is_reward
+        self._cost_is_reward, self._regresses = cost_is_reward, regresses
         for file, header in zip(opened, (_BOUNDS, _CHANGES, _INPUT), strict=True):
             _write(file, header)
 
@@ -97,6 +106,8 @@ class Trace:
             action, cost, probability = (
                 column[logged] for column in (block.cost_action, block.cost, block.probability)
             )
+        if logged < block.cost_start[block.event_start[event + 1] - 1] and self._regresses:
+            probability = np.float32(1)
         weight = np.float32(1) / probability if probability > 0 else np.float32(0)
         reward = cost if self._cost_is_reward else -cost
         numbers = ",".join(f"{float(x):.6g}" for x in (probability, weight, reward))

@@ -11,7 +11,6 @@ from onlineauto.automl.config import ORDERS
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
-from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.replay import replayed_entries
@@ -26,22 +25,19 @@ from onlineauto.engine.state import (
     EVENT,
     NOTICED,
     SIGNAL,
-    SIMPLE,
     STREAM,
     Context,
-    Task,
 )
+from onlineauto.engine.task import make_task, parts_of_slot
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import CONSTANT_HASH, make_stream
 from onlineauto.formats.diagnostics import Diagnostics
-from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
-from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
+from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.learners.rule import (
     default_settings,
     initial_weights,
@@ -69,9 +65,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Workspace"]
 
-_LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SCREEN_CELLS = 1 << 18
-_SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
 
 
 class Workspace:
@@ -131,10 +125,10 @@ class Workspace:
         self.diagnostics = Diagnostics()
         training, automl = not configuration[RunOptions].testonly, configuration[AutomlOptions]
         estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
-        width = 2 if self.kind != "simple" and estimates else 1  # doubly robust costs need estimates
+        width = parts_of_slot(configuration, kind=self.kind, estimates=estimates)
         slots, bits = automl.automl or 1, configuration[FeatureOptions].bit_precision
         lanes = slots * width
-        cells = max(1, 2**bits // width)
+        cells = max(1, 2**bits >> (width - 1).bit_length())
         if self.exact:  # all lanes share the table
             lanes = 1 << (lanes - 1).bit_length()
             cells = max(1, 2**bits // lanes)
@@ -147,9 +141,9 @@ class Workspace:
                 f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
             ) from None
         self._unlearnt = self.weights[0, :, 0].copy()
+        self._task = make_task(configuration, kind=self.kind, cells=len(self.weights), parts=width)
         self._model = self._make_model(slots=slots, training=training)
         self._rule = make_rule(configuration, guarded=not self.exact)
-        self._task = self._make_task(training=training)
         searched: tuple[int, ...] = ()
         if automl.automl:
             searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
@@ -223,7 +217,15 @@ class Workspace:
 
     def _make_model(self, *, slots: int, training: bool) -> Model:
         n_cells, _, lanes = self.weights.shape
-        model = make_model(self.configuration, self.weights, slots=slots, exact=self.exact, training=training)
+        model = make_model(
+            self.configuration,
+            self.weights,
+            slots=slots,
+            exact=self.exact,
+            training=training,
+            policies=self._task.exploration.policies,
+            parts=self._task.parts,
+        )
         if constant := self.configuration[FeatureOptions].constant:
             cell, lane = int(CONSTANT_HASH) % n_cells, 0
             if self.exact:
@@ -231,30 +233,6 @@ class Workspace:
             self.weights[cell, 0, lane] = constant
             model.touched[cell] = True
         return model
-
-    def _make_task(self, *, training: bool) -> Task:
-        configuration = self.configuration
-        cb, loss, explorer = (
-            configuration[CbOptions],
-            configuration[LossOptions],
-            configuration[ExplorerOptions],
-        )
-        n_actions = cb.cb or explorer.cb_explore or 0
-        return Task(
-            shape=_SHAPES[self.kind],
-            n_actions=n_actions,
-            action_bits=(1 << n_actions.bit_length()) - 1,
-            explore=self.kind.startswith("cb_explore"),
-            epsilon=np.float32(explorer.epsilon),
-            first_only=explorer.first_only,
-            clip_p=np.float32(cb.clip_p),
-            uniform=not self.exact and configuration[InputOptions].missing_probability == "uniform",
-            link=_LINKS[loss.link],
-            binary=loss.binary,
-            training=training,
-            exact=self.exact,
-            mask=np.uint64(self.weights.shape[0] - 1),
-        )
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -415,7 +393,8 @@ class Workspace:
         """
         n = len(block)
         held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        results = make_results(block, n_actions=self._most_actions(block))
+        samples = self._task.exploration.samples and self._task.exploration.active
+        results = make_results(block, n_actions=self._most_actions(block), samples=samples, exact=self.exact)
         self._layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:

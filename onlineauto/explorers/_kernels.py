@@ -1,8 +1,11 @@
-"""From ranked scores to probabilities."""
+"""What explorers work on: the record of how to explore, and ranking.
+
+Scores are costs: the lowest one is the best. Ranked scores begin with it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,10 +14,46 @@ from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ZERO = np.float32(0)
-_ONE = np.float32(1)
+LEARNT, DRAWN = 0, 1
+"""Entries of the counts: events learnt; actions drawn."""
+
+LOW, HIGH = 0, 1
+"""Rows of what is known of costs: the lowest and the highest."""
+
 _FEW = 32  # inserted one by one; more are sorted by a heap
 _TOLERANCE = np.float32(0.0001)
+
+
+class Exploration(NamedTuple):
+    """How to explore, and what that depends on."""
+
+    code: int
+    exact: bool
+    active: bool  # scores become probabilities
+    bounds: bool  # it goes by plausible costs
+    regresses: bool  # costs are learnt without importance weights
+    samples: bool  # an action is drawn, and put first
+    epsilon: F32
+    first_only: bool
+    tau: int
+    lambda_: F32
+    gamma_scale: F32
+    gamma_exponent: F32
+    elim: bool
+    optimistic: bool
+    mellowness: F32
+    low: F32  # lowest possible cost; NaN is the lowest that was learnt
+    high: F32
+    psi: F32
+    size: int
+    policies: int  # models that vote, 0 if one decides
+    greedify: bool
+    nounif: bool
+    decays: bool  # the floor falls with the events learnt
+    counts: NDArray[np.int64]  # [2], see the entries above
+    costs: NDArray[np.float32]  # [2]: LOW, HIGH of those learnt, and of 0
+    random: NDArray[np.uint64]  # [1]: state of VW's generator; otherwise the seed
+    times: NDArray[np.int64]  # [policies]: how often each learns the event at hand
 
 
 @inline_kernel
@@ -59,6 +98,35 @@ def rank(score: NDArray[np.float32], n: int, order: NDArray[np.int32]) -> None:
 
 
 @inline_kernel
+def _is_likelier(pmf: NDArray[np.float32], score: NDArray[np.float32], one: int, other: int) -> bool:
+    """Whether action `one` is listed before `other`: by its probability, its score, its number."""
+    if pmf[one] != pmf[other]:
+        return bool(pmf[one] > pmf[other])
+    return _is_before(score, one, other)
+
+
+@kernel
+def rank_by_probability(
+    pmf: NDArray[np.float32], score: NDArray[np.float32], n: int, order: NDArray[np.int32]
+) -> None:
+    """Write into `order` the actions 0 .. n-1, the likeliest first; of those alike the best score first."""
+    for action in range(n):
+        order[action] = action
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's sort: by insertion at ever smaller distances
+        for last in range(gap, n):
+            action, i = order[last], last
+            while i >= gap and _is_likelier(pmf, score, action, order[i - gap]):
+                short_loop()
+                order[i] = order[i - gap]
+                i -= gap
+            order[i] = action
+        gap //= 3
+
+
+@inline_kernel
 def count_tied(score: NDArray[np.float32], n: int) -> int:
     """How many leading entries of ranked `score` are within 1e-4 (relative) of the first."""
     tied = 1
@@ -69,13 +137,16 @@ def count_tied(score: NDArray[np.float32], n: int) -> int:
 
 
 @inline_kernel
-def greedy(score: NDArray[np.float32], n: int, epsilon: F32, first_only: bool) -> None:
-    """Replace ranked scores by ε-greedy probabilities; ties share the lead unless `first_only`."""
-    if n == 0:
-        return
-    tied = 1 if first_only else count_tied(score, n)
-    floor = epsilon / np.float32(n)
-    bonus = (_ONE - epsilon) / np.float32(tied)
+def count_leaders(
+    score: NDArray[np.float32],
+    n: int,
+    first_only: bool,
+    order: NDArray[np.int32],
+    ranked: NDArray[np.float32],
+) -> int:
+    """Rank the scores of actions into `order` and `ranked`; return how many lead, 1 if `first_only`."""
+    rank(score, n, order)
     for i in range(n):
         short_loop()
-        score[i] = floor + bonus if i < tied else floor
+        ranked[i] = score[order[i]]
+    return 1 if first_only else count_tied(ranked, n)

@@ -1,13 +1,22 @@
-"""The flags of the explorers: how a bandit's scores become probabilities of actions."""
+"""The flags that explorers share: how a bandit's scores become probabilities of actions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from onlineauto.explorers.bag import BagOptions
+from onlineauto.explorers.cost_range import CostRangeOptions
+from onlineauto.explorers.cover import CoverOptions
+from onlineauto.explorers.first import FirstOptions
+from onlineauto.explorers.regcb import RegcbOptions
+from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.explorers.softmax import SoftmaxOptions
+from onlineauto.explorers.squarecb import SquarecbOptions
+from onlineauto.explorers.synthcover import SynthcoverOptions
 from onlineauto.options import option
 
-__all__ = ["ExplorerOptions"]
+__all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +38,8 @@ class ExplorerOptions:
     )
     epsilon: float = option(
         0.05,
-        "Probability that is spread over all actions; the best one gets the rest.",
+        "Probability that is spread over all actions; the best one gets the rest. With another explorer, the "
+        "least probability of an action times their number, and 0 if not supplied.",
         keep=True,
         minimum=0,
         maximum=1,
@@ -41,3 +51,18 @@ class ExplorerOptions:
         keep=True,
         needs=("cb_explore", "cb_explore_adf"),
     )
+
+
+EXPLORER_GROUPS = (
+    ExplorerOptions,
+    FirstOptions,
+    SoftmaxOptions,
+    SquarecbOptions,
+    RegcbOptions,
+    CostRangeOptions,
+    SynthcoverOptions,
+    BagOptions,
+    CoverOptions,
+    SampleOptions,
+)
+"""Every class of options of explorers, in the order of the help."""

@@ -90,7 +90,7 @@ class Model(NamedTuple):
     penalised: NDArray[
         np.int64
     ]  # [lanes]: whose penalties are a lane's: its slot's, or the first's, as in VW
-    sums: NDArray[np.int64]  # [slots, 2]: actions and events that mtr has averaged over
+    sums: NDArray[np.int64]  # [slots, 2 · policies]: actions and events that mtr has averaged over, of each
     settings: Records  # [slots]
 
 
@@ -176,7 +176,8 @@ def see_label(rule: Rule, shared: NDArray[np.float64], label: F32) -> None:
 
 
 @inline_kernel
-def _rate(rule: Rule, a: F32, n: F32) -> F32:
+def rate_of(rule: Rule, a: F32, n: F32) -> F32:
+    """Rate (float32) of a feature, from its sum of squared gradients and its scale."""
     rate = _ONE
     if rule.adaptive:
         rate = _ONE / math.sqrt(a) if rule.square_root else a**rule.minus_power_t
@@ -241,7 +242,7 @@ def _accumulate(
                 if x2 > _FLOAT_MAX:
                     share = _ONE
                 norm += share
-            rate = _rate(rule, weights[c, A, lane], weights[c, N, lane])
+            rate = rate_of(rule, weights[c, A, lane], weights[c, N, lane])
             if rule.guarded and not math.isfinite(rate):
                 rate = _ZERO
             weights[c, RATE, lane] = rate
@@ -250,7 +251,8 @@ def _accumulate(
 
 
 @inline_kernel
-def _average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
+def average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
+    """What every rate is multiplied by (float32), from the sums of a lane."""
     if rule.square_root:
         ratio = total_weight / total_norm
         return math.sqrt(ratio) if rule.adaptive else ratio
@@ -277,14 +279,15 @@ def _sensitivity(
         sums = model.lanes[place.lane]
         sums[NORM] += np.float64(weight) * norm
         sums[WEIGHT] += weight
-        factor = _average(rule, np.float32(sums[WEIGHT]), np.float32(sums[NORM]))
+        factor = average(rule, np.float32(sums[WEIGHT]), np.float32(sums[NORM]))
         model.shared[FACTOR] = factor
         per_update *= factor
     return per_update
 
 
 @inline_kernel
-def _scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
+def step_scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
+    """Learning rate (float32) of an example of this importance weight."""
     scale = rule.learning_rate * weight
     if not rule.adaptive:
         t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
@@ -374,7 +377,7 @@ def update(
         return False
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     per_update = _sensitivity(rule, model, place, example, slope_squared, weight, sum_squares)
-    scale = _scale(rule, shared, weight)
+    scale = step_scale(rule, shared, weight)
     if rule.invariant:
         step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, per_update)
     else:

@@ -179,21 +179,30 @@ def initial_settings(configuration: Configuration, *, lanes: int) -> Records:
 
 
 def make_model(
-    configuration: Configuration, weights: NDArray[np.float32], *, slots: int, exact: bool, training: bool
+    configuration: Configuration,
+    weights: NDArray[np.float32],
+    *,
+    slots: int,
+    exact: bool,
+    training: bool,
+    policies: int = 0,
+    parts: int = 1,
 ) -> Model:
     """A model before the first event, of so many live slots.
 
-    Every slot has penalties of its own, but if `exact`, where all lanes share those of the first, as in VW.
+    Every slot has penalties of its own, and so has every one of its policies, if it has several; but if
+    `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
     """
-    lanes = weights.shape[2]
+    lane = np.arange(weights.shape[2])
+    lanes, together = len(lane), slots * max(parts // max(policies, 1), 1)
     return Model(
         weights=weights,
         table=weights.reshape(len(weights), -1),
         touched=np.zeros(len(weights), bool),
         shared=initial_state(configuration, training=training),
         lanes=initial_lanes(configuration, lanes=lanes),
-        penalised=np.zeros(lanes, np.int64) if exact else np.arange(lanes) % slots,
-        sums=np.zeros((slots, 2), np.int64),
+        penalised=np.zeros(lanes, np.int64) if exact else lane // together * together + lane % slots,
+        sums=np.zeros((slots, 2 * max(policies, 1)), np.int64),
         settings=initial_settings(configuration, lanes=lanes),
     )
 

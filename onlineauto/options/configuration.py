@@ -90,7 +90,7 @@ class Configuration:
     def _items(self) -> Iterator[tuple[Option, object]]:
         for values in self.groups:
             for option in options_of(type(values)):
-                yield option, getattr(values, option.name)
+                yield option, getattr(values, option.field)
 
 
 def _words(option: Option, value: object) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
@@ -29,7 +30,7 @@ class Option:
     Attributes
     ----------
     name : str
-        The flag's name without ``--``; also the field's name and the Python keyword.
+        The flag's name without ``--``; also the name of the field and of the Python keyword, see `field`.
     kind : type
         ``bool`` (a switch), ``int``, ``float`` or ``str``; the type of one value.
     repeatable : bool
@@ -97,6 +98,11 @@ class Option:
     def flag(self) -> str:
         """The flag as it is typed, for example ``--quadratic``."""
         return "--" + self.name
+
+    @property
+    def field(self) -> str:
+        """The name of the field and of the keyword: an underscore is behind one that is a word of Python."""
+        return self.name + "_" if iskeyword(self.name) else self.name
 
     @property
     def switch(self) -> bool:
@@ -192,7 +198,8 @@ def _declared(group: Group) -> Iterator[Option]:
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
-        yield _completed(metadata[_KEY], name=declared.name, annotation=hints[declared.name])
+        name = declared.name.rstrip("_")  # as lambda_, since lambda is a word of Python
+        yield _completed(metadata[_KEY], name=name, annotation=hints[declared.name])
 
 
 def _completed(declared: Option, *, name: str, annotation: Any) -> Option:

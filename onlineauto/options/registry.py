@@ -105,7 +105,7 @@ class Registry:
         return Signature([_parameter(option) for option in self.options])
 
     def _named(self, keyword: str) -> Option:
-        flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_")
+        flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_").rstrip("_")
         if flag not in self._by_flag:
             raise unknown_option(flag, known=self._by_flag)
         return self._by_flag[flag]
@@ -114,8 +114,8 @@ class Registry:
         """Build the groups from the supplied values and hold them to the checks."""
         groups = []
         for group in self.groups:
-            names = [option.name for option in options_of(group)]
-            groups.append(group(**{name: given[name] for name in names if name in given}))
+            options = [option for option in options_of(group) if option.name in given]
+            groups.append(group(**{option.field: given[option.name] for option in options}))
         configuration = Configuration(groups=tuple(groups), supplied=frozenset(given))
         for check in self._checks:
             check(configuration)
@@ -145,4 +145,4 @@ def _parameter(option: Option) -> Parameter:
     taken: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
         taken = str | Sequence[str]
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=taken)
+    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=taken)

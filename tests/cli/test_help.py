@@ -47,10 +47,7 @@ def test_help_keeps_to_the_width(width: int) -> None:
 
 def test_help_of_one_option() -> None:
     text = help_text(REGISTRY, width=100)
-    assert (
-        "      --epsilon FLOAT         Probability that is spread over all actions; the best one gets the\n"
-        "                              rest. [0.05]\n"
-    ) in text
+    assert ("      --psi PSI               How much --cover pays for choosing otherwise. [1.0]\n") in text
     assert "One of mtr, ips, dr,\n                              dm. [mtr]" in text
 
 

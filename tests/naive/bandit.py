@@ -84,6 +84,8 @@ class Bandit:
     link: str = "identity"
     training: bool = True
     sums: list[int] = field(default_factory=lambda: [0, 0])
+    base: int = 0
+    """Lane that learns; the one behind it estimates costs."""
 
     def examples(self, event: Event) -> tuple[list[Example], int, int]:
         """Examples of the actions; shared features that VW counts for each action, and once."""
@@ -157,10 +159,10 @@ class Bandit:
         for action, example in enumerate(examples):
             if action == label[0] and label[2] > 0:
                 _, p = self.learner.learn(
-                    example.features, label[1], F(1) / label[2], lane=1, squares=example.squares
+                    example.features, label[1], F(1) / label[2], lane=self.base + 1, squares=example.squares
                 )
             else:
-                p = self.learner.clip(self.learner.raw(example.features, lane=1))
+                p = self.learner.clip(self.learner.raw(example.features, lane=self.base + 1))
             estimates.append(apply_link(self.link, p))
         return estimates
 
@@ -174,7 +176,7 @@ class Bandit:
             if not self.featurizer.exact and not np.isfinite(weight):
                 weight = F(0)
             example = examples[logged]
-            self.learner.learn(example.features, cost, weight, squares=example.squares)
+            self.learner.learn(example.features, cost, weight, lane=self.base, squares=example.squares)
             return
         targets = list(estimates) if self.cb_type == "dr" else [F(0)] * len(examples)
         if self.cb_type == "ips":
@@ -184,7 +186,7 @@ class Bandit:
         elif probability > 0:
             targets[logged] = dr_target(cost, probability, self.clip_p, estimates[logged])
         for example, target in zip(examples, targets, strict=True):
-            self.learner.learn(example.features, target, F(1), squares=example.squares)
+            self.learner.learn(example.features, target, F(1), lane=self.base, squares=example.squares)
 
 
 def _make_learner(options: Mapping[str, Any], *, lanes: int) -> Learner:

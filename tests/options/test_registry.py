@@ -107,7 +107,7 @@ def test_every_option_has_a_short_clear_help() -> None:
 
 def test_the_signature() -> None:
     signature = REGISTRY.signature()
-    assert list(signature.parameters) == [option.name for option in REGISTRY.options]
+    assert list(signature.parameters) == [option.field for option in REGISTRY.options]
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in signature.parameters.values())
     assert signature.parameters["epsilon"].default == 0.05
     assert str(signature.parameters["epsilon"]) == "epsilon: float = 0.05"

@@ -17,6 +17,9 @@ DEFAULTS = {
     "automl": "there is no search unless asked for; VW's 4 is that of --automl without a number",
     "bit_precision": "VW fills in 18 after it has read the options",
     "default_lease": "VW's 4000 is that of --vw_exact; 2000 otherwise",
+    "mellowness": "VW's explorers each declare one of their own",
+    "cb_min_cost": "VW's 0 is that of --vw_exact; the lowest cost so far otherwise",
+    "cb_max_cost": "VW's 1 is that of --vw_exact; the highest cost so far otherwise",
     "oracle_type": "VW's one_diff is that of --vw_exact; stepwise otherwise",
 }
 """Options with another default than VW declares, and why."""

@@ -124,7 +124,26 @@ two     300  --automl 3 --default_lease 10 {_SURE} 1.99 --oracle_type champdupe
 """
 """Levels above 1, at which almost anything is better than the champion."""
 
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS)
+_RANGE = "--cb_min_cost -1 --cb_max_cost 0"
+
+_EXPLORERS = f"""
+odd     600  --automl 3 --default_lease 10 {_SURE} 0.99 --softmax
+noisy   300  --automl 8 --default_lease 10 --softmax --cb_type dr {_POPULAR}
+three   300  --automl 3 --default_lease 5 --softmax --cb_sample --oracle_type one_diff_inclusion
+tastes  400  --automl 4 --default_lease 10 {_POPULAR} --first 100
+tastes  600  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb
+noisy   300  --automl 4 --default_lease 10 --oracle_type rand --random_seed 5 --squarecb --epsilon 0.1
+quick   300  --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --oracle_type one_diff_inclusion
+quick   400  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb --elim {_RANGE}
+three   400  --automl 3 --default_lease 10 {_SURE} 0.5 --regcb {_RANGE}
+rewards 200  --automl 1 --default_lease 10 --regcb {_RANGE}
+two     300  --automl 4 --default_lease 10 --regcb --regcbopt {_RANGE} --mellowness 0.01
+two     300  --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt {_RANGE} --sgd -l 0.05
+rewards 300  --automl 2 --default_lease 10 --synthcover --epsilon 0.05 --interaction_type cubic
+rewards 200  --automl 3 --default_lease 10 -t --softmax
+"""
+
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _EXPLORERS)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datasets.generate import STREAMS as GENERATORS
 from tests.parity.bandit_flags import BANDITS
 from tests.parity.case import Case, cases, dataset_names
+from tests.parity.explorer_flags import EXPLORING
 from tests.parity.feature_flags import FEATURES
 from tests.parity.json_flags import JSON
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
@@ -60,7 +61,7 @@ _WHEEL_CRASHES = {Case(stream="odd_bandit/shared_only", flags="--cb_adf --cb_typ
 CASES: tuple[Case, ...] = tuple(
     case
     for case in dict.fromkeys(
-        [*LOSSES, *UPDATES, *FEATURES, *PASSES, *BANDITS, *GENERATED, *DATASETS, *ODD_TEXT, *JSON]
+        [*LOSSES, *UPDATES, *FEATURES, *PASSES, *BANDITS, *EXPLORING, *GENERATED, *DATASETS, *ODD_TEXT, *JSON]
     )
     if case not in _WHEEL_CRASHES
 )

@@ -30,6 +30,12 @@ GROWTH = 10
 
 FIXED: dict[str, str] = {
     "--holdout_after": "exact mode learns held-out events of several lines, as VW does; native mode does not",
+    "--squarecb": "exact mode weighs the last action by its importance, and counts what --elim leaves as 1",
+    "--regcb": "the same importance weight; other plausible costs, and several optimistic actions share",
+    "--synthcover": "exact mode lets the prediction see the cost that is about to be learnt",
+    "--bag": "exact mode draws by VW's generator",
+    "--cb_sample": "the same",
+    "--cover 3 --l1": "the policies of exact mode share their penalties",
     "--examples": "exact mode counts the lines of a multi-line event one by one, native mode counts events",
 }
 """Flags with which native mode gives other predictions on purpose, and why."""

@@ -17,8 +17,10 @@ __all__ = ["model_of", "predictions_of"]
 
 def model_of(workspace: Workspace) -> list[bytes]:
     """Bytes of the weights and of all other state of a model."""
-    model = workspace._model
-    return [column.tobytes() for column in (workspace.weights, model.shared, model.lanes, model.sums)]
+    model, exploration = workspace._model, workspace._task.exploration
+    columns = (workspace.weights, model.shared, model.lanes, model.sums)
+    explored = (exploration.counts, exploration.costs, exploration.random)
+    return [column.tobytes() for column in (*columns, *explored)]
 
 
 def predictions_of(outcomes: Sequence[Outcomes]) -> list[bytes]:

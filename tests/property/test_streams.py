@@ -27,6 +27,14 @@ KINDS: list[Options] = [
     {"cb": 3, "cb_type": "dm", "quadratic": ["::"]},
     {"cb_explore": 3, "cb_type": "mtr", "interactions": ["ab:"]},
 ]
+EXPLORING: list[Options] = [
+    {"cb_explore_adf": True, "squarecb": True, "quadratic": ["::"]},
+    {"cb_explore_adf": True, "synthcover": True, "epsilon": 0.25},
+    {"cb_explore_adf": True, "bag": 3, "cb_type": "dr"},
+    {"cb_explore_adf": True, "cover": 2, "quadratic": ["::"]},
+]
+"""Kinds in which the two modes differ on purpose."""
+
 MODES = [{"vw_exact": True}, {"vw_exact": False}]
 DISTINCT = (b"apple", b"b", b"cat", b"dog", b"0")
 """Names whose first bytes differ."""
@@ -60,7 +68,7 @@ def text_of(options: Options, events: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS, ids=named)
+@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
 @settings(max_examples=20)
 @given(data=st.data(), sizes=SIZES)
 def test_where_blocks_end_changes_nothing(
@@ -75,7 +83,7 @@ def test_where_blocks_end_changes_nothing(
 
 
 @pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS, ids=named)
+@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
 @settings(max_examples=15)
 @given(data=st.data())
 def test_predicting_changes_nothing(options: Options, mode: Options, data: st.DataObject) -> None:
@@ -107,7 +115,7 @@ def test_probabilities_sum_to_one(options: Options, data: st.DataObject, epsilon
 
 
 @pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS, ids=named)
+@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
 @settings(max_examples=8)
 @given(data=st.data())
 def test_learning_event_by_event_is_learning_the_stream(

@@ -1,0 +1,236 @@
+"""Explorers of several policies: each live slot has a model for each of them, which score and learn by turns.
+
+Their lanes are parts of the slot: under bagging each policy's own, and behind it the one that estimates its
+costs if there is one; under online cover the first policy's, then the one that estimates costs for all, then
+those of the other policies.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.example_kernels import (
+    apply_link,
+    list_action,
+    predict_or_learn,
+    shown_features,
+    squares_of,
+)
+from onlineauto.engine.live_kernels import learner, place_of
+from onlineauto.engine.pass_kernels import LEARN, run_on, target_of, visited, weight_of
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.bag_kernels import add_vote, draw_times
+from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
+from onlineauto.explorers.explore_kernels import BAG, FILLED, SUMS, VOTES, WORK
+from onlineauto.jit import inline_kernel, kernel, opened, short_loop
+from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost
+
+if TYPE_CHECKING:
+    from onlineauto.engine.state import Actions, Buffers, Context, Label, Run
+    from onlineauto.features.records import Records, Stream
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_UNKNOWN = np.float32(np.nan)
+
+
+@kernel
+def _score(
+    run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
+) -> tuple[int, int]:
+    """Fill in the scores that a part gives to all actions.
+
+    Returns the features of the champion as they are counted and as they are shown.
+    """
+    place = place_of(run.live, slot, part)
+    counted = shown = 0
+    for action in range(actions.n):
+        short_loop()
+        example, numbers = list_action(run, actions, action, False, _ZERO, buffers)
+        raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
+        buffers.explored[FILLED, action] = raw
+        counted += numbers.own + numbers.crossed
+        shown += shown_features(run, actions, action, numbers)
+    return counted, shown
+
+
+@kernel
+def _estimate(
+    run: Run, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
+) -> None:
+    """Fill in the cost that a part predicts of each action; it `learns` the logged one before."""
+    place = place_of(run.live, slot, part)
+    for action in range(actions.n):
+        short_loop()
+        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
+        squares = squares_of(run, buffers, action, slot)
+        taught = bool(learns and action == label.action and label.probability > _ZERO)
+        cost, weight = (label.cost, label.weight / label.probability) if taught else (_ZERO, _ONE)
+        _, prediction, learnt = predict_or_learn(
+            run, place, example, label.initial, cost, weight, squares, taught, _UNKNOWN
+        )
+        if learnt:
+            buffers.first_squares[action] = squares
+        buffers.target[action] = apply_link(run.task.link, prediction)
+
+
+@kernel
+def _learn(
+    run: Run,
+    actions: Actions,
+    label: Label,
+    slot: int,
+    part: int,
+    policy: int,
+    screens: bool,
+    buffers: Buffers,
+) -> None:
+    """Let a policy, which is a part of a slot, learn an event as ``--cb_type`` has it."""
+    cb_type = run.model.settings[slot].cb_type
+    if cb_type == DR:
+        _estimate(run, actions, label, slot, part + 1, True, buffers)
+    place = place_of(run.live, slot, part)
+    first, last = visited(run, actions, label, True, LEARN, cb_type)
+    for action in range(first, last):
+        short_loop()
+        screened = bool(screens and action == label.action and len(run.screen.gains) > 0)
+        example, _ = list_action(run, actions, action, screened, label.cost, buffers)
+        squares = squares_of(run, buffers, action, slot)
+        target = target_of(run, label, action, buffers.target[action], cb_type)
+        weight = weight_of(run, actions, label, slot, policy)
+        _, _, learnt = predict_or_learn(
+            run, place, example, label.initial, target, weight, squares, True, _UNKNOWN
+        )
+        if learnt:
+            buffers.first_squares[action] = squares
+
+
+@kernel
+def _learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
+    """Let a part learn the costs of all actions that are in the explorer's scratch."""
+    place = place_of(run.live, slot, part)
+    for action in range(actions.n):
+        short_loop()
+        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
+        squares, cost = squares_of(run, buffers, action, slot), buffers.explored[FILLED, action]
+        _, _, learnt = predict_or_learn(
+            run, place, example, label.initial, cost, _ONE, squares, True, _UNKNOWN
+        )
+        if learnt:
+            buffers.first_squares[action] = squares
+
+
+@kernel
+def _bag(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the policies of a slot vote, and learn as often as was drawn; count features as `_score` does."""
+    at, room, n = run.task.exploration, buffers.explored, actions.n
+    parts = run.task.parts // at.policies
+    counted = shown = 0
+    for policy in range(at.policies):
+        counted, shown = _score(run, actions, label, slot, policy * parts, buffers)
+        add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
+    for action in range(n):
+        short_loop()
+        buffers.score[action, slot] = room[SUMS, action] / np.float32(at.policies)
+    if learns:
+        screens = slot == 0
+        for policy in range(at.policies):
+            for _ in range(at.times[policy]):
+                _learn(run, actions, label, slot, policy * parts, policy, screens, buffers)
+                screens = False
+    return counted, shown
+
+
+@inline_kernel
+def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
+    """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
+    cb_type = run.model.settings[slot].cb_type
+    if cb_type != IPS:
+        _estimate(run, actions, label, slot, 1, cb_type == MTR, buffers)
+    for action in range(actions.n):
+        short_loop()
+        cost = buffers.target[action] if cb_type != IPS else _ZERO
+        if action == label.action and cb_type == IPS:
+            cost = ips_cost(label.cost, label.probability, _ZERO)
+        elif action == label.action and label.probability > _ZERO:
+            cost = dr_cost(label.cost, label.probability, _ZERO, cost)
+        buffers.cost[action] = cost
+
+
+@kernel
+def _cover(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the policies of a slot choose one after the other, and learn; count features as `_score` does."""
+    at, room, n = run.task.exploration, buffers.explored, actions.n
+    least = cover_floor(at.epsilon, at.decays, at.counts[LEARNT], n)
+    share = _ONE / np.float32(at.policies)
+    norm = least * np.float32(n) + (share - least)
+    if learns:
+        _true_costs(run, actions, label, slot, buffers)
+    counted = shown = 0
+    for policy in range(at.policies):
+        part = policy + 1 if policy > 0 else 0
+        counted, shown = _score(run, actions, label, slot, part, buffers)
+        if policy == 0:
+            for action in range(n):
+                short_loop()
+                buffers.score[action, slot] = room[FILLED, action]
+            add_policy(
+                room[FILLED], n, at.first_only, share, least, _ZERO,
+                room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+            )  # fmt: skip
+            if learns:
+                _learn(run, actions, label, slot, 0, 0, slot == 0, buffers)
+            continue
+        if learns:
+            for action in range(n):
+                short_loop()
+                buffers.target[action] = pseudo_cost(
+                    buffers.cost[action], at.psi, room[VOTES, action], least, norm
+                )
+        norm = add_policy(
+            room[FILLED], n, at.first_only, share, least, norm,
+            room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+        )  # fmt: skip
+        if learns:
+            room[FILLED, :n] = buffers.target[:n]
+            _learn_costs(run, actions, label, slot, part, buffers)
+    return counted, shown
+
+
+@kernel
+def visit_members(
+    context: Sealed[Context], stream: Stream, rows: Records, actions: Actions, label: Label, learns: bool
+) -> None:
+    """Score and learn with all policies of all live slots; leave votes, and scores of the slots.
+
+    A slot's score is the mean of its bag, or that of the first policy of its cover.
+    """
+    opened_context = opened(context)
+    run, buffers = run_on(opened_context, stream), opened_context.buffers
+    at, room = run.task.exploration, buffers.explored
+    counted = shown = 0
+    for action in range(actions.n):
+        short_loop()
+        buffers.first_squares[action] = np.float32(math.nan)
+    if learns and at.code == BAG:
+        draw_times(at)
+    for turn in range(run.live.n if learns else 1):
+        slot = learner(run.live, turn) if learns else 0
+        for action in range(actions.n):
+            short_loop()
+            room[VOTES, action] = room[SUMS, action] = _ZERO
+        if at.code == BAG:
+            counted, shown = _bag(run, actions, label, slot, learns, buffers)
+        else:
+            counted, shown = _cover(run, actions, label, slot, learns, buffers)
+    row = rows[0]
+    row.shown_features = shown + actions.n * actions.repeated
+    row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once

@@ -1,0 +1,49 @@
+"""What names an event to be drawn by: a tag ``seed=NAME``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.explorers.sample_kernels import fnv1a
+from onlineauto.features.hash_kernels import murmur3
+from onlineauto.jit import entry_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SEED = np.frombuffer(b"seed=", np.uint8)
+
+
+@entry_kernel
+def name_events(
+    tag: NDArray[np.uint8],
+    tag_start: NDArray[np.int64],
+    event_start: NDArray[np.int64],
+    name: NDArray[np.uint64],
+    named: NDArray[np.bool_],
+    exact: bool,
+) -> None:
+    """Fill in the hash of each event's name, as VW has it if `exact`, and which events have one.
+
+    Parameters
+    ----------
+    tag, tag_start : uint8[], int64[n_lines + 1]
+        Bytes of all tags, and where those of each line begin.
+    event_start : int64[n_events + 1]
+        First line of each event, whose tag counts.
+    """
+    for event in range(len(name)):
+        start, end = tag_start[event_start[event]], tag_start[event_start[event] + 1]
+        if end - start <= len(_SEED):
+            continue
+        named[event] = True
+        for i in range(len(_SEED)):
+            named[event] = named[event] and tag[start + i] == _SEED[i]
+        if named[event]:
+            start += len(_SEED)
+            if exact:
+                name[event] = murmur3(tag, start, end, np.uint32(0))
+            else:
+                name[event] = fnv1a(tag, start, end)

@@ -1,0 +1,100 @@
+"""Task: what to do with an event, from the options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
+from onlineauto.engine.header import has_wildcards
+from onlineauto.engine.options import RunOptions
+from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Task
+from onlineauto.errors import OptionError
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.exploration import make_exploration
+from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import CbOptions, LossOptions
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["make_task", "parts_of_slot"]
+
+_LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
+_SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
+
+
+def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
+    """How many lanes of weights a live slot has; some are for costs that are to be estimated, if `estimates`.
+
+    Raises
+    ------
+    OptionError
+        If exact mode does not have what VW makes of so many.
+    """
+    if kind == "simple":
+        return 1
+    if not kind.startswith("cb_explore"):
+        return 2 if estimates else 1
+    exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
+    parts = explorer.parts(configuration, estimates=estimates, exact=exact)
+    if exact and kind == "cb_explore" and parts & (parts - 1):
+        raise OptionError(
+            f"--cb_explore with {parts} models of --{explorer.name} is not reproduced by --vw_exact: Vowpal "
+            "Wabbit lets actions and models share weights unless the number of models is a power of two"
+        )
+    return parts
+
+
+def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int) -> Task:
+    """What to do with an event of a kind (`Workspace.kind`), for a weight table of so many cells.
+
+    A live slot has so many parts, each a lane of the table.
+    """
+    cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
+    exact, explores = run.vw_exact, kind.startswith("cb_explore")
+    n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
+    return Task(
+        shape=_SHAPES[kind],
+        n_actions=n_actions,
+        action_bits=(1 << n_actions.bit_length()) - 1,
+        exploration=make_exploration(configuration, exact=exact, seed=run.random_seed, active=explores),
+        parts=parts,
+        forgets=exact and _forgets(configuration),
+        predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
+        clip_p=np.float32(cb.clip_p),
+        uniform=not exact and configuration[InputOptions].missing_probability == "uniform",
+        link=_LINKS[loss.link],
+        binary=loss.binary,
+        training=not run.testonly,
+        exact=exact,
+        mask=np.uint64(cells - 1),
+    )
+
+
+def _forgets(configuration: Configuration) -> bool:
+    """Whether VW has forgotten interactions when it asks how sensitive a prediction is: those made late.
+
+    Raises
+    ------
+    OptionError
+        If it has forgotten some of them only, and the explorer would ask.
+    """
+    features = configuration[FeatureOptions]
+    if configuration[AutomlOptions].automl is not None:
+        return True
+    if not has_wildcards(features):
+        return False
+    texts = (*features.quadratic, *features.cubic, *features.interactions)
+    plain = [text for text in texts if ":" not in text]
+    explorer = chosen_explorer(configuration)
+    if explorer.bounds(configuration) and (plain or features.experimental_full_name_interactions):
+        raise OptionError(
+            f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
+            "Vowpal Wabbit leaves the wildcards out of plausible costs; leave --vw_exact out, or use either"
+        )
+    return True

@@ -1,0 +1,81 @@
+"""Bagging: models that each learn an event a random number of times, and vote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.explorers._kernels import DRAWN, count_leaders
+from onlineauto.explorers.sample_kernels import mixed_number, number_of, step_on
+from onlineauto.jit import F32, inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_CLOSE = np.float32(1e-6)
+_MOST = 20
+
+
+@inline_kernel
+def poisson(number: F32) -> int:
+    """Count of a Poisson distribution with the mean 1, from a number (float32) from 0 to 1."""
+    chance = np.exp(np.float64(-1.0))
+    through, count = chance, 0
+    while np.float64(number) > through and count < _MOST:
+        count += 1
+        chance /= count
+        through += chance
+    return count
+
+
+@kernel
+def draw_times(at: Exploration) -> None:
+    """Draw how often each model learns the event at hand; the first one once if it is greedified."""
+    for policy in range(at.policies):
+        if at.greedify and policy == 0:
+            at.times[policy] = 1
+        elif at.exact:
+            at.random[0] = step_on(at.random[0])
+            at.times[policy] = poisson(number_of(at.random[0]))
+        else:
+            at.times[policy] = poisson(mixed_number(at.random[0], np.uint64(at.counts[DRAWN])))
+            at.counts[DRAWN] += 1
+
+
+@inline_kernel
+def add_vote(
+    score: NDArray[np.float32],
+    n: int,
+    first_only: bool,
+    votes: NDArray[np.float32],
+    sums: NDArray[np.float32],
+    order: NDArray[np.int32],
+    ranked: NDArray[np.float32],
+) -> None:
+    """Add the vote of a model, shared by the actions that lead, and its scores."""
+    leading = count_leaders(score, n, first_only, order, ranked)
+    for i in range(n):
+        sums[order[i]] += ranked[i]
+        if i < leading:
+            votes[order[i]] += _ONE / np.float32(leading)
+
+
+@inline_kernel
+def count_votes(votes: NDArray[np.float32], n: int) -> None:
+    """Replace votes by shares."""
+    total = 0.0
+    for action in range(n):
+        total += votes[action]
+    all_votes = np.float32(total)
+    if all_votes <= _CLOSE:
+        for action in range(n):
+            votes[action] = _ONE if action == 0 else _ZERO
+        return
+    share = _ONE / all_votes
+    for action in range(n):
+        votes[action] *= share

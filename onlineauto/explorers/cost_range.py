@@ -1,0 +1,79 @@
+"""The range in which the cost of an action plausibly lies, given how much was learnt about it.
+
+How far would a prediction move, were the action seen once more with a cost just outside the possible ones?
+The more it has been seen, the less. The lowest plausible cost is what the prediction could come down to at
+the price of at most ``mellowness · ln(K t) · (cb_max_cost - cb_min_cost)²`` of squared loss, with K actions
+and after t events; the highest likewise.
+
+Source: Foster et al., *Practical Contextual Bandits with Regression Oracles*, 2018, section 4; Krishnamurthy
+et al., *Active Learning for Cost-Sensitive Classification*, 2017, section 7.1; VW's ``--mellowness``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.errors import OptionError
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["CostRangeOptions", "check_cost_range", "range_parameters"]
+
+_USERS = ("regcb", "regcbopt", "elim")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRangeOptions:
+    """Plausible costs."""
+
+    title: ClassVar[str] = "Exploration: plausible costs, for RegCB and --elim"
+
+    mellowness: float | None = option(
+        None,
+        "How wide the range of plausible costs is. Not supplied: 0.1, or 0.001 with --squarecb --elim.",
+        keep=True,
+        minimum=0,
+        needs=_USERS,
+    )
+    cb_min_cost: float | None = option(
+        None,
+        "Lowest possible cost. Not supplied: the lowest so far, or 0 if that is less; with --vw_exact 0.",
+        keep=True,
+        metavar="COST",
+        needs=_USERS,
+    )
+    cb_max_cost: float | None = option(
+        None,
+        "Highest possible cost. Not supplied: the highest so far, or 0 if that is more; with --vw_exact 1.",
+        keep=True,
+        metavar="COST",
+        needs=_USERS,
+    )
+
+
+def range_parameters(configuration: Configuration, *, mellowness: float, exact: bool) -> dict[str, float]:
+    """Parameters of plausible costs, for an explorer with this default mellowness; NaN is what is learnt."""
+    options = configuration[CostRangeOptions]
+    low, high = (0.0, 1.0) if exact else (float("nan"), float("nan"))
+    return {
+        "mellowness": mellowness if options.mellowness is None else options.mellowness,
+        "low": low if options.cb_min_cost is None else options.cb_min_cost,
+        "high": high if options.cb_max_cost is None else options.cb_max_cost,
+    }
+
+
+def check_cost_range(configuration: Configuration) -> None:
+    """Refuse a lowest cost above the highest one.
+
+    Raises
+    ------
+    OptionError
+        If ``--cb_min_cost`` is above ``--cb_max_cost``.
+    """
+    options = configuration[CostRangeOptions]
+    low, high = options.cb_min_cost, options.cb_max_cost
+    if low is not None and high is not None and low > high:
+        raise OptionError(f"--cb_min_cost {low} is above --cb_max_cost {high}")

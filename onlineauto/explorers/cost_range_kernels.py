@@ -1,0 +1,100 @@
+"""Plausible costs: how far predictions could move without much loss."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import F32, inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_TWO = np.float32(2)
+_TOLERANCE = np.float32(1e-6)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+_STEPS = 20
+
+
+@inline_kernel
+def allowed_loss(mellowness: F32, n: int, learnt: int, low: F32, high: F32) -> F32:
+    """Squared loss (float32) that a plausible cost may add; -inf before the first event, as in VW."""
+    width = high - low
+    return mellowness * math.log(np.float32(n * learnt)) * np.float32(np.float64(width) * np.float64(width))
+
+
+@kernel
+def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
+    """Largest importance weight (float32) of an example that adds no more than the `allowed` loss.
+
+    Parameters
+    ----------
+    distance : float32
+        Of the prediction from the label of the example.
+    sensitivity : float32
+        How far a weight of one moves the prediction.
+    """
+    upper = min(distance / sensitivity, _FLOAT_MAX)
+    if upper * distance * distance <= allowed:
+        return upper
+    lower = _ZERO
+    for _ in range(_STEPS):
+        weight = (upper + lower) / _TWO
+        left = distance - sensitivity * weight
+        excess = weight * (distance * distance - left * left) - allowed
+        if excess > _ZERO:
+            upper = weight
+        else:
+            lower = weight
+        if abs(excess) <= _TOLERANCE or upper - lower <= _TOLERANCE:
+            break
+    return lower
+
+
+@inline_kernel
+def _is_known(sensitivity: F32, exact: bool) -> bool:
+    """Whether a label moves the prediction by so much; if not at all, nothing is known of the cost.
+
+    VW goes on with 0, and what comes of it is no number; so we do if `exact`.
+    """
+    return math.isfinite(sensitivity) and (sensitivity > _ZERO or exact)
+
+
+@inline_kernel
+def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+    """Lowest plausible cost (float32), by the sensitivity to a label of `low` - 1."""
+    if prediction < low or not _is_known(sensitivity, exact):
+        return low
+    cost = prediction - sensitivity * largest_weight(prediction - low + _ONE, allowed, sensitivity)
+    if cost < low:  # which what is no number is not
+        return low
+    if cost > high:
+        return high
+    return cost
+
+
+@inline_kernel
+def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+    """Highest plausible cost (float32), by the sensitivity to a label of `high` + 1."""
+    if prediction > high or not _is_known(sensitivity, exact):
+        return high
+    cost = prediction + sensitivity * largest_weight(high + _ONE - prediction, allowed, sensitivity)
+    if cost > high:
+        return high
+    if cost < low:
+        return low
+    return cost
+
+
+@inline_kernel
+def best_highest(plausible: NDArray[np.float32], n: int) -> F32:
+    """Lowest of the highest plausible costs (float32): what lies above it cannot be the best."""
+    limit = _FLOAT_MAX
+    for action in range(n):
+        if plausible[1, action] < limit:
+            limit = plausible[1, action]
+    return limit

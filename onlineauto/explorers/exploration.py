@@ -1,0 +1,93 @@
+"""Exploration: the record that the kernels go by, from the options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.explorers._kernels import Exploration
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.explore_kernels import (
+    BAG,
+    COVER,
+    FIRST,
+    GREEDY,
+    REGCB,
+    SOFTMAX,
+    SQUARECB,
+    SYNTHCOVER,
+)
+from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.sampling import SampleOptions
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["CODES", "make_exploration"]
+
+CODES = {
+    "greedy": GREEDY,
+    "first": FIRST,
+    "softmax": SOFTMAX,
+    "squarecb": SQUARECB,
+    "regcb": REGCB,
+    "synthcover": SYNTHCOVER,
+    "bag": BAG,
+    "cover": COVER,
+}
+"""Codes by the names of the explorers."""
+
+
+def make_exploration(
+    configuration: Configuration, *, exact: bool = False, seed: int = 0, active: bool = True
+) -> Exploration:
+    """How to explore before the first event, as the options have it."""
+    options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
+    given = {
+        "tau": 0,
+        "lambda_": 0.0,
+        "gamma_scale": 0.0,
+        "gamma_exponent": 0.0,
+        "elim": False,
+        "optimistic": False,
+        "mellowness": 0.0,
+        "low": 0.0,
+        "high": 0.0,
+        "psi": 0.0,
+        "size": 0,
+        "policies": 0,
+        "greedify": False,
+        "nounif": False,
+        "decays": False,
+        **explorer.parameters(configuration, exact=exact),
+    }
+    return Exploration(
+        code=CODES[explorer.name],
+        exact=exact,
+        active=active,
+        bounds=explorer.bounds(configuration),
+        regresses=explorer.cb_types == ("mtr",),
+        samples=configuration[SampleOptions].cb_sample,
+        epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else explorer.epsilon),
+        first_only=options.first_only,
+        tau=int(given["tau"]),
+        lambda_=np.float32(given["lambda_"]),
+        gamma_scale=np.float32(given["gamma_scale"]),
+        gamma_exponent=np.float32(given["gamma_exponent"]),
+        elim=bool(given["elim"]),
+        optimistic=bool(given["optimistic"]),
+        mellowness=np.float32(given["mellowness"]),
+        low=np.float32(given["low"]),
+        high=np.float32(given["high"]),
+        psi=np.float32(given["psi"]),
+        size=int(given["size"]),
+        policies=int(given["policies"]),
+        greedify=bool(given["greedify"]),
+        nounif=bool(given["nounif"]),
+        decays=bool(given["decays"]),
+        counts=np.zeros(2, np.int64),
+        costs=np.zeros(2, np.float32),
+        random=np.array([seed], np.uint64),
+        times=np.zeros(int(given["policies"]), np.int64),
+    )

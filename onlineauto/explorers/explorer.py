@@ -1,0 +1,60 @@
+"""What an explorer says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.options import Configuration
+
+__all__ = ["Explorer"]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """How scores become probabilities of actions; what it computes is its kernel's part.
+
+    Attributes
+    ----------
+    name : str
+        What VW calls it behind ``cb_explore_adf_``.
+    flags : tuple of str
+        Options of which any chooses it; of the default explorer there is none.
+    uses : tuple of str
+        Options that explorers share and this one goes by.
+    epsilon : float
+        The default of ``--epsilon``.
+    cb_types : tuple of str
+        What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
+    predicts_apart : bool
+        VW's driver has it predict before it learns, since its learning returns no prediction.
+    """
+
+    name: ClassVar[str]
+    flags: ClassVar[tuple[str, ...]]
+    uses: ClassVar[tuple[str, ...]] = ("epsilon",)
+    epsilon: ClassVar[float] = 0.0
+    cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
+    predicts_apart: ClassVar[bool] = True
+
+    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
+        """What its kernel is to know, by the fields of `onlineauto.explorers._kernels.Exploration`."""
+        raise NotImplementedError
+
+    def announced(self, configuration: Configuration) -> tuple[str, ...]:
+        """Lines that VW prints of it before all others."""
+        del configuration
+        return ()
+
+    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
+        """Models that it needs, each a lane of weights; those that estimate costs for it are among them."""
+        del configuration, exact
+        return 2 if estimates else 1
+
+    def bounds(self, configuration: Configuration) -> bool:
+        """Whether it goes by the range in which the cost of each action plausibly lies."""
+        del configuration
+        return False

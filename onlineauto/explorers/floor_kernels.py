@@ -1,0 +1,84 @@
+"""A least probability for every action: ``--epsilon`` of the explorers that do not spread it themselves.
+
+Source: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the l1-Ball*, 2008; VW's
+``enforce_minimum_probability``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_ALL = np.float32(0.999)
+
+
+@inline_kernel
+def _sort_down(values: NDArray[np.float32], n: int) -> None:
+    """Sort, the largest first: by insertion at ever smaller distances, as Shell does."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for last in range(gap, n):
+            value, i = values[last], last
+            while i >= gap and values[i - gap] < value:
+                short_loop()
+                values[i] = values[i - gap]
+                i -= gap
+            values[i] = value
+        gap //= 3
+
+
+@kernel
+def hold_floor(
+    pmf: NDArray[np.float32], n: int, epsilon: F32, everywhere: bool, work: NDArray[np.float32]
+) -> None:
+    """Give each of `n` actions at least epsilon / n, at the cost of those above, from each the same.
+
+    Parameters
+    ----------
+    pmf : float32[n]
+        Probabilities in any order; what they become is the nearest distribution above the floor.
+    epsilon : float32
+        0 to 1; nothing happens at 0, all are alike above 0.999.
+    everywhere : bool
+        Whether actions whose probability is 0 count and get their share too.
+    work : float32[n]
+        Scratch.
+    """
+    if not _ZERO < epsilon <= _ONE:
+        return
+    zeros = 0
+    for i in range(n):
+        zeros += 1 if not everywhere and pmf[i] == _ZERO else 0
+    count = n - zeros
+    size = np.float32(count)
+    if epsilon > _ALL:
+        for i in range(n):
+            if everywhere or pmf[i] > _ZERO:
+                pmf[i] = _ONE / size
+        return
+    least = epsilon / size
+    for i in range(n):
+        work[i] = pmf[i]
+    _sort_down(work, n)
+    total = _ZERO
+    above, total_above = 0, work[0]
+    for i in range(count):
+        total += work[i]
+        if work[i] > (np.float32(count - i - 1) * least + total - _ONE) / (np.float32(i) + _ONE) + least:
+            above, total_above = i, total
+    # what is taken from each that stays above
+    taken = (np.float32(count - above) - _ONE) * least + total_above - _ONE
+    taken /= np.float32(above) + _ONE
+    for i in range(n):
+        if everywhere or pmf[i] > _ZERO:
+            pmf[i] = max(pmf[i] - taken, least)

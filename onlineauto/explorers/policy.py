@@ -1,0 +1,108 @@
+"""Policy: an explorer by itself, for scores that come from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
+from onlineauto.explorers.cost_range import check_cost_range
+from onlineauto.explorers.exploration import make_exploration
+from onlineauto.explorers.explore_kernels import ROWS, explore_ranked
+from onlineauto.explorers.options import EXPLORER_GROUPS
+from onlineauto.options import Registry
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Policy"]
+
+_REGISTRY = Registry(EXPLORER_GROUPS, checks=(check_one_explorer, check_cost_range))
+
+
+class Policy:
+    """Turns scores of actions into probabilities, as a `Workspace` with the same options does.
+
+    Parameters
+    ----------
+    **options
+        Options of explorers, as keywords: ``squarecb=True, gamma_scale=100``. Without any, ε-greedy.
+
+    Attributes
+    ----------
+    explorer : Explorer
+        The one that is chosen.
+    floor : float
+        Least probability of an action times the number of actions; 0 is none.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, out of range, or at odds with another.
+
+    Examples
+    --------
+    >>> Policy(softmax=True).pmf([0.0, 1.0]).round(2)
+    array([0.73, 0.27], dtype=float32)
+    >>> Policy(squarecb=True).pmf([0.0, 1.0], learnt=100).round(3)
+    array([0.99, 0.01], dtype=float32)
+    >>> Policy(regcb=True).pmf([0.2, 0.1, 0.9], plausible=[(0, 0.4), (0, 0.3), (0.7, 1)])
+    array([0.5, 0.5, 0. ], dtype=float32)
+    """
+
+    def __init__(self, **options: Any) -> None:
+        configuration = _REGISTRY.from_keywords(cb_explore_adf=True, **options)
+        self.explorer = chosen_explorer(configuration)
+        self._exploration = make_exploration(configuration)
+        self.floor = float(self._exploration.epsilon) if "epsilon" in self.explorer.uses else 0.0
+
+    @property
+    def needs_plausible(self) -> bool:
+        """Whether `pmf` needs to be told the plausible costs."""
+        return self._exploration.bounds
+
+    def pmf(
+        self,
+        scores: ArrayLike,
+        *,
+        learnt: int = 0,
+        costs: tuple[float, float] = (0.0, 1.0),
+        plausible: ArrayLike | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the probability of each action.
+
+        Parameters
+        ----------
+        scores : float32[n_actions]
+            Predicted cost of each; the lowest is the best.
+        learnt : int
+            Events learnt so far.
+        costs : tuple of (float, float)
+            Lowest and highest cost so far.
+        plausible : float32[n_actions, 2], optional
+            Lowest and highest plausible cost of each action, for the explorers that go by it.
+
+        Raises
+        ------
+        ValueError
+            If `plausible` is not there and is needed, or the explorer asks several models.
+        """
+        if self._exploration.policies:
+            raise ValueError(f"{self.explorer.name} needs the scores of several models: use a Workspace")
+        score = np.array(scores, np.float32)
+        n = len(score)
+        room = np.zeros((ROWS, n), np.float32)
+        if self.needs_plausible:
+            if plausible is None:
+                raise ValueError(f"{self.explorer.name} goes by the plausible cost of each action: give them")
+            room[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
+        exploration = self._exploration
+        exploration.counts[LEARNT] = learnt
+        exploration.costs[:] = costs
+        order = np.lexsort((np.arange(n), score)).astype(np.int32)
+        ranked = score[order]
+        explore_ranked(exploration, order, ranked, room)
+        score[order] = ranked
+        return score

@@ -1,0 +1,116 @@
+"""Draw an action by its probability and put it first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.explorers._kernels import DRAWN
+from onlineauto.jit import F32, inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_HALF = np.float32(2.0**-23)
+_A, _C = np.uint64(0xEECE66D5DEECE66D), np.uint64(2147483647)
+_BITS = np.uint64(0x7FFFFF)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+@inline_kernel
+def step_on(state: np.uint64) -> np.uint64:
+    """Next state of VW's generator."""
+    return _A * state + _C
+
+
+@inline_kernel
+def number_of(state: np.uint64) -> F32:
+    """Number (float32) from 0 to below 1 of a state of VW's generator: 23 of its bits."""
+    return np.float32((state >> np.uint64(25)) & _BITS) * _HALF
+
+
+@inline_kernel
+def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
+    """Number (float32) of a seed and of the hash of what names an event; see `sampling.uniform`."""
+    mixed = name + (seed + np.uint64(1)) * _GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    mixed ^= mixed >> np.uint64(31)
+    return np.float32(mixed >> np.uint64(41)) * _HALF
+
+
+@kernel
+def fnv1a(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """FNV-1a hash of bytes [start, end)."""
+    hashed = _FNV_BASIS
+    for i in range(start, end):
+        hashed = (hashed ^ np.uint64(data[i])) * _FNV_PRIME
+    return hashed
+
+
+@kernel
+def pick_place(pmf: NDArray[np.float32], n: int, number: F32) -> int:
+    """Place that a number from 0 to 1 falls on; the probabilities are scaled to sum up to 1."""
+    total = _ZERO
+    for i in range(n):
+        pmf[i] = max(pmf[i], _ZERO)
+        total += pmf[i]
+    if total == _ZERO:
+        pmf[0] = _ONE
+        return 0
+    drawn = min(total * number, total)
+    place, through = -1, _ZERO
+    for i in range(n):
+        through += pmf[i]
+        if place < 0 and through > drawn:
+            place = i
+        pmf[i] /= total
+    return place if place >= 0 else n - 1
+
+
+@kernel
+def put_first(
+    at: Exploration,
+    order: NDArray[np.int32],
+    pmf: NDArray[np.float32],
+    n: int,
+    logged: int,
+    name: np.uint64,
+    named: bool,
+    keeps: bool,
+) -> None:
+    """Put an action first: the `logged` one or, if that is -1, one that is drawn.
+
+    Parameters
+    ----------
+    order, pmf : int32[n], float32[n]
+        Actions and their probabilities.
+    name : uint64
+        Hash of what names the event, if it is `named`; otherwise its number does.
+    keeps : bool
+        Whether the draw counts: later ones are others then.
+    """
+    place = 0
+    if logged >= 0:
+        for i in range(n):
+            place = i if order[i] == logged else place
+    else:
+        seed = at.random[0]
+        if at.exact:
+            number = number_of(step_on(name if named else seed))
+        else:
+            number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]))
+        place = pick_place(pmf, n, number)
+        if keeps and not named:
+            at.counts[DRAWN] += 1
+            if at.exact:
+                at.random[0] = step_on(seed)
+    order[0], order[place] = order[place], order[0]
+    pmf[0], pmf[place] = pmf[place], pmf[0]

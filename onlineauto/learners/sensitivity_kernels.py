@@ -1,0 +1,85 @@
+"""How far one more example would move a prediction, without learning it.
+
+Source: VW ``gd.cc``, ``sensitivity`` of unchanged weights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.learners._kernels import (
+    FACTOR,
+    NORM,
+    WEIGHT,
+    A,
+    N,
+    average,
+    rate_of,
+    step_scale,
+)
+from onlineauto.learners.loss_kernels import loss_slope_squared
+
+if TYPE_CHECKING:
+    from onlineauto.features.records import Example
+    from onlineauto.learners._kernels import Model, Place, Rule
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_X_MIN = np.float32(1.084202e-19)
+_X2_MIN = np.float32(_X_MIN * _X_MIN)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@inline_kernel
+def sensitivity(
+    rule: Rule,
+    model: Model,
+    place: Place,
+    example: Example,
+    prediction: F32,
+    label: F32,
+    sum_squares: F32,
+) -> F32:
+    """How far (float32) a small importance weight of this label would move the prediction, per weight.
+
+    Parameters
+    ----------
+    prediction : float32
+        Before clipping.
+    sum_squares : float32
+        Σ x² of the example.
+    """
+    scale = step_scale(rule, model.shared, _ONE)
+    if not (rule.adaptive or rule.normalized):
+        return scale * sum_squares
+    slope_squared = loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
+    weights, lane = model.weights, place.lane
+    per_update = norm = _ZERO
+    for r in range(example.n_runs):
+        short_loop()
+        run = example.runs[r]
+        if not example.holders[run.product, place.slot]:
+            continue
+        for i in range(run.start, run.end):
+            short_loop()
+            c, x = example.cell[i], abs(example.value[i])
+            x2 = x * x
+            if x2 < _X2_MIN:
+                x, x2 = _X_MIN, _X2_MIN
+            a, n = weights[c, A, lane], weights[c, N, lane]
+            if rule.adaptive:
+                a += slope_squared * x2
+            if rule.normalized:
+                n = max(n, x)
+                norm += x2 / (n * n) if x2 <= _FLOAT_MAX else _ONE
+            per_update += x2 * rate_of(rule, a, n)
+    if rule.normalized:
+        sums = model.lanes[lane]
+        factor = average(rule, np.float32(sums[WEIGHT]) + _ONE, np.float32(sums[NORM]) + norm)
+        if not rule.guarded:  # as in VW, where an update whose slope underflows falls back upon it
+            model.shared[FACTOR] = factor
+        per_update *= factor
+    return scale * per_update

@@ -1,0 +1,123 @@
+"""What every explorer has to keep to."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ExplorerLike", "check_explorer", "check_pmf"]
+
+_SUM = 1e-5
+_LEARNT = (0, 1, 100, 10**6)
+_SCORES = ((0.5,), (0.1, 0.9), (0.3, 0.1, 0.7), (-1.0, 0.0, 0.25, -0.5), (0.2, 0.6, 0.4, 0.0, 0.8))
+
+
+class ExplorerLike(Protocol):
+    """What turns scores into probabilities, such as `onlineauto.explorers.policy.Policy`."""
+
+    floor: float
+    """Least probability of an action times the number of actions; 0 is none."""
+
+    @property
+    def needs_plausible(self) -> bool:
+        """Whether it is to be told the plausible costs."""
+
+    def pmf(
+        self,
+        scores: ArrayLike,
+        *,
+        learnt: int = 0,
+        costs: tuple[float, float] = (0.0, 1.0),
+        plausible: ArrayLike | None = None,
+    ) -> NDArray[np.float32]:
+        """Probability of each action, by its predicted cost."""
+
+
+def check_explorer(explorer: ExplorerLike) -> None:
+    """Hold an explorer to what whoever logs its choices relies on.
+
+    For several events at several times, all is as `check_pmf` has it.
+
+    Parameters
+    ----------
+    explorer : ExplorerLike
+        It need not be registered.
+
+    Raises
+    ------
+    AssertionError
+        Says which expectation it does not meet, and for which scores.
+
+    Examples
+    --------
+    >>> from onlineauto.explorers.policy import Policy
+    >>> check_explorer(Policy(softmax=True, epsilon=0.1))
+    """
+    for scores in _SCORES:
+        for learnt in _LEARNT:
+            check_pmf(explorer, scores, learnt=learnt)
+
+
+def check_pmf(
+    explorer: ExplorerLike,
+    scores: Sequence[float],
+    *,
+    learnt: int = 0,
+    reach: float = 0.25,
+) -> None:
+    """Hold an explorer to its promises for one event, of scores that all differ.
+
+    Its probabilities sum up to one, none is negative or below the floor, the same scores give the same ones
+    again, and other numbers of the actions give the same probabilities to the same actions.
+
+    Parameters
+    ----------
+    scores : sequence of float
+        Predicted cost of each action.
+    learnt : int
+        Events learnt before.
+    reach : float
+        How far a plausible cost is from the predicted one, where the explorer goes by that.
+
+    Raises
+    ------
+    AssertionError
+        Says which promise is not kept.
+    """
+    costs = min(0.0, *scores, 0.0), max(0.0, *scores, 0.0)
+    orders = (
+        permutations(range(len(scores)))
+        if len(scores) < 5
+        else (range(len(scores)), range(len(scores))[::-1])
+    )
+    expected = _pmf(explorer, scores, learnt, costs, reach)
+    where = f"scores {list(scores)}, {learnt} events learnt: {expected.tolist()}"
+    _require(expected.shape == (len(scores),), f"not a probability for each action: {where}")
+    _require(bool(np.isfinite(expected).all()), f"not all are finite: {where}")
+    _require(expected.min() >= 0, f"one is negative: {where}")
+    _require(abs(expected.sum(dtype=np.float64) - 1) <= _SUM, f"the sum is not 1: {where}")
+    least = explorer.floor / len(scores)
+    _require(expected.min() >= least * (1 - _SUM), f"one is below the floor of {least:g}: {where}")
+    for order in orders:
+        again = _pmf(explorer, [scores[action] for action in order], learnt, costs, reach)
+        same = np.allclose(again, expected[list(order)], atol=_SUM, rtol=0)
+        _require(same, f"actions in the order {list(order)} have {again.tolist()}; {where}")
+
+
+def _pmf(
+    explorer: ExplorerLike, scores: Sequence[float], learnt: int, costs: tuple[float, float], reach: float
+) -> NDArray[np.float32]:
+    plausible = [(score - reach, score + reach) for score in scores] if explorer.needs_plausible else None
+    return explorer.pmf(scores, learnt=learnt, costs=costs, plausible=plausible)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)

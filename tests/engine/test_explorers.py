@@ -1,0 +1,219 @@
+"""The engine with every explorer: beside one that explores event by event, and what holds in native mode."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from onlineauto import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.learners._kernels import NORM, WEIGHT, A
+from tests.engine.test_searching import stream
+from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
+from tests.naive.blocks import Event, make_block
+from tests.naive.exploring import make_exploring
+from tests.property.strategies import bandit_events, numbered_events
+
+Options = dict[str, Any]
+
+EXACT: list[Options] = [
+    {"first": 2, "epsilon": 0.25, "quadratic": ["ab"]},
+    {"softmax": True, "lambda_": 2.0, "cb_type": "dr"},
+    {"softmax": True, "epsilon": 0.125, "cb_type": "ips", "l1": 0.001},
+    {"squarecb": True, "gamma_scale": 3.0, "epsilon": 0.25, "quadratic": ["ab"]},
+    {"squarecb": True, "elim": True, "cb_min_cost": -2.0, "cb_max_cost": 2.0, "mellowness": 0.5},
+    {"regcb": True, "cb_max_cost": 3.0, "quadratic": ["ab"]},
+    {"regcb": True, "sgd": True, "learning_rate": 0.01},
+    {"regcb": True, "adaptive": True, "power_t": 0.25},
+    {"regcb": True, "regcbopt": True, "cb_min_cost": -3.0, "normalized": True},
+    {"regcb": True, "regcbopt": True, "first_only": True},
+    {"synthcover": True, "epsilon": 0.25},
+    {"synthcover": True, "synthcoverpsi": 1.5, "synthcoversize": 7, "cb_type": "dm"},
+    {"bag": 3, "epsilon": 0.125, "quadratic": ["ab"]},
+    {"bag": 2, "greedify": True, "first_only": True, "cb_type": "dr", "random_seed": 3},
+    {"bag": 3, "cb_type": "ips", "l2": 0.001, "adaptive": True},
+    {"cover": 3, "psi": 0.5, "quadratic": ["ab"]},
+    {"cover": 2, "epsilon": 0.25, "cb_type": "dr", "first_only": True},
+    {"cover": 2, "nounif": True, "cb_type": "ips", "l2": 0.001},
+]
+
+
+def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
+    """Learn `events` with both, and compare every outcome and every weight."""
+    options = {**options, "vw_exact": True, "bit_precision": 9}
+    workspace, twin = Workspace(**options), make_exploring(options)
+    held = np.array(holdout[: len(events)], bool)
+    outcomes = workspace.learn_block(make_block(events), holdout=held)
+    with np.errstate(all="ignore"):
+        rows = [twin.event(event, holdout=bool(out)) for event, out in zip(events, held, strict=True)]
+        check_rows(outcomes, rows)
+        check_bandits(outcomes, rows)
+        assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
+    model = workspace._model
+    assert model.sums[0].tolist() == twin.all_sums
+    sums = np.array([twin.learner.norm, twin.learner.weight]).T
+    np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], sums)
+    exploration = workspace._task.exploration
+    assert exploration.counts[LEARNT] == twin.learnt
+    assert int(exploration.random[0]) == twin.state
+
+
+@pytest.mark.parametrize("options", EXACT, ids=named)
+@settings(max_examples=12)
+@given(events=bandit_events(), holdout=HOLDOUT)
+def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[bool]) -> None:
+    check({**options, "cb_explore_adf": True}, events, holdout)
+
+
+@pytest.mark.parametrize(
+    "options", [EXACT[1], EXACT[3], EXACT[5], EXACT[10], EXACT[13], EXACT[16]], ids=named
+)
+@settings(max_examples=8)
+@given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
+def test_cb_explore(options: Options, events: list[Event], holdout: list[bool]) -> None:
+    if "cover" in options:
+        options = {**options, "cover": 3}
+    check({**options, "cb_explore": 3}, events, holdout)
+
+
+# -- native mode -----------------------------------------------------------------------------------
+
+NATIVE: list[Options] = [
+    {"first": 50},
+    {"softmax": True, "lambda_": 5.0},
+    {"squarecb": True},
+    {"squarecb": True, "elim": True, "epsilon": 0.1},
+    {"regcb": True},
+    {"regcbopt": True},
+    {"synthcover": True},
+    {"bag": 3},
+    {"bag": 2, "cb_type": "dr"},
+    {"cover": 3},
+    {"cover": 2, "cb_type": "dr", "nounif": True, "epsilon": 0.1},
+]
+
+
+def pmfs(workspace: Workspace, events: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Probabilities of all actions of all events, by action."""
+    return np.array([workspace.learn(event) for event in events])
+
+
+def test_every_explorer_is_tried() -> None:
+    flags = {flag for options in NATIVE for flag in options}
+    assert all(flags & set(explorer.flags) for explorer in EXPLORERS.values() if explorer.flags)
+
+
+@pytest.mark.parametrize("automl", [None, 4])
+@pytest.mark.parametrize("options", NATIVE, ids=named)
+def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options, automl: int | None) -> None:
+    events = stream(600)
+    search: Options = {"automl": automl, "default_lease": 50} if automl else {"quadratic": ["::"]}
+    workspace = Workspace(cb_explore_adf=True, **search, **options)
+    found = pmfs(workspace, events)
+    assert found.min() >= 0
+    assert np.abs(found.sum(axis=1, dtype=float) - 1).max() < 1e-5
+    good = [0 if "|User tom" in event else 2 for event in events[-100:]]
+    of_good = found[-100:][np.arange(100), good].mean()
+    assert of_good > (0.4 if options.get("synthcover") or options.get("regcb") else 0.45), of_good
+    if automl:
+        assert workspace.searching.slots.live.n == automl
+        assert workspace.searching.slots.live.updates[1:].all()
+
+
+@pytest.mark.parametrize("options", NATIVE, ids=named)
+def test_a_copy_goes_on_as_the_original_does(options: Options) -> None:
+    events = stream(60)
+    workspace = Workspace(cb_explore_adf=True, quadratic=["::"], **options)
+    pmfs(workspace, events[:30])
+    twin = copy.deepcopy(workspace)
+    np.testing.assert_array_equal(pmfs(twin, events[30:]), pmfs(workspace, events[30:]))
+
+
+@pytest.mark.parametrize("options", NATIVE, ids=named)
+def test_predicting_aside_changes_nothing(options: Options) -> None:
+    events = stream(40, seed=3)
+    one, other = (Workspace(cb_explore_adf=True, quadratic=["::"], **options) for _ in range(2))
+    for event in events:
+        before = other.predict(event)
+        np.testing.assert_array_equal(before, other.predict(event))
+        np.testing.assert_array_equal(one.learn(event), before)
+        other.learn(event)
+
+
+EVENT = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
+
+
+@pytest.mark.parametrize("options", [{"squarecb": True}, {"regcb": True}], ids=named)
+def test_regression_has_no_importance_weights_even_for_the_last_action(options: Options) -> None:
+    """VW's loop leaves the last action out, whose gradients then are ten times as large here."""
+    last = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
+    first = "0:0.5:0.1 |a z\n|a x\n|a y\n\n"
+    sums = []
+    for exact in (False, True):
+        for event in (last, first):
+            workspace = Workspace(cb_explore_adf=True, noconstant=True, vw_exact=exact, **options)
+            workspace.learn(event)
+            sums.append(float(workspace.weights[:, A].sum()))
+    assert sums[0] == sums[1] == sums[3]
+    assert sums[2] == pytest.approx(10 * sums[0])
+
+
+def test_squarecb_counts_the_actions_that_are_left() -> None:
+    """Before the first event all are left; VW gives them -1, 1 and 1."""
+    exact = Workspace(cb_explore_adf=True, squarecb=True, elim=True, vw_exact=True).predict(EVENT)
+    native = Workspace(cb_explore_adf=True, squarecb=True, elim=True).predict(EVENT)
+    assert exact.tolist() == [-1, 1, 1]
+    assert native.round(4).tolist() == np.full(3, 1 / 3, np.float32).round(4).tolist()
+
+
+def test_optimists_share_what_vw_gives_to_each() -> None:
+    exact = Workspace(cb_explore_adf=True, regcb=True, regcbopt=True, vw_exact=True).predict(EVENT)
+    native = Workspace(cb_explore_adf=True, regcbopt=True).predict(EVENT)
+    assert exact.tolist() == [1, 1, 1]
+    assert native.round(4).tolist() == np.full(3, 1 / 3, np.float32).round(4).tolist()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: bool) -> None:
+    def first_pmf(event: str) -> list[float]:
+        workspace = Workspace(cb_explore_adf=True, synthcover=True, initial_weight=0.5, vw_exact=exact)
+        return workspace.learn(event).tolist()  # type: ignore[no-any-return]
+
+    told, untold = first_pmf("0:5:0.5 |a x w\n|a y\n\n"), first_pmf("|a x w\n|a y\n\n")
+    assert (told != untold) == exact
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"softmax": True, "bag": 2}, "--softmax and --bag exclude each other"),
+        ({"squarecb": True, "cb_type": "dr"}, "--squarecb cannot learn by --cb_type dr; it can by mtr"),
+        ({"cover": 2, "cb_type": "dm"}, "--cover cannot learn by --cb_type dm; it can by mtr, ips, dr"),
+        ({"regcb": True, "epsilon": 0.1}, "--epsilon has no effect with --regcb"),
+        ({"softmax": True, "first_only": True}, "--first_only has no effect with --softmax"),
+        ({"regcb": True, "cb_min_cost": 1.0, "cb_max_cost": 0.0}, "--cb_min_cost 1.0 is above"),
+        (
+            {"squarecb": True, "automl": 2, "search": "cb_type"},
+            "--search cannot have cb_type with --squarecb",
+        ),
+        ({"bag": 2, "automl": 2, "vw_exact": True}, "--bag with --automl is not reproduced by --vw_exact"),
+        ({"squarecb": True, "automl": 2, "vw_exact": True, "l1": 0.1}, "are not reproduced by --vw_exact"),
+        ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
+        ({"rnd": 1}, "rnd is an option of Vowpal Wabbit that onlineauto does not have"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Workspace(cb_explore_adf=True, **options)
+
+
+def test_actions_and_models_that_share_weights_in_vw_are_refused() -> None:
+    with pytest.raises(OptionError, match="--cb_explore with 3 models of --bag is not reproduced"):
+        Workspace(cb_explore=4, bag=3, vw_exact=True)
+    assert Workspace(cb_explore=4, bag=3).weights.shape[2] == 3
