@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Config, Interaction, Settings
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.options import AutomlOptions
+    from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.search import Search
     from onlineauto.engine.journal import Bounds, Entry
     from onlineauto.engine.trace import Trace
@@ -264,11 +265,15 @@ class Searching:
             turned = search.turn != self.search.turn
             self.search = search
             self._set_leases()
-            if any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions):
+            crosses = any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions)
+            screens = turned or any(isinstance(decision, Widen | Swap) for decision in decisions)
+            if crosses or screens:
+                space = space_of(self._rules, search, self.estimates)
+            if crosses:
                 self.slots.cross()
-                self._set_prices()
-            if turned or any(isinstance(decision, Widen | Swap) for decision in decisions):
-                self._screen()
+                self._set_prices(space)
+            if screens:
+                self._screen(space)
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         return interactions_for(self._rules, config, namespaces)
@@ -356,18 +361,16 @@ class Searching:
         self.slots.lease(leases, fill=fill, replaceable=replaceable)
         self.slots.review(search.review)
 
-    def _screen(self) -> None:
+    def _screen(self, space: Space) -> None:
         """Ask the oracle what to screen; a new champion's gains soon outweigh those of the old one."""
-        search, champion = self.search, self.search.champion
-        space = space_of(self._rules, search, self.estimates)
-        pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=search.turn)
+        champion = self.search.champion
+        pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
         self.screening.choose(pool, champion.elements)
 
-    def _set_prices(self) -> None:
+    def _set_prices(self, space: Space) -> None:
         """Let a challenger that has more features than the champion earn them."""
         if not (self._rules.renews and self._feature_cost):
             return
-        space = space_of(self._rules, self.search, self.estimates)
         namespaces = () if "namespaces" in space.searched else space.namespaces
         own = sum(space.terms([(name,)]) for name in namespaces)
         terms = [own + space.terms(config.elements) for config in self.slots.configs]

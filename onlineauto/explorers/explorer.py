@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Explorer"]
 
 
-@dataclass(frozen=True)
-class Explorer:
+class Explorer(ABC):
     """How scores become probabilities of actions; what it computes is its kernel's part.
 
     Attributes
@@ -40,9 +39,9 @@ class Explorer:
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
     predicts_apart: ClassVar[bool] = True
 
+    @abstractmethod
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """What its kernel is to know, by the fields of `onlineauto.explorers._kernels.Exploration`."""
-        raise NotImplementedError
 
     def announced(self, configuration: Configuration) -> tuple[str, ...]:
         """Lines that VW prints of it before all others."""

@@ -149,15 +149,17 @@ def cross_any(
 
 
 @inline_kernel
-def _list_one(
-    scratch: Scratch,
+def _list_run(
     features: Records,
+    start: int,
+    end: int,
     mask: np.uint64,
     cell: NDArray[np.uint32],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
-    for i in range(scratch.factors[0].start, scratch.factors[0].end):
+    """Append the features [start, end) themselves to the `n` listed ones; return their number."""
+    for i in range(start, end):
         short_loop()
         cell[n] = np.uint64(features[i].hash) & mask
         value[n] = features[i].value
@@ -180,7 +182,8 @@ def cross_product(
     A product of one factor is a namespace itself.
     """
     if order == 1:
-        return _list_one(scratch, features, mask, cell, value, n)
+        factor = scratch.factors[0]
+        return _list_run(features, factor.start, factor.end, mask, cell, value, n)
     if order == 2:
         return _cross_pair(scratch, features, mask, cell, value, n)
     if order == 3:
@@ -330,11 +333,8 @@ def list_linear(
         group = turned(i, n_shared, groups)
         if not is_linear(layout, scratch, group, n_shared):
             continue
-        for j in range(scratch.groups[group].start, scratch.groups[group].end):
-            short_loop()
-            cell[n] = np.uint64(features[j].hash) & mask
-            value[n] = features[j].value
-            n += 1
+        start, end = scratch.groups[group].start, scratch.groups[group].end
+        n = _list_run(features, start, end, mask, cell, value, n)
     return n
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
-from onlineauto.formats.block_writer import replacing
 from onlineauto.formats.text_writer import number_text
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, named_event
+from onlineauto.interop.text import write_events
 
 if TYPE_CHECKING:
     import os
@@ -93,15 +93,9 @@ def write_dsjson(
     OSError
         The file cannot be written.
     """
-    n = 0
-    with replacing(path) as file:
-        for n, event in enumerate(events, 1):
-            try:
-                line = event_dsjson(event, event_id=str(n - 1), hash_seed=hash_seed)
-            except InputError as error:
-                raise InputError(f"event {n - 1}: {str(error).removeprefix('event: ')}") from error
-            file.write(line.encode())
-    return n
+    return write_events(
+        events, path, lambda event, n: event_dsjson(event, event_id=str(n), hash_seed=hash_seed)
+    )
 
 
 def _chosen(lines: list[NamedLine | Line]) -> list[int]:
@@ -158,10 +152,9 @@ def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:
     plain = isinstance(name, str) and name and not name.startswith("_") and _can_be_key(name)
     if plain and not (nameless and seed):
         return _string(str(name))
-    hash_ = name if isinstance(name, int) else names.feature(name, names.namespace(namespace))
     # what has no namespace is hashed with another seed in JSON than in text, as in VW
     base = seed if nameless else names.namespace_hash(namespace)
-    return f'"{(hash_ - base) % 2**32}"'
+    return f'"{(names.hash_in(name, namespace) - base) % 2**32}"'
 
 
 def _can_be_key(name: str) -> bool:

@@ -70,6 +70,10 @@ class NameHashes:
             self._known[key] = found
         return found
 
+    def hash_in(self, name: str | int, namespace: str) -> int:
+        """Hash of a feature in a namespace; a number is the hash itself, as an Event has it."""
+        return name if isinstance(name, int) else self.feature(name, self.namespace(namespace))
+
     def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         """Hashes of several names: uint32[n]."""
         return np.array([self.feature(name, namespace) for name in names], np.uint32)

@@ -15,12 +15,15 @@ from onlineauto.interop.named_event import NamedEvent, named_event
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
     from onlineauto.features.event import Line
     from onlineauto.interop.named_event import NamedLine
 
-__all__ = ["event_text", "write_text"]
+    AnyEvent: TypeAlias = Mapping[str, Any] | NamedEvent | Event
+
+__all__ = ["event_text", "write_events", "write_text"]
 
 _NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
 
@@ -91,11 +94,30 @@ def write_text(
     OSError
         The file cannot be written.
     """
+    return write_events(
+        events, path, lambda event, _: event_text(event, multiline=multiline, hash_seed=hash_seed)
+    )
+
+
+def write_events(
+    events: Iterable[AnyEvent], path: str | os.PathLike[str], written: Callable[[AnyEvent, int], str]
+) -> int:
+    """Write to a file what each event and its number, from 0, give; return how many there were.
+
+    The file appears when all of it is on the disk.
+
+    Raises
+    ------
+    InputError
+        An event cannot be written; the message says which one.
+    OSError
+        The file cannot be written.
+    """
     n = 0
     with replacing(path) as file:
         for n, event in enumerate(events, 1):
             try:
-                text = event_text(event, multiline=multiline, hash_seed=hash_seed)
+                text = written(event, n - 1)
             except InputError as error:
                 raise InputError(f"event {n - 1}: {str(error).removeprefix('event: ')}") from error
             file.write(text.encode("utf-8", "surrogateescape"))
@@ -150,6 +172,5 @@ def _namespace(name: str) -> str:
 def _feature_word(name: str | int, value: float, namespace: str, names: NameHashes) -> str:
     if isinstance(name, int) or not name or not _NOT_IN_NAMES.isdisjoint(name):
         seed = names.namespace_hash(namespace)
-        hash_ = name if isinstance(name, int) else names.feature(name, names.namespace(namespace))
-        name = str((hash_ - seed) % 2**32)
+        name = str((names.hash_in(name, namespace) - seed) % 2**32)
     return name if value == 1 else f"{name}:{_number(value)}"

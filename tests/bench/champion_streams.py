@@ -8,7 +8,8 @@ import numpy as np
 
 from onlineauto.estimators import paired_kernels as paired
 from onlineauto.estimators import robust_kernels as robust
-from onlineauto.estimators.scale_kernels import SCALE_SIZE, widen
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, SCALE_SIZE, widen
+from onlineauto.estimators.scale_kernels import LEARNT as FLOOR_IS_LEARNT
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def _first_event(
     """When a stream is over."""
     evidence = np.zeros((2, 2, robust.SIZE))
     state, scale = np.zeros(paired.SIZE), np.zeros(SCALE_SIZE)
-    scale[1], scale[2] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
+    scale[HIGH], scale[FLOOR] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
     if which == LEARNT:
-        scale[0], scale[1], scale[2], scale[5] = np.inf, -np.inf, 1.0, 1.0
+        scale[LOW], scale[HIGH], scale[FLOOR], scale[FLOOR_IS_LEARNT] = np.inf, -np.inf, 1.0, 1.0
     for t in range(events):
         disagree, w1, w0, reward, q = _draw(log, t, rng)
         if which == VW:
