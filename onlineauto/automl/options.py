@@ -66,6 +66,7 @@ class AutomlOptions:
         "Learnt events that a challenger is given first; each time they are over it gets twice as many. Not "
         "supplied: 2000, or 4000 with --vw_exact.",
         keep=True,
+        override=True,
         minimum=0,
         maximum=2**62,
         metavar="EVENTS",
@@ -116,6 +117,7 @@ class AutomlOptions:
         "it predicts.",
         vw=False,
         keep=True,
+        override=True,
         choices=("champion", "mix"),
         needs=_NEEDS,
     )
@@ -146,6 +148,7 @@ class AutomlOptions:
         "and begin from the champion's weights (reset_challengers) or from none (reset_model).",
         vw=False,
         keep=True,
+        override=True,
         choices=("ignore", "reopen", "reset_challengers", "reset_model"),
         needs=_NEEDS,
     )
@@ -155,6 +158,7 @@ class AutomlOptions:
         "apart, as a part of the range of rewards or losses.",
         vw=False,
         keep=True,
+        override=True,
         minimum=0,
         below=0.25,
         metavar="GAIN",
@@ -165,6 +169,7 @@ class AutomlOptions:
         "Probability of a wrong change of champion, shared among all tests (with --estimator robust: among "
         "the live configs).",
         keep=True,
+        override=True,
         above=0,
         below=2,
         because="each of two bounds has half of it",
@@ -198,7 +203,10 @@ class AutomlOptions:
         needs=_NEEDS,
     )
     debug_reversed_learn: bool = option(
-        False, "Let the challengers learn in reversed order; it must make no difference.", needs=_NEEDS
+        False,
+        "Let the challengers learn in reversed order; it must make no difference.",
+        needs=_NEEDS,
+        keep=True,
     )
     verbose_metrics: bool = option(
         False, "Add the interactions of every live config to --extra_metrics.", needs=_NEEDS

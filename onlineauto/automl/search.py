@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from onlineauto.automl.config import Config  # noqa: TC001 - msgspec reads the annotations of what it restores
 from onlineauto.automl.oracles import ORACLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.automl.config import Config
     from onlineauto.automl.options import AutomlOptions
 
 __all__ = ["REVIEW", "Candidate", "Rules", "Search", "Slot", "State"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Drift"]
 
@@ -39,6 +40,14 @@ class _Window:
     def update(self, x: float) -> bool:
         """Take in a number in [0, 1]; whether it is of another kind than those before."""
         return bool(self._core.update(x))
+
+    def state(self) -> bytes:
+        """What river's part knows, in its own layout."""
+        return bytes(self._core.__getstate__())
+
+    def restore(self, state: bytes) -> None:
+        """Take up what `state` gave."""
+        self._core.__setstate__(state)
 
 
 class Drift:
@@ -77,3 +86,18 @@ class Drift:
         """Forget what the losses were."""
         self._window = None
         self._n, self._most = 0, 0.0
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        window = None if self._window is None else self._window.state()
+        return {"observations": self._n, "most": self._most, "window": window, "river": version("river")}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off; with another river, whose window is its own, anew."""
+        self.restart()
+        if state["river"] != version("river"):
+            return
+        self._n, self._most = state["observations"], state["most"]
+        if state["window"] is not None:
+            self._window = _Window()
+            self._window.restore(state["window"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
+from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.features.layout import Layout
@@ -37,6 +39,11 @@ _NEVER = 2**62
 _PARKED = 4
 """Configs that wait with what they have learnt, for each live slot."""
 _HIGHEST_PRICE = 0.24
+_KEPT = (
+    *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
+    *("recent", "fresh", "mix", "scale", "last", "settled"),
+)
+"""Arrays of `Live` that a model keeps; the others follow from these, or from the block at hand."""
 
 
 class _Parked(NamedTuple):
@@ -170,8 +177,7 @@ class LiveSlots:
         layout, live = self._layout, self.live
         if layout.version == self._version:
             return
-        counted = {name: (int(live.counts[key]), int(live.sizes[key])) for name, key in self._keys.items()}
-        self._counts |= counted
+        self._note_counts()
         keys = layout.n_keys
         self._version, self._keys = layout.version, layout.keys()
         live = live._replace(
@@ -186,6 +192,12 @@ class LiveSlots:
         live.tally[MARK] = 0
         self.live = live
         self.cross()
+
+    def _note_counts(self) -> None:
+        """Keep the counts by name, whatever the numbers of the namespaces."""
+        counts, sizes = self.live.counts, self.live.sizes
+        met = ((name, key) for name, key in self._keys.items() if counts[key])
+        self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
 
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
@@ -278,6 +290,46 @@ class LiveSlots:
             self._exchange(decision.slot, model)
         elif isinstance(decision, Swap):
             self._swap(decision.slot, decision.config, model)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        self._note_counts()
+        live = self.live
+        tally = live.tally.copy()
+        tally[MARK] = 0
+        return {
+            "configs": self.configs,
+            "indices": self.indices,
+            "namespaces": self.namespaces,
+            "counts": sorted((name, *counts) for name, counts in self._counts.items()),
+            "removed": self._removed,
+            "since": self._since,
+            "tests": self._n_tests,
+            "parked": [{"config": config} | kept._asdict() for config, kept in self._parked.items()],
+            "tally": tally,
+            "arrays": {name: getattr(live, name) for name in _KEPT},
+        }
+
+    def restore(self, state: Mapping[str, Any], model: Model) -> None:
+        """Go on where another left off, of the same options; the leases are for the search to set."""
+        self.configs = msgspec.convert(state["configs"], list[Config])
+        self.indices = list(state["indices"])
+        self.namespaces = list(state["namespaces"])
+        self._counts = {name: (count, size) for name, count, size in state["counts"]}
+        self._removed = set(state["removed"])
+        self._since, self._n_tests = state["since"], state["tests"]
+        self._parked = {}
+        for each in state["parked"]:
+            config = msgspec.convert(each.pop("config"), Config)
+            self._parked[config] = _Parked(**each | {"evidence": tuple(each["evidence"])})
+        for name in _KEPT:
+            getattr(self.live, name)[...] = state["arrays"][name]
+        self.live.tally[:] = state["tally"]
+        self.live = self.live._replace(n=len(self.configs))
+        for slot, config in enumerate(self.configs):
+            put_settings(model.settings[slot], dict(config.settings), defaults=self._defaults)
+        self._keys, self._version = {}, -1
+        self.cross()
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
         slot, config = decision.slot, decision.config

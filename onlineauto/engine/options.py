@@ -77,7 +77,9 @@ class RunOptions:
         maximum=2,
         metavar="N",
     )
-    random_seed: int = option(0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED")
+    random_seed: int = option(
+        0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED", keep=True
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

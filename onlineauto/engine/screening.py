@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,6 +79,23 @@ class Screening:
         self.screen.gains[:] *= _FADING
         self.screen.seen[:] = 0
 
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        screen = self.screen
+        return {
+            "gains": list(self.gains().items()),
+            "held": frozenset(self._held),
+            "seen": screen.seen,
+            "table": screen.table,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off."""
+        self._gains = {_interaction(names): gain for names, gain in state["gains"]}
+        self._pool, self._held = tuple(self._gains), frozenset(map(_interaction, state["held"]))
+        self.screen = self.screen._replace(seen=state["seen"].copy(), table=state["table"].copy())
+        self._compile()
+
     def open_block(self) -> None:
         """Number the namespaces as the layout does, if that has changed since the last block."""
         if self._layout.version != self._version:
@@ -94,3 +111,7 @@ class Screening:
             inside=np.array([each in self._held for each in self._compiled], bool),
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
         )
+
+
+def _interaction(names: Sequence[bytes]) -> Interaction:
+    return tuple(names)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from onlineauto.automl.config import Interaction, Settings  # noqa: TC001 - msgspec reads them in `Change`
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
@@ -22,10 +23,10 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
-from onlineauto.automl.search import Rules
+from onlineauto.automl.search import Rules, Search
 from onlineauto.engine.drift import Drift
 from onlineauto.engine.estimates import Estimates
-from onlineauto.engine.journal import End, bounds_of, decision_of, entry_of
+from onlineauto.engine.journal import Bounds, End, bounds_of, decision_of, entry_of
 from onlineauto.engine.live_kernels import loss_level, reward_level
 from onlineauto.engine.live_slots import LiveSlots
 from onlineauto.engine.namespaces import of_actions
@@ -41,7 +42,7 @@ from onlineauto.engine.state import (
     SIGNAL,
     SLOT,
 )
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,12 +50,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.automl.config import Config, Interaction, Settings
+    from onlineauto.automl.config import Config
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.search import Search
-    from onlineauto.engine.journal import Bounds, Entry
+    from onlineauto.engine.journal import Entry
     from onlineauto.engine.trace import Trace
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -215,6 +215,47 @@ class Searching:
     def interactions(self, slot: int) -> Sequence[Interaction]:
         """Interactions that a live slot uses."""
         return self._interactions(self.slots.configs[slot], self.slots.namespaces)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes.
+
+        Raises
+        ------
+        OptionError
+            A replay does not know how its decisions were come to.
+        """
+        if self.replays:
+            raise OptionError("a replay cannot be saved: it does not know how its decisions were come to")
+        return {
+            "search": self.search,
+            "events": self.n_events,
+            "changes": self.n_switches,
+            "alarms": self.n_alarms,
+            "latest_changes": list(self.changes),
+            "drift": self._drift.state(),
+            "slots": self.slots.state(),
+            "screening": self.screening.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any], model: Model) -> None:
+        """Go on where another left off, of the same options.
+
+        Raises
+        ------
+        OptionError
+            A replay begins with the stream.
+        """
+        if self.replays:
+            raise OptionError("a replay begins with the stream, and not with a model")
+        self.search = msgspec.convert(state["search"], Search)
+        self.n_events, self.n_switches = state["events"], state["changes"]
+        self.n_alarms = state["alarms"]
+        self.changes.extend(msgspec.convert(state["latest_changes"], list[Change]))
+        self._n_traced = int(state["slots"]["tally"][LEARNT])
+        self._drift.restore(state["drift"])
+        self.slots.restore(state["slots"], model)
+        self.screening.restore(state["screening"])
+        self._set_leases()
 
     def open_block(self) -> None:
         """Number the namespaces as the layout does."""

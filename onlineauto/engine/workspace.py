@@ -12,6 +12,8 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.holdout import Holdout
+from onlineauto.engine.learner import Learner
+from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
@@ -28,38 +30,34 @@ from onlineauto.engine.state import (
     STREAM,
     Context,
 )
-from onlineauto.engine.task import make_task, parts_of_slot
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import CONSTANT_HASH, make_stream
+from onlineauto.features.records import make_stream
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
-from onlineauto.learners.options import CbOptions, UpdateOptions
-from onlineauto.learners.rule import (
-    default_settings,
-    initial_weights,
-    make_model,
-    make_rule,
-)
+from onlineauto.learners.rule import default_settings
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Generator, Iterator
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
     from onlineauto.automl.search import Search
     from onlineauto.engine.estimates import Estimates
     from onlineauto.engine.journal import Entry
+    from onlineauto.engine.model_file import State
+    from onlineauto.engine.models import ModelSource
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
     from onlineauto.formats.event_reader import EventReader
     from onlineauto.formats.source import Source
-    from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
 
@@ -96,13 +94,10 @@ class Workspace:
         The options in force.
     kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
         What an event is and what is predicted for it.
-    weights : float32[cells, 4, lanes]
-        Weight, Σ gradient², scale and last rate of every cell; a lane for each live slot, the champion's
-        first (twice as many with ``--cb_type dr``).
+    learner : Learner
+        What learns: the table of weights, and the rule.
     searching : Searching
         The search of ``--automl`` at work; without it, of one slot that nobody challenges.
-    current_pass : int
-        Number of passes completed.
     diagnostics : Diagnostics
         What was wrong with the input of `fit` and `stream`, counted and located.
 
@@ -121,37 +116,17 @@ class Workspace:
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.exact = configuration[RunOptions].vw_exact
-        self.current_pass = 0
         self.diagnostics = Diagnostics()
-        training, automl = not configuration[RunOptions].testonly, configuration[AutomlOptions]
-        estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
-        width = parts_of_slot(configuration, kind=self.kind, estimates=estimates)
-        slots, bits = automl.automl or 1, configuration[FeatureOptions].bit_precision
-        lanes = slots * width
-        cells = max(1, 2**bits >> (width - 1).bit_length())
-        if self.exact:  # all lanes share the table
-            lanes = 1 << (lanes - 1).bit_length()
-            cells = max(1, 2**bits // lanes)
-        elif slots > 1:
-            lanes = -(-lanes // 4) * 4  # kernels take four at a time
-        try:
-            self.weights = initial_weights(configuration, cells=cells, lanes=lanes)
-        except (MemoryError, OSError):  # the table is mapped
-            raise OptionError(
-                f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
-            ) from None
-        self._unlearnt = self.weights[0, :, 0].copy()
-        self._task = make_task(configuration, kind=self.kind, cells=len(self.weights), parts=width)
-        self._model = self._make_model(slots=slots, training=training)
-        self._rule = make_rule(configuration, guarded=not self.exact)
+        self.learner = Learner(configuration, kind=self.kind)
+        automl = configuration[AutomlOptions]
         searched: tuple[int, ...] = ()
         if automl.automl:
             searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
         singled = bool(searched) and "namespaces" in automl.searched()
         features = configuration[FeatureOptions]
         self._layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
-        self.searching = self._make_search(automl, width=width)
-        self._buffers = make_buffers(actions=16, slots=slots)
+        self.searching = self._make_search(automl)
+        self._buffers = make_buffers(actions=16, slots=automl.automl or 1)
         self._scratch = self._layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._parser = open_lines(b"", configuration)
@@ -161,11 +136,22 @@ class Workspace:
         return f"Workspace({self.configuration.command()!r})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
+        """Become a copy, whose arrays are its own."""
         vars(self).update(state)
-        table = self.weights.reshape(len(self.weights), -1)
-        self._model = self._model._replace(weights=self.weights, table=table)
         self._context = None
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Weight, Σ gradient², scale and last rate of every cell: float32[cells, 4, lanes].
+
+        There is a lane for each live slot, the champion's first, and more for estimates and policies.
+        """
+        return self.learner.model.weights
+
+    @property
+    def current_pass(self) -> int:
+        """Number of passes completed."""
+        return self.learner.current_pass
 
     @property
     def search(self) -> Search:
@@ -183,7 +169,7 @@ class Workspace:
     @property
     def label_range(self) -> tuple[float, float]:
         """Smallest and largest label or cost that was learnt, or 0; predictions are clipped to it."""
-        shared = self._model.shared
+        shared = self.learner.model.shared
         return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
 
     @property
@@ -200,39 +186,20 @@ class Workspace:
     def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
         self.searching.on_decision = listener
 
-    def _make_search(self, automl: AutomlOptions, *, width: int) -> Searching:
+    def _make_search(self, automl: AutomlOptions) -> Searching:
         run = self.configuration[RunOptions]
         return Searching(
             automl,
             self._layout,
             exact=self.exact,
-            width=width,
+            width=self.learner.width,
             simple=self.kind == "simple",
             cells=min(len(self.weights), _SCREEN_CELLS),
             defaults=default_settings(self.configuration),
-            unlearnt=self._unlearnt,
+            unlearnt=self.learner.unlearnt,
             random_seed=run.random_seed,
             replayed=replayed_entries(self.configuration, REGISTRY),
         )
-
-    def _make_model(self, *, slots: int, training: bool) -> Model:
-        n_cells, _, lanes = self.weights.shape
-        model = make_model(
-            self.configuration,
-            self.weights,
-            slots=slots,
-            exact=self.exact,
-            training=training,
-            policies=self._task.exploration.policies,
-            parts=self._task.parts,
-        )
-        if constant := self.configuration[FeatureOptions].constant:
-            cell, lane = int(CONSTANT_HASH) % n_cells, 0
-            if self.exact:
-                cell, lane = divmod(int(CONSTANT_HASH) % (n_cells * lanes), lanes)
-            self.weights[cell, 0, lane] = constant
-            model.touched[cell] = True
-        return model
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -286,9 +253,9 @@ class Workspace:
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
-        valid, message = first_invalid_event(block) if self._task.shape == CB_ADF else (len(block), "")
+        valid, message = first_invalid_event(block) if self.learner.task.shape == CB_ADF else (len(block), "")
         part = block if valid == len(block) else block.head(valid)
-        adf = self._task.shape == CB_ADF
+        adf = self.learner.task.shape == CB_ADF
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
         outcomes = self._run(part, held, STREAM)
         holdout.add(outcomes)
@@ -307,9 +274,73 @@ class Workspace:
 
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""
-        decay = np.float32(self.configuration[UpdateOptions].decay_learning_rate)
-        self._rule = self._rule._replace(learning_rate=np.float32(self._rule.learning_rate * decay))
-        self.current_pass += 1
+        self.learner.end_pass()
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What a model file has of this workspace: a tree whose arrays are those at work, not copies.
+
+        Raises
+        ------
+        OptionError
+            A journal is replayed.
+        """
+        return {
+            "options": self.configuration.command(kept=True),
+            "learner": self.learner.state(),
+            "layout": self._layout.state(),
+            "search": self.searching.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Become what a workspace of the same options was when it gave this `state`.
+
+        Raises
+        ------
+        OptionError
+            A journal is replayed.
+        KeyError, TypeError, ValueError
+            The state is of other options.
+        """
+        self.learner.restore(state["learner"])
+        self._layout.restore(state["layout"])
+        self.searching.restore(state["search"], self.learner.model)
+        self._context = None
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+        r"""Write all that this model is to a file, a path in one step; the model stays as it is.
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> Workspace(learning_rate=0.3).fit(["1 |a x", "0 |a y"]).save(file)
+        >>> Workspace.load(file.getvalue()).predict("|a x").round(1)
+        array([0.5], dtype=float32)
+
+        Raises
+        ------
+        OSError
+            It cannot be written; what was at that path is as it was.
+        OptionError
+            A journal is replayed.
+        """
+        save_model(self.state(), target)
+
+    @classmethod
+    def load(cls, source: ModelSource, **options: Any) -> Workspace:
+        """Read a model from a file, or from the bytes of one, to go on exactly where it was saved.
+
+        Options that a model does not keep, such as ``testonly`` or ``passes``, are given anew; of those that
+        it keeps only some take another value, such as ``epsilon``.
+
+        Raises
+        ------
+        InputError
+            The file is no model, not whole, or of a later version.
+        OptionError
+            An option cannot have another value.
+        """
+        return load_model(cls, source, REGISTRY.from_keywords(**options))[0]
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
@@ -375,7 +406,7 @@ class Workspace:
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
             )
-        if self._task.shape == CB_ADF:
+        if self.learner.task.shape == CB_ADF:
             _, message = first_invalid_event(block)
             if message:
                 raise InputError(message)
@@ -393,7 +424,7 @@ class Workspace:
         """
         n = len(block)
         held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        samples = self._task.exploration.samples and self._task.exploration.active
+        samples = self.learner.task.exploration.samples and self.learner.task.exploration.active
         results = make_results(block, n_actions=self._most_actions(block), samples=samples, exact=self.exact)
         self._layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
@@ -410,24 +441,24 @@ class Workspace:
             if not searching:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0
-            self.searching.answer(cursor, block, self._model, through=through)
+            self.searching.answer(cursor, block, self.learner.model, through=through)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
                 break
         return make_outcomes(block, held, results, simple=self.kind == "simple")
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
         """What the loop works with, the same as the last time if nothing of it has changed."""
-        layout, scratch = self._layout, self._scratch
+        layout, learner, scratch = self._layout, self.learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
         live = self.searching.slots.live
         parts = (
-            self._task,
-            self._rule,
+            learner.task,
+            learner.rule,
             layout.kernel_layout,
             layout.interactions,
             scratch,
-            self._model,
+            learner.model,
             live,
             self.searching.screening.screen,
         )
@@ -445,7 +476,7 @@ class Workspace:
         """No less than the actions of all events together."""
         if self.kind == "simple":
             return 0
-        return len(block) * self._task.n_actions if self._task.shape == CB else block.n_lines
+        return len(block) * self.learner.task.n_actions if self.learner.task.shape == CB else block.n_lines
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

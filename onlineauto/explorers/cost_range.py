@@ -35,6 +35,7 @@ class CostRangeOptions:
         None,
         "How wide the range of plausible costs is. Not supplied: 0.1, or 0.001 with --squarecb --elim.",
         keep=True,
+        override=True,
         minimum=0,
         needs=_USERS,
     )
@@ -42,6 +43,7 @@ class CostRangeOptions:
         None,
         "Lowest possible cost. Not supplied: the lowest so far, or 0 if that is less; with --vw_exact 0.",
         keep=True,
+        override=True,
         metavar="COST",
         needs=_USERS,
     )
@@ -49,6 +51,7 @@ class CostRangeOptions:
         None,
         "Highest possible cost. Not supplied: the highest so far, or 0 if that is more; with --vw_exact 1.",
         keep=True,
+        override=True,
         metavar="COST",
         needs=_USERS,
     )

@@ -43,10 +43,19 @@ class CoverOptions:
         needs=("cb_explore", "cb_explore_adf"),
     )
     psi: float = option(
-        1.0, "How much --cover pays for choosing otherwise.", keep=True, metavar="PSI", needs=("cover",)
+        1.0,
+        "How much --cover pays for choosing otherwise.",
+        keep=True,
+        override=True,
+        metavar="PSI",
+        needs=("cover",),
     )
     nounif: bool = option(
-        False, "Give no probability to actions that no policy chooses.", keep=True, needs=("cover",)
+        False,
+        "Give no probability to actions that no policy chooses.",
+        keep=True,
+        override=True,
+        needs=("cover",),
     )
 
 

@@ -24,7 +24,7 @@ from onlineauto.explorers.sampling import SampleOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["CODES", "make_exploration"]
+__all__ = ["CODES", "EXPLORER_STATE", "make_exploration"]
 
 CODES = {
     "greedy": GREEDY,
@@ -37,6 +37,10 @@ CODES = {
     "cover": COVER,
 }
 """Codes by the names of the explorers."""
+
+
+EXPLORER_STATE = ("counts", "costs", "random", "times")
+"""Arrays of `Exploration` that change."""
 
 
 def make_exploration(

@@ -41,6 +41,7 @@ class ExplorerOptions:
         "Probability that is spread over all actions; the best one gets the rest. With another explorer, the "
         "least probability of an action times their number, and 0 if not supplied.",
         keep=True,
+        override=True,
         minimum=0,
         maximum=1,
         needs=("cb_explore", "cb_explore_adf"),
@@ -49,6 +50,7 @@ class ExplorerOptions:
         False,
         "Of several actions with the best score only the first one gets the rest, where they would share it.",
         keep=True,
+        override=True,
         needs=("cb_explore", "cb_explore_adf"),
     )
 

@@ -38,6 +38,7 @@ class SoftmaxOptions:
         1.0,
         "How much --softmax prefers what looks better; a negative number counts as positive.",
         keep=True,
+        override=True,
         needs=("softmax",),
     )
 

@@ -51,11 +51,16 @@ class SquarecbOptions:
         10.0,
         "How much --squarecb prefers what looks better, after the first event.",
         keep=True,
+        override=True,
         minimum=0,
         needs=("squarecb",),
     )
     gamma_exponent: float = option(
-        0.5, "Exponent by which that grows with the events learnt.", keep=True, needs=("squarecb",)
+        0.5,
+        "Exponent by which that grows with the events learnt.",
+        keep=True,
+        override=True,
+        needs=("squarecb",),
     )
     elim: bool = option(
         False, "Explore only actions that may still be the best.", keep=True, needs=("squarecb",)

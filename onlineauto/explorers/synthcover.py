@@ -41,6 +41,7 @@ class SynthcoverOptions:
         0.1,
         "How much worse an action would look by all of the probability.",
         keep=True,
+        override=True,
         above=0,
         metavar="PSI",
         needs=("synthcover",),

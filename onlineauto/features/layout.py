@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from itertools import chain, compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from onlineauto.features.records import EXTENT, FACTOR, GROUP, PLACE, Interactio
 from onlineauto.features.records import Layout as KernelLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -139,6 +139,17 @@ class Layout:
         numbers, first = np.unique(block.span_namespace, return_index=True)
         for i in numbers[np.argsort(first)]:  # in the order in which they have features, whatever the block
             self._add(self._key_name(names.names[i]))
+        self.interactions = self._make_interactions()
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes: which namespaces wildcards range over, and which they leave out."""
+        return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off, of the same options."""
+        self._known, self._left_out = set(state["known"]), set(state["left_out"])
+        self._letters = Counter(name[:1] for name in self._known)
+        self.version += 1
         self.interactions = self._make_interactions()
 
     def crossable(self) -> NDArray[np.bool_]:
@@ -266,7 +277,6 @@ class Layout:
         """Say of each product whether all of its namespaces have group keys; None if so."""
         if self._exact:
             return None
-        assert self._names is not None or not self._known
         number = self._number
         if {name for product in products for name in product} <= number.keys():
             return None

@@ -55,7 +55,7 @@ class FeatureOptions:
         metavar="N",
     )
     noconstant: bool = option(False, "Do not add the constant feature.", keep=True)
-    constant: float = option(0.0, "Initial weight of the constant feature.", short="C")
+    constant: float = option(0.0, "Initial weight of the constant feature.", short="C", keep=True)
     quadratic: tuple[str, ...] = option(
         (),
         "Interact two namespaces, each named by its first character; ':' stands for any namespace.",

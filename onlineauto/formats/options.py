@@ -49,6 +49,8 @@ class InputOptions:
         "part in as many as there are actions (uniform), which is reported too.",
         vw=False,
         choices=("refuse", "uniform"),
+        keep=True,
+        override=True,
     )
     examples: int = option(
         -1, "Stop after this many events; -1 is no limit.", minimum=-1, maximum=2**63 - 1, metavar="N"

@@ -22,19 +22,20 @@ class UpdateOptions:
         "Step size. Not supplied, it is 10 when the updates are not both adaptive and normalized.",
         short="l",
         keep=True,
+        override=True,
         minimum=0,
         metavar="RATE",
     )
     power_t: float = option(
-        0.5, "Exponent by which the step size decays.", keep=True, minimum=0, metavar="POWER"
+        0.5, "Exponent by which the step size decays.", keep=True, override=True, minimum=0, metavar="POWER"
     )
     initial_t: float | None = option(
-        None, "Number of events that the step size takes for already seen.", minimum=0, metavar="T"
+        None, "Number of events that the step size takes for already seen.", minimum=0, metavar="T", keep=True
     )
     decay_learning_rate: float = option(
-        1.0, "Factor on the step size after each pass.", minimum=0, metavar="FACTOR"
+        1.0, "Factor on the step size after each pass.", minimum=0, metavar="FACTOR", keep=True, override=True
     )
-    initial_weight: float = option(0.0, "Initial value of every weight.", metavar="WEIGHT")
+    initial_weight: float = option(0.0, "Initial value of every weight.", metavar="WEIGHT", keep=True)
     sgd: bool = option(
         False, "Plain stochastic gradient descent: only the parts of the update that are named.", keep=True
     )
@@ -49,9 +50,21 @@ class UpdateOptions:
         False, "One step with the importance weight 2 is like two steps with 1.", keep=True
     )
     l1: float = option(
-        0.0, "Weight of the L1 penalty, which makes small weights zero.", minimum=0, metavar="LAMBDA"
+        0.0,
+        "Weight of the L1 penalty, which makes small weights zero.",
+        minimum=0,
+        metavar="LAMBDA",
+        keep=True,
+        override=True,
     )
-    l2: float = option(0.0, "Weight of the L2 penalty, which shrinks weights.", minimum=0, metavar="LAMBDA")
+    l2: float = option(
+        0.0,
+        "Weight of the L2 penalty, which shrinks weights.",
+        minimum=0,
+        metavar="LAMBDA",
+        keep=True,
+        override=True,
+    )
     min_prediction: float | None = option(
         None,
         "Smallest prediction. Not supplied: the smallest label so far, or 0 if that is less.",
@@ -77,9 +90,15 @@ class LossOptions:
         "What an update makes smaller; 'classic' is squared without the invariant update.",
         choices=("squared", "classic", "hinge", "logistic", "quantile", "expectile", "poisson"),
         metavar="LOSS",
+        keep=True,
     )
     quantile_tau: float = option(
-        0.5, "The quantile that --loss_function quantile predicts.", minimum=0, maximum=1, metavar="TAU"
+        0.5,
+        "The quantile that --loss_function quantile predicts.",
+        minimum=0,
+        maximum=1,
+        metavar="TAU",
+        keep=True,
     )
     expectile_q: float | None = option(
         None,
@@ -87,12 +106,13 @@ class LossOptions:
         above=0,
         maximum=0.5,
         metavar="Q",
+        keep=True,
     )
     logistic_min: float = option(
-        -1.0, "The label that --loss_function logistic takes for never.", metavar="LOW"
+        -1.0, "The label that --loss_function logistic takes for never.", metavar="LOW", keep=True
     )
     logistic_max: float = option(
-        1.0, "The label that --loss_function logistic takes for always.", metavar="HIGH"
+        1.0, "The label that --loss_function logistic takes for always.", metavar="HIGH", keep=True
     )
     link: str = option(
         "identity",
@@ -135,13 +155,18 @@ class CbOptions:
         0.0,
         "Take logged probabilities below this one for this one; 0 is none.",
         keep=True,
+        override=True,
         minimum=0,
         maximum=1,
         metavar="P",
         needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
     )
     rank_all: bool = option(
-        False, "Predict all actions with their scores, best first.", keep=True, needs=("cb_adf",)
+        False,
+        "Predict all actions with their scores, best first.",
+        keep=True,
+        override=True,
+        needs=("cb_adf",),
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners._kernels import (
     CONTRACTION,
     MAX_LABEL,
@@ -193,12 +195,19 @@ def make_model(
     Every slot has penalties of its own, and so has every one of its policies, if it has several; but if
     `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
     """
-    lane = np.arange(weights.shape[2])
-    lanes, together = len(lane), slots * max(parts // max(policies, 1), 1)
+    n_cells, _, lanes = weights.shape
+    lane, together = np.arange(lanes), slots * max(parts // max(policies, 1), 1)
+    touched = np.zeros(n_cells, bool)
+    if constant := configuration[FeatureOptions].constant:
+        cell, its_lane = int(CONSTANT_HASH) % n_cells, 0
+        if exact:
+            cell, its_lane = divmod(int(CONSTANT_HASH) % (n_cells * lanes), lanes)
+        weights[cell, W, its_lane] = constant
+        touched[cell] = True
     return Model(
         weights=weights,
-        table=weights.reshape(len(weights), -1),
-        touched=np.zeros(len(weights), bool),
+        table=weights.reshape(n_cells, -1),
+        touched=touched,
         shared=initial_state(configuration, training=training),
         lanes=initial_lanes(configuration, lanes=lanes),
         penalised=np.zeros(lanes, np.int64) if exact else lane // together * together + lane % slots,

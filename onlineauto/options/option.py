@@ -46,7 +46,9 @@ class Option:
     vw : bool
         Whether Vowpal Wabbit 9.11.9 has this option under the same name.
     keep : bool
-        Whether a model file keeps the option, because predictions depend on it.
+        Whether a model file keeps the option, because what is learnt or predicted depends on it.
+    override : bool
+        Whether one that is kept can be given another value for a model that is loaded.
     minimum, maximum : float or None
         Inclusive bounds of a number.
     above, below : float or None
@@ -80,6 +82,7 @@ class Option:
     short: str | None = None
     vw: bool = True
     keep: bool = False
+    override: bool = False
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
@@ -117,6 +120,7 @@ def option(
     short: str | None = None,
     vw: bool = True,
     keep: bool = False,
+    override: bool = False,
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
@@ -157,6 +161,7 @@ def option(
         short=short,
         vw=vw,
         keep=keep,
+        override=override,
         minimum=minimum,
         maximum=maximum,
         above=above,

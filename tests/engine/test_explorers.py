@@ -55,11 +55,11 @@ def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
         check_rows(outcomes, rows)
         check_bandits(outcomes, rows)
         assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
-    model = workspace._model
+    model = workspace.learner.model
     assert model.sums[0].tolist() == twin.all_sums
     sums = np.array([twin.learner.norm, twin.learner.weight]).T
     np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], sums)
-    exploration = workspace._task.exploration
+    exploration = workspace.learner.task.exploration
     assert exploration.counts[LEARNT] == twin.learnt
     assert int(exploration.random[0]) == twin.state
 

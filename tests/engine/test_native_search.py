@@ -152,7 +152,7 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
         cb_explore_adf=True, cb_type=cb_type, automl=2, l1=1e-3, l2=1e-2, **NOTHING_IS_DECIDED
     )
     workspace.fit("".join(stream(400)).encode())
-    model, slots = workspace._model, workspace.searching.slots
+    model, slots = workspace.learner.model, workspace.searching.slots
     gravity, contraction = float(model.lanes[0, GRAVITY]), float(model.lanes[0, CONTRACTION])
     assert gravity > 0
     assert 0 < contraction < 1

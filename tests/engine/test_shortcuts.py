@@ -64,11 +64,11 @@ def test_lanes_agree_where_nothing_was_touched(
     """And to take every cell for touched, and so move all of them, makes the same model."""
     text = "".join(stream(120, seed=seed, late=late)).encode()
     plain, careful = (searching(exact, oracle_type=oracle, **rule) for _ in range(2))
-    careful._model.touched[:] = True
+    careful.learner.model.touched[:] = True
     plain.fit(text)
     careful.fit(text)
     assert state(plain) == state(careful)
-    untouched = plain.weights[~plain._model.touched]
+    untouched = plain.weights[~plain.learner.model.touched]
     assert (untouched == untouched[..., :1]).all()
     bent = not exact and "l1" in rule  # a slot's own penalties are on all that it has not learnt too
     assert len(untouched) > 0 or bent
@@ -79,10 +79,10 @@ def test_lanes_agree_where_nothing_was_touched(
 def test_so_it_is_when_the_champion_changes(exact: bool) -> None:
     text = "".join(stream(600)).encode()
     plain, careful = (searching(exact, oracle_type="one_diff_inclusion") for _ in range(2))
-    careful._model.touched[:] = True
+    careful.learner.model.touched[:] = True
     assert state(plain.fit(text)) == state(careful.fit(text))
     assert plain.searching.n_switches >= 1
-    untouched = plain.weights[~plain._model.touched]
+    untouched = plain.weights[~plain.learner.model.touched]
     assert (untouched == untouched[..., :1]).all()
 
 
@@ -92,4 +92,4 @@ def test_zeros_of_either_sign_are_left_alone() -> None:
     one, other = (searching(False) for _ in range(2))
     one.weights[:, :, 1:] = -0.0
     assert np.array_equal(one.fit(text).weights, other.fit(text).weights)
-    assert np.signbit(one.weights[~one._model.touched][..., 1:]).all()
+    assert np.signbit(one.weights[~one.learner.model.touched][..., 1:]).all()

@@ -123,13 +123,13 @@ def check(options: Options, events: Sequence[Event], holdout: Sequence[bool]) ->
             found = [twin.event(event, holdout=bool(out)) for event, out in zip(events, held, strict=True)]
             check_rows(outcomes, found)
             check_bandits(outcomes, found)
-            assert workspace._model.sums[0].tolist() == twin.sums
+            assert workspace.learner.model.sums[0].tolist() == twin.sums
         else:
             rows = [twin.event(event, holdout=bool(out)) for event, out in zip(events, held, strict=True)]
             check_rows(outcomes, rows)
             check_lines(outcomes, rows)
         assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
-    mine, model = twin.learner, workspace._model
+    mine, model = twin.learner, workspace.learner.model
     state = model.shared[[T, HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, MIN_LABEL, MAX_LABEL]]
     np.testing.assert_array_equal(state, [mine.t, *mine.set_aside, mine.low, mine.high])
     np.testing.assert_array_equal(model.lanes[0, [GRAVITY, CONTRACTION]], [mine.gravity, mine.contraction])
@@ -218,7 +218,7 @@ def test_learning_rate_decays_after_each_pass() -> None:
     workspace = Workspace(decay_learning_rate=0.5, learning_rate=0.25)
     workspace.end_pass()
     workspace.end_pass()
-    assert workspace._rule.learning_rate == 0.0625
+    assert workspace.learner.rule.learning_rate == 0.0625
     assert workspace.current_pass == 2
 
 

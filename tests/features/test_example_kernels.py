@@ -77,13 +77,13 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
     layout = workspace._layout
     layout.update(block)
     run = Run(
-        task=workspace._task,
-        rule=workspace._rule,
+        task=workspace.learner.task,
+        rule=workspace.learner.rule,
         layout=layout.kernel_layout,
         interactions=layout.interactions,
         scratch=layout.scratch(spans=len(block.spans)),
         stream=make_stream(block, np.zeros(len(block), bool)),
-        model=workspace._model,
+        model=workspace.learner.model,
         live=workspace.searching.slots.live,
         screen=workspace.searching.screening.screen,
     )

@@ -88,8 +88,8 @@ def predictions(case: Case, *, exact: bool, file: Path, nudged: bool = False) ->
     configuration = REGISTRY.parse([*case.argv, *(["--vw_exact"] if exact else [])])
     workspace = Workspace(configuration=configuration)
     if nudged:
-        rate = np.nextafter(workspace._rule.learning_rate, np.float32(np.inf))
-        workspace._rule = workspace._rule._replace(learning_rate=rate)
+        rate = np.nextafter(workspace.learner.rule.learning_rate, np.float32(np.inf))
+        workspace.learner.rule = workspace.learner.rule._replace(learning_rate=rate)
     parts = [
         _by_action(outcomes) if outcomes.action_start[-1] else outcomes.prediction.astype(np.float64)
         for _, outcomes in workspace.stream(file)

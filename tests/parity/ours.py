@@ -111,7 +111,7 @@ def _state(workspace: Workspace) -> dict[str, str]:
     """Scalars of the model as a readable model prints them."""
     from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, NORM, WEIGHT, T
 
-    model = workspace._model
+    model = workspace.learner.model
     state = {
         "t": model.shared[T],
         "min_label": model.shared[MIN_LABEL],

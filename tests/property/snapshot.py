@@ -17,7 +17,7 @@ __all__ = ["model_of", "predictions_of"]
 
 def model_of(workspace: Workspace) -> list[bytes]:
     """Bytes of the weights and of all other state of a model."""
-    model, exploration = workspace._model, workspace._task.exploration
+    model, exploration = workspace.learner.model, workspace.learner.task.exploration
     columns = (workspace.weights, model.shared, model.lanes, model.sums)
     explored = (exploration.counts, exploration.costs, exploration.random)
     return [column.tobytes() for column in (*columns, *explored)]

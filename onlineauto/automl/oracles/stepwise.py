@@ -68,7 +68,7 @@ class Stepwise(Oracle):
         """The champion's interactions, and those one step away: what did best before, and others in turn."""
         held = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
-        known = sorted(steps.keys() & space.gains.keys(), key=lambda each: -space.gains[each])
+        known = sorted(steps.keys() & space.gains.keys(), key=lambda each: (-space.gains[each], each))
         best = known[: _SCREENED // 2]
         chosen = set(best)
         others = [each for each in steps if each not in chosen]

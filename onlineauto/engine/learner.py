@@ -1,0 +1,128 @@
+"""Learner: the table of weights, the rule by which it learns, and what is done with an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.options import RunOptions
+from onlineauto.engine.task import make_task, parts_of_slot
+from onlineauto.errors import OptionError
+from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners.model_state import model_state, restore_model
+from onlineauto.learners.options import CbOptions, UpdateOptions
+from onlineauto.learners.rule import initial_weights, make_model, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.options import Configuration
+
+__all__ = ["Learner"]
+
+
+class Learner:
+    """What learns, and how.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+
+    Attributes
+    ----------
+    width : int
+        Lanes of the table that a live slot uses.
+    task : Task
+        What to do with an event, and how to explore.
+    rule : Rule
+        Constants of the update; its learning rate decays from pass to pass.
+    model : Model
+        Everything that learning changes.
+    unlearnt : float32[4]
+        A cell of the table before the first event.
+    current_pass : int
+        Number of passes completed.
+
+    Raises
+    ------
+    OptionError
+        The table does not fit into memory, or exact mode does not have what is asked for.
+    """
+
+    def __init__(self, configuration: Configuration, *, kind: str) -> None:
+        run, automl = configuration[RunOptions], configuration[AutomlOptions]
+        estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
+        slots = automl.automl or 1
+        self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
+        weights = _make_table(configuration, slots=slots, width=self.width)
+        self.unlearnt = weights[0, :, 0].copy()
+        self.task = make_task(configuration, kind=kind, cells=len(weights), parts=self.width)
+        self.model = make_model(
+            configuration,
+            weights,
+            slots=slots,
+            exact=run.vw_exact,
+            training=not run.testonly,
+            policies=self.task.exploration.policies,
+            parts=self.width,
+        )
+        self.rule = make_rule(configuration, guarded=not run.vw_exact)
+        self.current_pass = 0
+        self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
+        self._first_rate = self.rule.learning_rate
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
+        vars(self).update(state)
+        weights = self.model.weights
+        self.model = self.model._replace(table=weights.reshape(len(weights), -1))
+
+    def end_pass(self) -> None:
+        """Close a pass: decay the learning rate."""
+        self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
+        self.current_pass += 1
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        exploration = self.task.exploration
+        return {
+            "pass": self.current_pass,
+            "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
+            "model": model_state(self.model),
+            "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off, of the same options, or with another learning rate."""
+        self.current_pass = state["pass"]
+        if state["learning_rate"]["first"] == self._first_rate:
+            self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
+        restore_model(self.model, state["model"])
+        for name in EXPLORER_STATE:
+            getattr(self.task.exploration, name)[...] = state["explorer"][name]
+
+
+def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:
+    """Weights of so many live slots, each of so many lanes, before the first event."""
+    bits = configuration[FeatureOptions].bit_precision
+    lanes = slots * width
+    cells = max(1, 2**bits >> (width - 1).bit_length())
+    if configuration[RunOptions].vw_exact:  # all lanes share the table
+        lanes = 1 << (lanes - 1).bit_length()
+        cells = max(1, 2**bits // lanes)
+    elif slots > 1:
+        lanes = -(-lanes // 4) * 4  # kernels take four at a time
+    try:
+        return initial_weights(configuration, cells=cells, lanes=lanes)
+    except (MemoryError, OSError):  # the table is mapped
+        raise OptionError(
+            f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
+        ) from None

@@ -1,0 +1,212 @@
+r"""Model files: a tree of numbers, texts, bytes and arrays, as one file that is whole or is refused.
+
+::
+
+    file = MAGIC  HEAD  description  array ...  SHA-256 of all that
+
+The head has the version of this layout and the sizes of the description and of the file. The description is
+one MessagePack map. Where the tree has an array, it has a map of three: ``dtype`` (as NumPy spells it,
+little-endian), ``shape``, and ``at``, where its first byte is, counted from the first array of the file. Each
+array, the first one too, begins at a multiple of 64 bytes of the file, behind zeros; items lie in C order.
+
+A file is written beside its place (``.NAME.*.part``, which a process that is killed leaves there), flushed to
+the disk, and then renamed: whoever opens it finds the old one or the new one. What the tree of a model has is
+in ``docs/model-file.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["HEAD", "MAGIC", "VERSION", "State", "decoded", "encoded", "read_file", "replace_file"]
+
+State: TypeAlias = dict[str, Any]
+"""A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec knows to encode."""
+
+MAGIC = b"\x89oam\r\n\x1a\n"
+"""Like PNG's, it shows when a file was transferred as if it were text."""
+VERSION = 1
+"""Of this layout and of what the tree has; grows with every change that older programs cannot read."""
+HEAD = np.dtype(
+    [("version", "<u4"), ("reserved", "<u4"), ("description_bytes", "<u8"), ("file_bytes", "<u8")]
+)
+"""What follows the magic: 24 bytes."""
+
+_ALIGNMENT = 64
+_DIGEST = hashlib.sha256().digest_size
+_BEGIN = len(MAGIC) + HEAD.itemsize
+_ARRAY = {"dtype", "shape", "at"}
+
+
+def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
+    """Yield the parts of the file that a tree makes; arrays are not copied.
+
+    The same tree makes the same bytes.
+    """
+    arrays: list[NDArray[Any]] = []
+    end = 0
+
+    def describe(value: object) -> object:
+        nonlocal end
+        if isinstance(value, np.generic):
+            return value.item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"a model cannot hold {type(value).__name__}")
+        array = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        arrays.append(array)
+        at, end = end, _aligned(end + array.nbytes)
+        return {"dtype": array.dtype.str, "shape": array.shape, "at": at}
+
+    description = msgspec.msgpack.encode(tree, enc_hook=describe, order="deterministic")
+    head = np.zeros((), HEAD)
+    head["version"], head["description_bytes"] = VERSION, len(description)
+    begin = _BEGIN + len(description)
+    head["file_bytes"] = _aligned(begin) + end + _DIGEST
+    digest = hashlib.sha256()
+    for part in _parts(head.tobytes(), description + bytes(_aligned(begin) - begin), arrays):
+        digest.update(part)
+        yield part
+    yield digest.digest()
+
+
+def _parts(head: bytes, description: bytes, arrays: Iterable[NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    yield MAGIC
+    yield head
+    yield description
+    for array in arrays:
+        if array.nbytes:
+            yield array.reshape(-1).view(np.uint8).data
+        yield bytes(_aligned(array.nbytes) - array.nbytes)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
+    """Read the tree of a file; its arrays are read-only, over the same memory.
+
+    Parameters
+    ----------
+    data : bytes or mmap
+        All of the file.
+    name : str
+        What to call it in messages.
+
+    Raises
+    ------
+    InputError
+        It is no model file, is of a later version, or is not whole.
+    """
+    if data[: len(MAGIC)] != MAGIC:
+        raise InputError(f"{name} is not a model file of onlineauto")
+    if len(data) < _BEGIN + _DIGEST:
+        raise InputError(f"{name} is a model file that was cut off")
+    head = np.frombuffer(data, HEAD, count=1, offset=len(MAGIC))[0]
+    if head["version"] > VERSION:
+        raise InputError(
+            f"{name} is a model file of version {head['version']}, and this program knows those up to "
+            f"version {VERSION}: it takes a later onlineauto, or the file is damaged"
+        )
+    if int(head["file_bytes"]) != len(data):
+        raise InputError(
+            f"{name} is a model file of {head['file_bytes']} bytes, and {len(data)} are there: it was cut "
+            "off or changed"
+        )
+    with memoryview(data) as view:
+        digest = hashlib.sha256(view[:-_DIGEST]).digest()
+    if digest != data[-_DIGEST:]:
+        raise InputError(f"{name} is damaged: its checksum is not that of what it has")
+    end = _BEGIN + int(head["description_bytes"])
+    try:
+        tree = msgspec.msgpack.decode(data[_BEGIN:end])
+        return {key: _with_arrays(value, data, _aligned(end)) for key, value in tree.items()}
+    except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{name} is not a model file that this program understands: {error}") from None
+
+
+def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
+    if isinstance(value, list):
+        return [_with_arrays(each, data, begin) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() != _ARRAY:
+        return {key: _with_arrays(each, data, begin) for key, each in value.items()}
+    dtype, shape = np.dtype(value["dtype"]), tuple(value["shape"])
+    count = int(np.prod(shape, dtype=np.int64))
+    return np.frombuffer(data, dtype, count=count, offset=begin + value["at"]).reshape(shape)
+
+
+def read_file(path: str | os.PathLike[str]) -> State:
+    """Read the tree of a file, which is mapped and not copied.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or `decoded` refuses it.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise InputError(f"{os.fspath(path)} is empty, and not a model file")
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the model {os.fspath(path)}: {error}") from None
+    return decoded(data, name=os.fspath(path))
+
+
+def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
+    """Write a file in one step: at any instant it is the old one, or all of the new one.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; what was there is as it was.
+    """
+    target = Path(path)
+    try:
+        mode = target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        os.umask(mask := os.umask(0o077))
+        mode = 0o666 & ~mask
+    try:
+        descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise OSError(f"cannot write the model {target}: {error.strerror}") from error
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(written).chmod(mode)
+        Path(written).replace(target)
+    except BaseException:
+        Path(written).unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    """Let the renaming be on the disk too, where a system can say so of a directory."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

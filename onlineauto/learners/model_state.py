@@ -1,0 +1,57 @@
+"""What a model file keeps of a learner: weights, sums, and whatever else learning changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["model_state", "restore_model"]
+
+
+def model_state(model: Model) -> dict[str, Any]:
+    """What `restore_model` takes.
+
+    Of the weights either the cells that were ever learnt, each with its number, or all of them and a bit for
+    each that says so: whatever is smaller. The settings of the slots follow from their configs.
+    """
+    cells = np.flatnonzero(model.touched).astype(np.uint32)
+    row = model.table.itemsize * model.table.shape[1]
+    weights: dict[str, Any]
+    if len(cells) * (cells.itemsize + row) < len(model.table) * row + len(model.table) // 8:
+        weights = {"cell": cells, "row": model.weights[cells]}
+    else:
+        weights = {"learnt": np.packbits(model.touched), "row": model.weights}
+    return {
+        "shape": model.weights.shape,
+        "weights": weights,
+        "shared": model.shared,
+        "lanes": model.lanes,
+        "sums": model.sums,
+    }
+
+
+def restore_model(model: Model, state: Mapping[str, Any]) -> None:
+    """Go on where another left off, of the same options.
+
+    Raises
+    ------
+    ValueError
+        The weights are of another shape.
+    """
+    if tuple(state["shape"]) != model.weights.shape:
+        raise ValueError(f"weights are of shape {tuple(state['shape'])}, and not {model.weights.shape}")
+    weights = state["weights"]
+    if "cell" in weights:
+        model.touched[:] = False
+        model.touched[weights["cell"]] = True
+        model.weights[weights["cell"]] = weights["row"]
+    else:
+        model.touched[:] = np.unpackbits(weights["learnt"], count=len(model.touched)).astype(bool)
+        model.weights[:] = weights["row"]
+    model.shared[:], model.lanes[:], model.sums[:] = state["shared"], state["lanes"], state["sums"]
