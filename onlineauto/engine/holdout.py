@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.counters import Counters
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ __all__ = ["Holdout"]
 _FLOAT_MAX = np.finfo(np.float32).max
 
 
-class Holdout:
+class Holdout(Counters):
     """Marks held-out events and watches their loss from pass to pass.
 
     Every tenth event is held out (``--holdout_period``), or all after some number (``--holdout_after``), when
@@ -36,6 +38,8 @@ class Holdout:
 
     Source: VW ``is_test_only`` and ``summarize_holdout_set``.
     """
+
+    counted = ("_count", "_loss", "_weight", "_best", "_no_win")
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options

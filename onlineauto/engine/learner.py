@@ -50,6 +50,8 @@ class Learner:
         A cell of the table before the first event.
     current_pass : int
         Number of passes completed.
+    fields : int
+        How many of a cell's four numbers a model file keeps.
 
     Raises
     ------
@@ -76,6 +78,7 @@ class Learner:
         )
         self.rule = make_rule(configuration, guarded=not run.vw_exact)
         self.current_pass = 0
+        self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
 
@@ -96,9 +99,15 @@ class Learner:
         return {
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
-            "model": model_state(self.model),
+            "model": model_state(self.model, fields=self.fields),
             "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
         }
+
+    def take_after(self, other: Learner) -> None:
+        """Predict with what another has learnt, but for its weights: it is for the caller to copy these."""
+        self.current_pass, self.fields = other.current_pass, 1
+        for name in EXPLORER_STATE:
+            getattr(self.task.exploration, name)[...] = getattr(other.task.exploration, name)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where another left off, of the same options, or with another learning rate."""
@@ -106,6 +115,7 @@ class Learner:
         if state["learning_rate"]["first"] == self._first_rate:
             self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
         restore_model(self.model, state["model"])
+        self.fields = state["model"]["weights"]["row"].shape[1]
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = state["explorer"][name]
 

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.counters import Counters
 from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.predictions import open_sink
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.counters import Count
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.searching import Searching
     from onlineauto.features.block import Block
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Metrics"]
 
 
-class Metrics:
+class Metrics(Counters):
     """Counts what ``--extra_metrics`` reports.
 
     Parameters
@@ -59,6 +61,8 @@ class Metrics:
     searching : Searching, optional
         The search of ``--automl``.
     """
+
+    counted = ("_learn_calls", "_predict_calls", "_shared")
 
     def __init__(
         self, configuration: Configuration, *, kind: str, searching: Searching | None = None
@@ -96,6 +100,17 @@ class Metrics:
             if self._exact and self._kind == "cb_explore_adf":
                 has_cost = _any(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
+
+    def counts(self) -> dict[str, Count]:
+        """What `recount` takes."""
+        explored = {} if self._explored is None else self._explored.counts()
+        return super().counts() | explored
+
+    def recount(self, counts: Mapping[str, Count]) -> None:
+        """Go on where another left off."""
+        super().recount(counts)
+        if self._explored is not None:
+            self._explored.recount(counts)
 
     def report(self, diagnostics: Mapping[str, int], *, log: LogCounts | None = None) -> dict[str, Any]:
         """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
@@ -140,8 +155,13 @@ class Metrics:
         return labelled & ~outcomes.holdout
 
 
-class _Explored:
+class _Explored(Counters):
     """The ``cbea_`` counts of an explorer."""
+
+    counted = (
+        *("_labelled", "_unlabelled", "_first", "_non_zero", "_features", "_namespaces", "_actions"),
+        *("_max_actions", "_min_actions", "_cost", "_first_cost"),
+    )
 
     def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool) -> None:
         self._exact, self._multiline = exact, multiline
@@ -205,11 +225,12 @@ class _Explored:
     def _count_namespaces(self, block: Block, outcomes: Outcomes) -> int:
         """Count the namespaces of all actions: the constant's and those of a shared line with each."""
         per_line = self._namespaces_of_lines(block) + self._constant
-        first, n_lines = block.event_start[:-1], np.diff(block.event_start)
+        start, n_lines = block.event_start, np.diff(block.event_start)
         if not self._multiline:
-            return int((per_line[first] * np.diff(outcomes.action_start)).sum())
-        times = np.where(block.shared[: block.event_start[-1]], np.repeat(n_lines, n_lines) - 1, 1)
-        return int((times * per_line[: len(times)]).sum())
+            return int((per_line[start[:-1]] * np.diff(outcomes.action_start)).sum())
+        lines = slice(start[0], start[-1])
+        times = np.where(block.shared[lines], np.repeat(n_lines, n_lines) - 1, 1)
+        return int((times * per_line[lines]).sum())
 
     def _namespaces_of_lines(self, block: Block) -> NDArray[np.int64]:
         """Count the different namespaces of each line: int64[n_lines]."""

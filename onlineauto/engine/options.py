@@ -24,7 +24,7 @@ from onlineauto.learners.options import (
 )
 from onlineauto.options import Configuration, Registry, option, options_of
 
-__all__ = ["GROUPS", "REGISTRY", "OutputOptions", "RunOptions", "refuse_command_line"]
+__all__ = ["GROUPS", "REGISTRY", "ModelOptions", "OutputOptions", "RunOptions", "refuse_command_line"]
 
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
 
@@ -114,9 +114,54 @@ class OutputOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """Models."""
+
+    title: ClassVar[str] = "Models"
+
+    final_regressor: str | None = option(
+        None, "File for the model, in one step when all is learnt.", short="f", metavar="FILE"
+    )
+    initial_regressor: tuple[str, ...] = option(
+        (),
+        "Model to go on with, exactly where it was; it brings its options. With -t, to predict with.",
+        short="i",
+        metavar="FILE",
+    )
+    save_every: int | None = option(
+        None,
+        "Write the model of -f also whenever so many more events are learnt, at least.",
+        vw=False,
+        minimum=1,
+        maximum=2**63 - 1,
+        metavar="N",
+        needs=("final_regressor",),
+    )
+    resume: bool = option(
+        False,
+        "Go on with a run that was stopped, if the file of -f is there: with its model, its counts and outputs, "
+        "behind the events that it was through with. Otherwise begin.",
+        vw=False,
+        needs=("final_regressor",),
+    )
+    predict_only_model: bool = option(
+        False,
+        "Let the model of -f be the champion alone, small, to predict with and not to go on with.",
+        needs=("final_regressor",),
+    )
+    preserve_performance_counters: bool = option(
+        False,
+        "Go on with the losses and counts of the run that the model of -i was saved in.",
+        needs=("initial_regressor",),
+    )
+    save_resume: bool = option(False, "Has no effect: every model can be gone on with.")
+
+
 GROUPS: Final = (
     InputOptions,
     OutputOptions,
+    ModelOptions,
     RunOptions,
     FeatureOptions,
     UpdateOptions,
@@ -126,6 +171,22 @@ GROUPS: Final = (
     AutomlOptions,
 )
 """Every class of options, in the order of the help."""
+
+
+def check_models(configuration: Configuration) -> None:
+    """Refuse several models to begin with, and to go on with one that can only predict.
+
+    Raises
+    ------
+    OptionError
+        ``--initial_regressor`` is given twice, or ``--predict_only_model`` beside what needs all of a model.
+    """
+    models = configuration[ModelOptions]
+    if len(models.initial_regressor) > 1:
+        raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
+    if models.predict_only_model and (models.resume or models.save_every):
+        name = "resume" if models.resume else "save_every"
+        raise OptionError(f"--predict_only_model and --{name} exclude each other: no run can go on with one")
 
 
 def check_bandit(configuration: Configuration) -> None:
@@ -277,6 +338,7 @@ REGISTRY: Final = Registry(
         check_interactions,
         check_loss,
         check_prediction_range,
+        check_models,
         check_bandit,
         check_one_explorer,
         check_explorer,
@@ -296,8 +358,8 @@ def refuse_command_line(configuration: Configuration) -> None:
     OptionError
         One of them was given as a keyword.
     """
-    outputs = (option.name for option in options_of(OutputOptions))
-    names = ("data", "csv_trace", "verbose_metrics", *outputs)
+    others = (option.name for group in (OutputOptions, ModelOptions) for option in options_of(group))
+    names = ("data", "csv_trace", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:
             raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

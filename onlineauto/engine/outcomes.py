@@ -66,6 +66,12 @@ class Outcomes:
         """Count the events."""
         return len(self.rows)
 
+    def by_action(self) -> NDArray[np.float32]:
+        """Scores of a single event, by action: float32[n_actions]."""
+        scores = np.empty(len(self.action), np.float32)
+        scores[self.action] = self.score
+        return scores
+
     @property
     def action_start(self) -> NDArray[np.int64]:
         """First entry of each event in `action` and `score`: int64[n + 1]."""

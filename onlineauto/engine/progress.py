@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.counters import Counters
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners.options import LossOptions, UpdateOptions
@@ -65,7 +66,7 @@ class _Terms(NamedTuple):
     held_loss: NDArray[np.float64]
 
 
-class Progress:
+class Progress(Counters):
     """Counts outcomes as VW does, and makes the rows of its progress table.
 
     Call `update` with the outcomes of each block, in order, and `end_pass` after the last block of each pass.
@@ -110,6 +111,14 @@ class Progress:
     >>> progress.end_pass() == FLOAT_MAX / 2  # nothing was held out
     True
     """
+
+    counted = (
+        *("example_number", "total_features", "weighted_labelled", "weighted_unlabelled", "weighted_labels"),
+        *("sum_loss", "holdout_weight", "holdout_loss", "best_loss", "best_pass", "current_pass"),
+        *("first_label", "second_label", "more_labels", "min_label", "max_label", "_mark", "_old_labelled"),
+        *("_recent_loss", "_recent_held_weight", "_recent_held_loss"),
+        *("_pass_held_weight", "_pass_held_loss"),
+    )
 
     def __init__(self, configuration: Configuration, *, kind: str) -> None:
         run = configuration[RunOptions]

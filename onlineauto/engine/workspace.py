@@ -15,10 +15,12 @@ from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.learner import Learner
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
+from onlineauto.engine.position import Position, behind
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
 from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
+from onlineauto.engine.spin_off import spin_off
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -100,6 +102,10 @@ class Workspace:
         The search of ``--automl`` at work; without it, of one slot that nobody challenges.
     diagnostics : Diagnostics
         What was wrong with the input of `fit` and `stream`, counted and located.
+    position : Position
+        How far `stream` is.
+    predicts_only : bool
+        Whether this is a champion alone, which cannot learn.
 
     Raises
     ------
@@ -117,6 +123,8 @@ class Workspace:
         self.kind = kind_of(configuration)
         self.exact = configuration[RunOptions].vw_exact
         self.diagnostics = Diagnostics()
+        self.position = Position()
+        self.predicts_only = False
         self.learner = Learner(configuration, kind=self.kind)
         automl = configuration[AutomlOptions]
         searched: tuple[int, ...] = ()
@@ -221,7 +229,7 @@ class Workspace:
         return open_source(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
-        self, source: Sources, *, diagnostics: Diagnostics | None = None
+        self, source: Sources, *, diagnostics: Diagnostics | None = None, start: Position | None = None
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
 
@@ -229,26 +237,32 @@ class Workspace:
         an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
+        With a `start`, which is the `position` of another run over this source, it goes on there.
 
         Raises
         ------
         InputError
-            The source cannot be read, or cannot be read again for a second pass.
+            The source cannot be read, or cannot be read again for a second pass, or ends before the start.
         ParseError
             A line is malformed, under ``--strict_parse``.
         """
         run = self.configuration[RunOptions]
         if run.passes > 1 and not can_be_read_again(source):
             raise InputError("--passes needs a file: this input cannot be read a second time")
-        holdout = Holdout(run)
-        found = self.diagnostics if diagnostics is None else diagnostics
-        for number in range(run.passes):
+        holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
+        self.position = start = start or Position()
+        if start.held_out:
+            holdout.recount(start.held_out)
+        for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            for block in read_blocks(source, self.configuration, heard):
+            blocks = read_blocks(source, self.configuration, heard)
+            for block in blocks if number > start.passes else behind(start.events, blocks):
                 if problem := (yield from self._learn_part(block, holdout)):
                     raise InputError(f"{heard.of_file}{problem}")
             self.end_pass()
-            if holdout.end_pass():
+            stops = holdout.end_pass()
+            self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())
+            if stops:
                 return
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
@@ -259,6 +273,8 @@ class Workspace:
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
         outcomes = self._run(part, held, STREAM)
         holdout.add(outcomes)
+        passes, events, _ = self.position
+        self.position = Position(passes, events + len(part), holdout.counts())
         yield part, outcomes
         return message
 
@@ -288,6 +304,7 @@ class Workspace:
         """
         return {
             "options": self.configuration.command(kept=True),
+            "predicts_only": self.predicts_only,
             "learner": self.learner.state(),
             "layout": self._layout.state(),
             "search": self.searching.state(),
@@ -299,17 +316,23 @@ class Workspace:
         Raises
         ------
         OptionError
-            A journal is replayed.
+            A journal is replayed, or the model is to predict only and this workspace to learn.
         KeyError, TypeError, ValueError
             The state is of other options.
         """
+        if state["predicts_only"] and not self.configuration[RunOptions].testonly:
+            raise OptionError("the model was saved to predict only: load it with --testonly (-t)")
+        self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
         self._layout.restore(state["layout"])
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
 
-    def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+    def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
+
+        With `predict_only`, the champion alone: a small model that predicts the same, but single lines as with
+        ``--predict_with champion``, and cannot learn.
 
         >>> import io
         >>> file = io.BytesIO()
@@ -324,14 +347,13 @@ class Workspace:
         OptionError
             A journal is replayed.
         """
-        save_model(self.state(), target)
+        save_model(spin_off(self) if predict_only else self.state(), target)
 
     @classmethod
     def load(cls, source: ModelSource, **options: Any) -> Workspace:
         """Read a model from a file, or from the bytes of one, to go on exactly where it was saved.
 
-        Options that a model does not keep, such as ``testonly`` or ``passes``, are given anew; of those that
-        it keeps only some take another value, such as ``epsilon``.
+        Options that it does not keep are given anew; of the others only some take another value (epsilon).
 
         Raises
         ------
@@ -358,13 +380,14 @@ class Workspace:
         InputError
             The text is not exactly one event.
         """
-        block = self._parse_one(text)
-        return self._by_action(self.learn_block(block))
+        return self._prediction(self.learn_block(self._parse_one(text)))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
         """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
-        block = self._parse_one(text)
-        return self._by_action(self.predict_block(block))
+        return self._prediction(self.predict_block(self._parse_one(text)))
+
+    def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
+        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
 
     def _parse_one(self, text: str | bytes) -> Block:
         if not isinstance(text, str | bytes):
@@ -376,13 +399,6 @@ class Workspace:
             why = "; ".join(map(str, self._parser.diagnostics.kept)) or f"it has {found} events"
             raise InputError(f"the text is not one event: {why}")
         return blocks[0]
-
-    def _by_action(self, outcomes: Outcomes) -> NDArray[np.float32]:
-        if self.kind == "simple":
-            return outcomes.prediction
-        scores = np.empty(len(outcomes.action), np.float32)
-        scores[outcomes.action] = outcomes.score
-        return scores
 
     # -- blocks ----------------------------------------------------------------------------------------
 

@@ -133,8 +133,15 @@ class Block:
 
     def head(self, n: int) -> Block:
         """The first `n` events, over the same records."""
+        return self._part(self.event_start[: n + 1])
+
+    def tail(self, n: int) -> Block:
+        """All events but the first `n`, over the same records."""
+        return self._part(self.event_start[n:])
+
+    def _part(self, event_start: NDArray[np.int64]) -> Block:
         return Block(
-            event_start=self.event_start[: n + 1],
+            event_start=event_start,
             lines=self.lines,
             costs=self.costs,
             spans=self.spans,

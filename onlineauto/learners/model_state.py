@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["model_state", "restore_model"]
 
 
-def model_state(model: Model) -> dict[str, Any]:
+def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
     """What `restore_model` takes.
 
-    Of the weights either the cells that were ever learnt, each with its number, or all of them and a bit for
-    each that says so: whatever is smaller. The settings of the slots follow from their configs.
+    Of each cell the first `fields`: 1 is what it takes to predict. Of the cells those that were ever learnt,
+    each with its number, or all, and a bit for each that says so: whatever is smaller. The settings of the
+    slots follow from their configs.
     """
     cells = np.flatnonzero(model.touched).astype(np.uint32)
-    row = model.table.itemsize * model.table.shape[1]
+    row = model.table.itemsize * model.table.shape[1] // model.weights.shape[1] * fields
     weights: dict[str, Any]
     if len(cells) * (cells.itemsize + row) < len(model.table) * row + len(model.table) // 8:
-        weights = {"cell": cells, "row": model.weights[cells]}
+        weights = {"cell": cells, "row": model.weights[cells, :fields]}
     else:
-        weights = {"learnt": np.packbits(model.touched), "row": model.weights}
+        weights = {"learnt": np.packbits(model.touched), "row": model.weights[:, :fields]}
     return {
         "shape": model.weights.shape,
         "weights": weights,
@@ -46,12 +47,11 @@ def restore_model(model: Model, state: Mapping[str, Any]) -> None:
     """
     if tuple(state["shape"]) != model.weights.shape:
         raise ValueError(f"weights are of shape {tuple(state['shape'])}, and not {model.weights.shape}")
-    weights = state["weights"]
-    if "cell" in weights:
-        model.touched[:] = False
-        model.touched[weights["cell"]] = True
-        model.weights[weights["cell"]] = weights["row"]
+    cells, rows = state["weights"].get("cell", slice(None)), state["weights"]["row"]
+    model.weights[cells, : rows.shape[1]] = rows
+    if isinstance(cells, slice):
+        model.touched[:] = np.unpackbits(state["weights"]["learnt"], count=len(model.touched)).view(bool)
     else:
-        model.touched[:] = np.unpackbits(weights["learnt"], count=len(model.touched)).astype(bool)
-        model.weights[:] = weights["row"]
+        model.touched[:] = False
+        model.touched[cells] = True
     model.shared[:], model.lanes[:], model.sums[:] = state["shared"], state["lanes"], state["sums"]

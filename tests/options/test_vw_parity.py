@@ -36,6 +36,14 @@ KEEPS = {
     "max_prediction": "VW's model files hold the range of labels apart from the options",
     "permutations": "predictions depend on it; VW forgets it",
     "leave_duplicate_interactions": "predictions depend on it; VW forgets it",
+    **dict.fromkeys(
+        (
+            *("random_seed", "constant", "initial_t", "decay_learning_rate", "initial_weight", "l1", "l2"),
+            *("loss_function", "quantile_tau", "expectile_q", "logistic_min", "logistic_max"),
+            "debug_reversed_learn",
+        ),
+        "learning goes on with it; VW forgets it",
+    ),
 }
 """Options that our model files keep where VW's do not, and why."""
 

@@ -1,0 +1,67 @@
+"""Spin-off: the champion alone, to predict with (``--predict_only_model``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.search import Slot
+from onlineauto.engine.options import REGISTRY
+from onlineauto.learners._kernels import W
+
+if TYPE_CHECKING:
+    from onlineauto.engine.model_file import State
+    from onlineauto.engine.workspace import Workspace
+
+__all__ = ["spin_off"]
+
+
+def spin_off(workspace: Workspace) -> State:
+    """State of a model that has the champion alone and, of its cells, the weights alone.
+
+    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``.
+    """
+    state = workspace.state()
+    small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
+    _copy_champion(workspace, small)
+    searching = workspace.searching
+    alone = replace(
+        searching.search,
+        candidates=(searching.search.candidate(0),),
+        n_valid=1,
+        queue=(),
+        slots=(Slot(0),),
+    )
+    tree = small.state()
+    told = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
+    known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
+    slots = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
+    tree["search"] |= told | {"search": alone, "slots": slots}
+    return tree | {"layout": state["layout"], "predicts_only": True}
+
+
+def _options(workspace: Workspace) -> dict[str, object]:
+    """Options of the small model: the same number of cells, each with the lanes of one slot."""
+    configuration, width = workspace.configuration, workspace.learner.width
+    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+    if configuration[AutomlOptions].automl is not None:
+        options["automl"] = 1
+    if workspace.exact:  # its lanes share the table
+        lanes = 1 << (width - 1).bit_length()
+        options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
+    return options
+
+
+def _copy_champion(source: Workspace, target: Workspace) -> None:
+    """Let `target` predict as the champion of `source` does."""
+    live, width = source.searching.slots.live, source.learner.width
+    champion = [part * live.part_step for part in range(width)]
+    parts = [part * target.searching.slots.live.part_step for part in range(width)]
+    mine, model = source.learner.model, target.learner.model
+    weights = mine.weights[:, W, champion]
+    model.touched[:] = (weights != model.weights[:, W, parts]).any(axis=1)
+    model.weights[:, W, parts] = weights
+    model.lanes[parts], model.shared[:] = mine.lanes[champion], mine.shared
+    target.learner.take_after(source.learner)
