@@ -21,25 +21,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from onlineauto.automl.options import AutomlOptions
+from onlineauto.cli.report import Report
+from onlineauto.cli.saving import Saving, begun
 from onlineauto.cli.warmup import warm_up
-from onlineauto.engine.header import header
-from onlineauto.engine.journal import Journal
-from onlineauto.engine.metrics import Metrics
-from onlineauto.engine.options import OutputOptions, RunOptions
-from onlineauto.engine.predictions import STDOUT, Predictions, open_sink
-from onlineauto.engine.progress import Progress
-from onlineauto.engine.search_report import outside_warning, story
-from onlineauto.engine.summary import summary
-from onlineauto.engine.trace import Trace
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.model_file import check_target
+from onlineauto.engine.options import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.position import Position
+from onlineauto.engine.predictions import STDOUT
 from onlineauto.errors import InputError, OptionError
-from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.source import ByteSource
 from onlineauto.jit import is_warm
-from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,13 +40,12 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.source import Sources
-    from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
 __all__ = ["run"]
 
+_OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
 _KILLED = 128  # and the number of the signal
 
 
@@ -71,30 +62,36 @@ def run(configuration: Configuration) -> int:
     OptionError
         Options are at odds.
     InputError
-        The input cannot be read or used; what came before it is learnt, predicted and summed up.
+        The input cannot be read or used; what came before it is learnt, predicted, summed up and saved.
     OSError
         A file cannot be opened or written.
     KeyboardInterrupt
         On the second Ctrl-C.
     """
     _check_files(configuration)
-    workspace = Workspace(configuration=configuration)
+    workspace, begun_run = begun(configuration)
+    configuration = workspace.configuration
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
         inputs = configuration[InputOptions]
         warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
-        report = _Report(workspace, files)
+        report = Report(workspace, files, run=begun_run)
+        saving = Saving(workspace, report)
         source = _sources(configuration[InputOptions].data, interrupt, files)
+        start = Position(**begun_run.get("position", {}))
         try:
-            for block, outcomes in workspace.stream(source, diagnostics=report.diagnostics):
+            for block, outcomes in workspace.stream(source, diagnostics=report.diagnostics, start=start):
                 report.take(block, outcomes)
+                saving.note(len(outcomes))
                 if interrupt.seen:
                     break
         except Exception:
             if report.began:
                 report.finish()
+                saving.save()
             raise
         report.finish()
+        saving.save()
     return _KILLED + interrupt.signal if interrupt.seen else 0
 
 
@@ -107,136 +104,29 @@ def _check_files(configuration: Configuration) -> None:
         The input cannot be opened.
     OptionError
         An output is the input.
+    OSError
+        The model could not be written in the end.
     """
     data = [path for path in configuration[InputOptions].data if path != "-"]
     options = configuration[OutputOptions]
     for path in data:
         if not stat.S_ISFIFO(_mode(path)):
             ByteSource(path).close()
-    outputs = ("predictions", "raw_predictions", "extra_metrics", "journal")
-    written = [getattr(options, name) for name in outputs if getattr(options, name) not in (None, *STDOUT)]
+    models = configuration[ModelOptions]
+    outputs = {name: getattr(options, name) for name in _OUTPUTS}
+    outputs["final_regressor"] = models.final_regressor
+    if models.final_regressor is not None:
+        check_target(models.final_regressor)
+    written = [path for path in outputs.values() if path not in (None, *STDOUT)]
     if len(set(written)) < len(written):
         raise OptionError(f"{max(written, key=written.count)} is named for two outputs: one would be lost")
-    for name in outputs:
-        output = getattr(options, name)
-        for source in (*data, configuration[RunOptions].replay):
+    for name, output in outputs.items():
+        first = () if name == "final_regressor" else models.initial_regressor
+        for source in (*data, *first, configuration[RunOptions].replay):
             if output is None or source is None or not Path(output).exists():
                 continue
             if Path(source).samefile(output):
                 raise OptionError(f"--{name} {output} is the input: it would be lost")
-
-
-class _Report:
-    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics.
-
-    Attributes
-    ----------
-    began : bool
-        Whether there was a block to report.
-    diagnostics : Diagnostics
-        For the reader to fill.
-    """
-
-    def __init__(self, workspace: Workspace, files: ExitStack) -> None:
-        self.began = False
-        self._workspace = workspace
-        self._configuration = configuration = workspace.configuration
-        self._options = options = configuration[OutputOptions]
-        self._progress = Progress(configuration, kind=workspace.kind)
-        self._metrics: Metrics | None = None
-        if options.extra_metrics is not None:
-            self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
-        self._journal: Journal | None = None
-        self._search = configuration[AutomlOptions]
-        if self._search.automl is not None:
-            self._watch_search(files)
-        self._predictions = [
-            Predictions(
-                files.enter_context(open_sink(path)),
-                kind=workspace.kind,
-                rank_all=configuration[CbOptions].rank_all,
-                raw=raw,
-            )
-            for path, raw in ((options.predictions, False), (options.raw_predictions, True))
-            if path is not None
-        ]
-        self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
-        if self._progress.warning:
-            self._say(f"onlineauto: warning: {self._progress.warning}")
-        for line in header(configuration, kind=workspace.kind):
-            self._say(line)
-
-    def _watch_search(self, files: ExitStack) -> None:
-        """Open the journal and the trace."""
-        workspace = self._workspace
-        if self._options.journal is not None:
-            sink = files.enter_context(open_sink(self._options.journal))
-            self._journal = Journal(sink, command=self._configuration.command(kept=True))
-            workspace.on_decision = self._journal.append
-        if self._search.csv_trace:
-            workspace.searching.trace = Trace(
-                Path(),
-                files,
-                exact=workspace.exact,
-                kind=workspace.search.champion.kind,
-                cost_is_reward=self._search.reward_as_cost,
-                regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
-            )
-
-    def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Report a block."""
-        self.began = True
-        self._end_passes()
-        self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
-        if self._metrics is not None:
-            self._metrics.update(block, outcomes)
-        for predictions in self._predictions:
-            predictions.write(block, outcomes)
-
-    def finish(self) -> None:
-        """Sum the run up."""
-        self._end_passes()
-        if self.diagnostics.counts:
-            self._say(_counted(self.diagnostics))
-        for line in summary(self._progress, self._configuration):
-            self._say(line)
-        if self._search.automl is not None and not self._workspace.exact:
-            for line in story(self._workspace.searching):
-                self._say(line)
-            workspace = self._workspace
-            if warning := outside_warning(workspace.searching, costs=workspace.label_range):
-                self._say(f"onlineauto: warning: {warning}")
-        if warning := self._workspace.searching.replay_warning:
-            self._say(f"onlineauto: warning: {warning}")
-        if self._journal is not None:
-            self._journal.end(events=self._workspace.searching.n_events)
-        if self._metrics is not None and self._options.extra_metrics is not None:
-            found = self.diagnostics
-            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
-
-    def _end_passes(self) -> None:
-        while self._progress.current_pass < self._workspace.current_pass:
-            self._progress.end_pass()
-
-    def _say(self, line: object) -> None:
-        if not self._options.quiet:
-            print(line, file=sys.stderr)
-
-
-def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
-    return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
-
-
-def _counted(diagnostics: Diagnostics) -> str:
-    """Say in one line what was wrong with the input, and how often."""
-    counts = ", ".join(
-        f"{count} {code.removeprefix('vw_').replace('_', ' ')}"
-        for code, count in _by_code(diagnostics).items()
-    )
-    hidden = diagnostics.total - len(diagnostics.kept)
-    shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
-    problems = "problem" if diagnostics.total == 1 else "problems"
-    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{shown}: {counts}"
 
 
 class _Interrupt:

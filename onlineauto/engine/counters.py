@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Count", "Counters"]
 
 Count: TypeAlias = int | float | None
+"""A number; None before anything was counted."""
 
 
 class Counters:

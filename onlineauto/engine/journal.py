@@ -213,11 +213,14 @@ class Journal:
         Where to.
     command : str
         Options of the run, as on a command line.
+    began : bool
+        Whether the sink has the first line already.
     """
 
-    def __init__(self, sink: Sink, *, command: str) -> None:
+    def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
         self._sink = sink
-        self._write(Head(command))
+        if not began:
+            self._write(Head(command))
 
     def append(self, entry: Entry) -> None:
         """Write a line."""

@@ -33,7 +33,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["HEAD", "MAGIC", "VERSION", "State", "decoded", "encoded", "read_file", "replace_file"]
+__all__ = [
+    "HEAD",
+    "MAGIC",
+    "VERSION",
+    "State",
+    "check_target",
+    "decoded",
+    "encoded",
+    "read_file",
+    "replace_file",
+]
 
 State: TypeAlias = dict[str, Any]
 """A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec knows to encode."""
@@ -165,40 +175,62 @@ def read_file(path: str | os.PathLike[str]) -> State:
             if not os.fstat(file.fileno()).st_size:
                 raise InputError(f"{os.fspath(path)} is empty, and not a model file")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the model {os.fspath(path)}: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None
     return decoded(data, name=os.fspath(path))
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Say that a model cannot be written to a place, before hours are spent on it.
+
+    Raises
+    ------
+    OSError
+        It cannot.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise OSError(f"cannot write the model {path}: it is a directory")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise OSError(f"cannot write the model {path}: its directory is not there, or not writable")
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
     """Write a file in one step: at any instant it is the old one, or all of the new one.
+
+    What is no file, such as ``/dev/null``, is just written to.
 
     Raises
     ------
     OSError
         It cannot be written; what was there is as it was.
     """
-    target = Path(path)
-    try:
-        mode = target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        os.umask(mask := os.umask(0o077))
-        mode = 0o666 & ~mask
-    try:
-        descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise OSError(f"cannot write the model {target}: {error.strerror}") from error
+    target = Path(path).resolve()
+    check_target(target)
+    if target.exists() and not target.is_file():
+        with target.open("wb") as device:
+            device.writelines(parts)
+        return
+    descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        Path(written).chmod(mode)
+        Path(written).chmod(_mode_of(target))
         Path(written).replace(target)
     except BaseException:
         Path(written).unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
+
+
+def _mode_of(path: Path) -> int:
+    """Who may read and write a file; if it is not there yet, whoever may read and write new ones."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    os.umask(mask := os.umask(0o077))
+    return 0o666 & ~mask
 
 
 def _sync_directory(path: Path) -> None:

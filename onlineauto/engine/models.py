@@ -91,8 +91,8 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
             continue
         value, before = configuration.get(option.name), made.get(option.name)
         if option.keep and value != before and not option.override:
-            shown = f"{option.flag} {before}" if option.name in made.supplied else f"no {option.flag}"
-            raise OptionError(f"{option.flag} {value} cannot be: {name} was made with {shown}; leave it out")
+            shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
+            raise OptionError(f"{option.flag} {value} cannot be: {name} was made {shown}; leave it out")
         given[option.name] = value
     return REGISTRY.from_keywords(**given)
 

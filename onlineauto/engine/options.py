@@ -140,7 +140,7 @@ class ModelOptions:
     )
     resume: bool = option(
         False,
-        "Go on with a run that was stopped, if the file of -f is there: with its model, its counts and outputs, "
+        "Go on with a run that was stopped, if the file of -f is there: with its model, counts and outputs, "
         "behind the events that it was through with. Otherwise begin.",
         vw=False,
         needs=("final_regressor",),

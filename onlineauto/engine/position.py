@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from onlineauto.errors import InputError
@@ -25,13 +24,13 @@ class Position(NamedTuple):
         Passes that it is through with.
     events : int
         Events of the pass at hand that it is through with, held-out ones included.
-    held_out : mapping of str to number
-        What is known of their loss; see `onlineauto.engine.holdout.Holdout`.
+    held_out : mapping of str to number, or None
+        What is known of their loss, if anything; see `onlineauto.engine.holdout.Holdout`.
     """
 
     passes: int = 0
     events: int = 0
-    held_out: Mapping[str, Count] = MappingProxyType({})
+    held_out: Mapping[str, Count] | None = None
 
 
 def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from onlineauto.engine.progress import fixed, trimmed
+from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from io import BufferedWriter
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -107,16 +108,20 @@ class Predictions:
 
 
 @contextmanager
-def open_sink(path: str) -> Iterator[Sink]:
+def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
     """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which stays open.
+
+    What a file has behind its first `at` bytes is lost.
 
     Raises
     ------
     OSError
         The file cannot be opened.
+    InputError
+        It has fewer bytes.
     """
     if path not in STDOUT:
-        with _open(path) as file:
+        with _open(path, at) as file:
             yield file
     elif hasattr(sys.stdout, "buffer"):
         yield sys.stdout.buffer
@@ -124,11 +129,17 @@ def open_sink(path: str) -> Iterator[Sink]:
         yield _TextSink()
 
 
-def _open(path: str) -> BufferedWriter:
+def _open(path: str, at: int) -> BinaryIO:
+    if at and (size := Path(path).stat().st_size) < at:
+        raise InputError(f"{path} has {size} bytes, and the run to go on with had written {at}")
     try:
-        return Path(path).open("wb")
+        file = Path(path).open("r+b" if at else "wb")  # noqa: SIM115 - the caller closes it
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror}") from error
+    if at:
+        file.seek(at)
+        file.truncate()
+    return file
 
 
 class _TextSink:

@@ -331,8 +331,8 @@ class Workspace:
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
 
-        With `predict_only`, the champion alone: a small model that predicts the same, but single lines as with
-        ``--predict_with champion``, and cannot learn.
+        With `predict_only`, the champion alone: a small model that predicts the same (but single lines as
+        with ``--predict_with champion``) and cannot learn.
 
         >>> import io
         >>> file = io.BytesIO()

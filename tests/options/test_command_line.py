@@ -80,10 +80,10 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
             ["--kill_cache"],
             f"--kill_cache {VW_ONLY}: {CACHE}",
         ),
-        (["-fmodel"], f"-f {VW_ONLY}: model files are not in this version"),
+        (["-ia", "-ib"], "-i takes one model; `onlineauto merge` makes one of several"),
         (
-            ["--initial_regressor=model"],
-            f"--initial_regressor {VW_ONLY}: model files are not in this version",
+            ["-fa", "--predict_only_model", "--resume"],
+            "--predict_only_model and --resume exclude each other: no run can go on with one",
         ),
         (["--csv"], f"--csv {VW_ONLY}: this version reads Vowpal Wabbit's text format and its JSON"),
     ],

@@ -1,0 +1,184 @@
+"""Report: everything that a run says."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.header import header
+from onlineauto.engine.journal import Journal
+from onlineauto.engine.metrics import Metrics
+from onlineauto.engine.options import OutputOptions
+from onlineauto.engine.predictions import Predictions, open_sink
+from onlineauto.engine.progress import Progress
+from onlineauto.engine.search_report import outside_warning, story
+from onlineauto.engine.summary import summary
+from onlineauto.engine.trace import Trace
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.learners.options import CbOptions
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from onlineauto.engine.model_file import State
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.predictions import Sink
+    from onlineauto.engine.workspace import Workspace
+    from onlineauto.features.block import Block
+
+__all__ = ["Report"]
+
+
+class Report:
+    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics.
+
+    Attributes
+    ----------
+    began : bool
+        Whether there was a block to report.
+    diagnostics : Diagnostics
+        For the reader to fill.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        What is at work.
+    files : ExitStack
+        Closes the files that are opened.
+    run : mapping
+        What `state` gave in a run to go on with; all or some of it.
+
+    Raises
+    ------
+    OSError
+        A file cannot be opened.
+    InputError
+        One to be gone on with has less than that run had written.
+    """
+
+    def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
+        self.began = False
+        self._sinks: dict[str, Sink] = {}
+        self._files, self._written = files, run.get("outputs", {})
+        self._workspace = workspace
+        self._configuration = configuration = workspace.configuration
+        self._options = options = configuration[OutputOptions]
+        self._progress = Progress(configuration, kind=workspace.kind)
+        self._metrics: Metrics | None = None
+        if options.extra_metrics is not None:
+            self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
+        self._journal: Journal | None = None
+        self._search = configuration[AutomlOptions]
+        if self._search.automl is not None:
+            self._watch_search()
+        self._predictions = [
+            Predictions(
+                self._open(name), kind=workspace.kind, rank_all=configuration[CbOptions].rank_all, raw=raw
+            )
+            for name, raw in (("predictions", False), ("raw_predictions", True))
+            if getattr(options, name) is not None
+        ]
+        if "progress" in run:
+            self._progress.recount(run["progress"])
+        if "metrics" in run and self._metrics is not None:
+            self._metrics.recount(run["metrics"])
+        self._first_pass = workspace.current_pass - self._progress.current_pass
+        self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
+        if self._progress.warning:
+            self._say(f"onlineauto: warning: {self._progress.warning}")
+        for line in header(configuration, kind=workspace.kind):
+            self._say(line)
+
+    def _open(self, name: str) -> Sink:
+        """Open an output by the name of its option, behind what a run to go on with has written to it."""
+        path, at = getattr(self._options, name), self._written.get(name, 0)
+        sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
+        return sink
+
+    def _watch_search(self) -> None:
+        """Open the journal and the trace."""
+        workspace = self._workspace
+        if self._options.journal is not None:
+            command, began = self._configuration.command(kept=True), "journal" in self._written
+            self._journal = Journal(self._open("journal"), command=command, began=began)
+            workspace.on_decision = self._journal.append
+        if self._search.csv_trace:
+            workspace.searching.trace = Trace(
+                Path(),
+                self._files,
+                exact=workspace.exact,
+                kind=workspace.search.champion.kind,
+                cost_is_reward=self._search.reward_as_cost,
+                regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
+            )
+
+    def state(self) -> State:
+        """What a run needs to go on with this report; what it has written is on the disk by then."""
+        written: dict[str, int] = {}
+        for name, sink in self._sinks.items():
+            sink.flush()
+            if isinstance(sink, io.BufferedIOBase) and sink.seekable():
+                os.fsync(sink.fileno())
+                written[name] = sink.tell()
+        metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
+        return {"progress": self._progress.counts(), "outputs": written} | metrics
+
+    def take(self, block: Block, outcomes: Outcomes) -> None:
+        """Report a block."""
+        self.began = True
+        self._end_passes()
+        self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
+        if self._metrics is not None:
+            self._metrics.update(block, outcomes)
+        for predictions in self._predictions:
+            predictions.write(block, outcomes)
+
+    def finish(self) -> None:
+        """Sum the run up."""
+        self._end_passes()
+        if self.diagnostics.counts:
+            self._say(_counted(self.diagnostics))
+        for line in summary(self._progress, self._configuration):
+            self._say(line)
+        if self._search.automl is not None and not self._workspace.exact:
+            for line in story(self._workspace.searching):
+                self._say(line)
+            workspace = self._workspace
+            if warning := outside_warning(workspace.searching, costs=workspace.label_range):
+                self._say(f"onlineauto: warning: {warning}")
+        if warning := self._workspace.searching.replay_warning:
+            self._say(f"onlineauto: warning: {warning}")
+        if self._journal is not None:
+            self._journal.end(events=self._workspace.searching.n_events)
+        if self._metrics is not None and self._options.extra_metrics is not None:
+            found = self.diagnostics
+            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
+
+    def _end_passes(self) -> None:
+        while self._first_pass + self._progress.current_pass < self._workspace.current_pass:
+            self._progress.end_pass()
+
+    def _say(self, line: object) -> None:
+        if not self._options.quiet:
+            print(line, file=sys.stderr)
+
+
+def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
+    return {code.name.lower(): count for code, count in sorted(diagnostics.counts.items())}
+
+
+def _counted(diagnostics: Diagnostics) -> str:
+    """Say in one line what was wrong with the input, and how often."""
+    counts = ", ".join(
+        f"{count} {code.removeprefix('vw_').replace('_', ' ')}"
+        for code, count in _by_code(diagnostics).items()
+    )
+    hidden = diagnostics.total - len(diagnostics.kept)
+    shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
+    problems = "problem" if diagnostics.total == 1 else "problems"
+    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{shown}: {counts}"

@@ -1,0 +1,81 @@
+"""Saving: the models that a run begins with and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.models import load_model, save_model
+from onlineauto.engine.options import ModelOptions
+from onlineauto.engine.spin_off import spin_off
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from onlineauto.cli.report import Report
+    from onlineauto.engine.model_file import State
+    from onlineauto.options import Configuration
+
+__all__ = ["Saving", "begun"]
+
+
+def begun(configuration: Configuration) -> tuple[Workspace, State]:
+    """Make the workspace to begin with, and say what its model knows of the run that it was saved in.
+
+    That is, with ``--resume``, the model of ``-f``, if it is there; or that of ``-i``; or a new one.
+
+    Raises
+    ------
+    InputError
+        A model cannot be read.
+    OptionError
+        Options are at odds, or with those of the model.
+    """
+    models = configuration[ModelOptions]
+    if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
+        workspace, run = load_model(Workspace, models.final_regressor, configuration)
+        if not run:
+            raise InputError(
+                f"{models.final_regressor} is not the model of a run, which could be gone on with"
+            )
+        return workspace, run
+    if not models.initial_regressor:
+        return Workspace(configuration=configuration), {}
+    workspace, run = load_model(Workspace, models.initial_regressor[0], configuration)
+    kept = {"progress": run["progress"]} if models.preserve_performance_counters and run else {}
+    return workspace, kept
+
+
+class Saving:
+    """Writes the model of ``-f``, at the end and, with ``--save_every``, now and then.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        What is saved.
+    report : Report
+        What the run has said so far, which goes with it.
+    """
+
+    def __init__(self, workspace: Workspace, report: Report) -> None:
+        self._workspace, self._report = workspace, report
+        self._options = workspace.configuration[ModelOptions]
+        self._path = self._options.final_regressor
+        self._unsaved = 0
+
+    def note(self, n: int) -> None:
+        """Take note of so many more events that were learnt."""
+        self._unsaved += n
+        if self._options.save_every is not None and self._unsaved >= self._options.save_every:
+            self.save()
+
+    def save(self) -> None:
+        """Write the model, if a file is named."""
+        if self._path is None:
+            return
+        self._unsaved = 0
+        if self._options.predict_only_model:
+            save_model(spin_off(self._workspace), self._path)
+            return
+        run = {"position": self._workspace.position._asdict()} | self._report.state()
+        save_model(self._workspace.state(), self._path, run=run)
