@@ -1,4 +1,7 @@
-"""Spin-off: the champion alone, to predict with (``--predict_only_model``)."""
+"""Spin-off: the champion alone, to predict with (``--predict_only_model``).
+
+Of a cell it has the weight alone, unless the explorer goes by plausible costs, which take all four numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.search import Slot
 from onlineauto.engine.options import REGISTRY
-from onlineauto.learners._kernels import W
 
 if TYPE_CHECKING:
     from onlineauto.engine.model_file import State
@@ -18,7 +20,7 @@ __all__ = ["spin_off"]
 
 
 def spin_off(workspace: Workspace) -> State:
-    """State of a model that has the champion alone and, of its cells, the weights alone.
+    """State of a model that has the champion alone and, of its cells, what it takes to predict.
 
     It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``.
     """
@@ -56,12 +58,13 @@ def _options(workspace: Workspace) -> dict[str, object]:
 
 def _copy_champion(source: Workspace, target: Workspace) -> None:
     """Let `target` predict as the champion of `source` does."""
+    target.learner.take_after(source.learner)
     live, width = source.searching.slots.live, source.learner.width
     champion = [part * live.part_step for part in range(width)]
     parts = [part * target.searching.slots.live.part_step for part in range(width)]
     mine, model = source.learner.model, target.learner.model
-    weights = mine.weights[:, W, champion]
-    model.touched[:] = (weights != model.weights[:, W, parts]).any(axis=1)
-    model.weights[:, W, parts] = weights
-    model.lanes[parts], model.shared[:] = mine.lanes[champion], mine.shared
-    target.learner.take_after(source.learner)
+    kept = slice(target.learner.fields)
+    weights = mine.weights[:, kept][..., champion]
+    model.touched[:] = (weights != model.weights[:, kept][..., parts]).any(axis=(1, 2))
+    model.weights[:, kept, parts] = weights
+    model.lanes[parts], model.shared[:], model.sums[0] = mine.lanes[champion], mine.shared, mine.sums[0]

@@ -1,0 +1,133 @@
+"""What holds for every model: to save, load and go on is to go on; a file that is not whole is refused."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto.engine.model_file import HEAD, MAGIC
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import InputError
+from tests.property.model_draws import draw_configuration, draw_stream
+from tests.property.snapshot import predictions_of
+
+if TYPE_CHECKING:
+    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.options import Configuration
+
+N_TRIPLES = 250
+"""In every run; slow are ten times as many others."""
+N_CORRUPTIONS = 10_000
+
+
+def saved(workspace: Workspace, *, predict_only: bool = False) -> bytes:
+    file = io.BytesIO()
+    workspace.save(file, predict_only=predict_only)
+    return file.getvalue()
+
+
+def learn(workspace: Workspace, events: list[str]) -> list[Outcomes]:
+    return [outcomes for _, outcomes in workspace.stream("".join(events).encode())]
+
+
+def draw(seed: int) -> tuple[Configuration, list[str], int]:
+    """Options, a stream, and where it is split."""
+    chance = random.Random(seed)
+    configuration = draw_configuration(chance)
+    events = draw_stream(chance, configuration, n=chance.choice([60, 200, 500]))
+    return configuration, events, chance.randrange(len(events) + 1)
+
+
+def seeds(first: int, n: int, *, slow: bool = False) -> list[object]:
+    marks = [pytest.mark.slow] if slow else []
+    return [pytest.param(seed, marks=marks) for seed in range(first, first + n)]
+
+
+@pytest.mark.parametrize("seed", [*seeds(0, N_TRIPLES), *seeds(N_TRIPLES, 10 * N_TRIPLES, slow=True)])
+def test_to_go_on_is_never_to_have_stopped(seed: int) -> None:
+    configuration, events, split = draw(seed)
+    one = Workspace(configuration=configuration)
+    learn(one, events[:split])
+    model = saved(one)
+    assert saved(one) == model
+    other = Workspace.load(model)
+    assert other.configuration.command(kept=True) == configuration.command(kept=True)
+    assert saved(other) == model
+    uninterrupted = Workspace(configuration=configuration)
+    learn(uninterrupted, events[:split])
+    expected = learn(uninterrupted, events[split:])
+    for workspace in (one, other):
+        found = learn(workspace, events[split:])
+        if expected:
+            assert predictions_of(found) == predictions_of(expected)
+        assert saved(workspace) == saved(uninterrupted)
+
+
+@pytest.mark.parametrize("seed", seeds(0, N_TRIPLES))
+def test_the_champion_alone_predicts_the_same(seed: int) -> None:
+    configuration, events, split = draw(seed)
+    workspace = Workspace(configuration=configuration)
+    learn(workspace, events[:split])
+    alone = Workspace.load(saved(workspace, predict_only=True), testonly=True)
+    options: dict[str, Any] = {"testonly": True}
+    if workspace.kind == "simple" and configuration.get("automl") and not workspace.exact:
+        options["predict_with"] = "champion"
+    whole = Workspace.load(saved(workspace), **options)
+    expected, found = learn(whole, events[split:]), learn(alone, events[split:])
+    if expected:
+        assert [each.score.tobytes() for each in found] == [each.score.tobytes() for each in expected]
+        assert [each.prediction.tobytes() for each in found] == [
+            each.prediction.tobytes() for each in expected
+        ]
+    assert len(saved(alone)) <= len(saved(workspace))
+    assert saved(Workspace.load(saved(alone), testonly=True)) == saved(alone)
+
+
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    configuration, events, split = draw(3)
+    workspace = Workspace(configuration=configuration)
+    learn(workspace, events[:split])
+    return saved(workspace)
+
+
+def test_corruptions_are_refused(model: bytes) -> None:
+    chance = random.Random(0)
+    for number in range(N_CORRUPTIONS):
+        damaged = bytearray(model)
+        kind = number % 4
+        if kind == 0:
+            damaged[chance.randrange(len(model))] ^= 1 << chance.randrange(8)
+        elif kind == 1:
+            del damaged[chance.randrange(len(model)) :]
+        elif kind == 2:
+            first = chance.randrange(len(model))
+            damaged[first : first + chance.randrange(1, 64)] = chance.randbytes(chance.randrange(64))
+        else:
+            damaged += chance.randbytes(chance.randrange(1, 64))
+        if damaged == model:
+            continue
+        with pytest.raises(InputError):
+            Workspace.load(bytes(damaged))
+
+
+def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
+    later = bytearray(model)
+    np.frombuffer(later, HEAD, count=1, offset=len(MAGIC))["version"][0] = 99
+    for data, message in [
+        (b"", "the model is not a model file of onlineauto"),
+        (b"1 |a b\n", "the model is not a model file of onlineauto"),
+        (model[:20], "the model is a model file that was cut off"),
+        (model[:-1], "the model is a model file of .* bytes, and .* are there"),
+        (
+            bytes(later),
+            "the model is a model file of version 99, and this program knows those up to version 1",
+        ),
+        (model[:-40] + bytes([model[-40] ^ 1]) + model[-39:], "the model is damaged: its checksum"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            Workspace.load(data)
