@@ -105,7 +105,8 @@ class Learner:
 
     def take_after(self, other: Learner) -> None:
         """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
-        self.current_pass, self.fields = other.current_pass, 4 if other.task.exploration.bounds else 1
+        self.rule, self.current_pass = other.rule, other.current_pass
+        self.fields = 4 if other.task.exploration.bounds else 1
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = getattr(other.task.exploration, name)
 

@@ -41,7 +41,7 @@ _PARKED = 4
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
-    *("recent", "fresh", "mix", "scale", "last", "settled"),
+    *("recent", "fresh", "mix", "scale", "last"),
 )
 """Arrays of `Live` that a model keeps; the others follow from these, or from the block at hand."""
 

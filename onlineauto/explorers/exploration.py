@@ -39,8 +39,8 @@ CODES = {
 """Codes by the names of the explorers."""
 
 
-EXPLORER_STATE = ("counts", "costs", "random", "times")
-"""Arrays of `Exploration` that change."""
+EXPLORER_STATE = ("counts", "costs", "random")
+"""Arrays of `Exploration` that last from event to event."""
 
 
 def make_exploration(

@@ -67,6 +67,20 @@ def test_to_go_on_is_never_to_have_stopped(seed: int) -> None:
         assert saved(workspace) == saved(uninterrupted)
 
 
+def test_what_is_known_of_drift_goes_on() -> None:
+    chance = random.Random(5)
+    learnt = [f"{number % 2} |a x{number % 2} |b y\n" for number in range(6000)]
+    lost = [f"{chance.choice([-2, 3])} |a x |b y\n" for _ in range(3000)]
+    events = learnt + lost
+    one = Workspace(automl=2, on_drift="reopen", default_lease=4000)
+    learn(one, events[:5500])
+    other = Workspace.load(saved(one))
+    for workspace in (one, other):
+        learn(workspace, events[5500:])
+        assert workspace.searching.n_alarms > 0
+    assert saved(other) == saved(one)
+
+
 @pytest.mark.parametrize("seed", seeds(0, N_TRIPLES))
 def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)
