@@ -79,19 +79,19 @@ def run(configuration: Configuration) -> int:
         saving = Saving(workspace, report)
         source = _sources(configuration[InputOptions].data, interrupt, files)
         start = Position(**begun_run.get("position", {}))
+        every = configuration[ModelOptions].save_every
+        found = report.diagnostics
         try:
-            for block, outcomes in workspace.stream(source, diagnostics=report.diagnostics, start=start):
+            for block, outcomes in workspace.stream(source, diagnostics=found, start=start, every=every):
                 report.take(block, outcomes)
                 saving.note(len(outcomes))
                 if interrupt.seen:
                     break
         except Exception:
             if report.began:
-                report.finish()
-                saving.save()
+                saving.finish()
             raise
-        report.finish()
-        saving.save()
+        saving.finish()
     return _KILLED + interrupt.signal if interrupt.seen else 0
 
 

@@ -119,6 +119,7 @@ class Report:
 
     def state(self) -> State:
         """What a run needs to go on with this report; what it has written is on the disk by then."""
+        self._end_passes()
         written: dict[str, int] = {}
         for name, sink in self._sinks.items():
             sink.flush()

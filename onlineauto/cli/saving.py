@@ -69,6 +69,13 @@ class Saving:
         if self._options.save_every is not None and self._unsaved >= self._options.save_every:
             self.save()
 
+    def finish(self) -> None:
+        """Write the model, and sum the run up: in this order, since that is what a run goes on from."""
+        try:
+            self.save()
+        finally:
+            self._report.finish()
+
     def save(self) -> None:
         """Write the model, if a file is named."""
         if self._path is None:

@@ -122,12 +122,8 @@ def load_model(
     workspace = make(configuration=_configured(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # a whole file, but another's
+    except OptionError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # whole, but of another program
         raise InputError(f"{name} does not fit its own options: {type(error).__name__}: {error}") from None
     return workspace, tree.get("run") or {}

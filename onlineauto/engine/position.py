@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.counters import Count
     from onlineauto.features.block import Block
 
-__all__ = ["Position", "behind"]
+__all__ = ["Position", "behind", "cut"]
 
 
 class Position(NamedTuple):
@@ -49,5 +49,17 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
             yield block.tail(skipped)
     if left:
         raise InputError(
-            f"the input has {n - left} events, and the run to go on with had {n}: is it another?"
+            f"the input has {n - left} events, and the run to go on with was through with {n}: is it another?"
         )
+
+
+def cut(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Let a block end behind every so many events."""
+    left = every
+    for block in blocks:
+        rest = block
+        while len(rest) > left:
+            yield rest.head(left)
+            rest, left = rest.tail(left), every
+        yield rest
+        left = left - len(rest) or every

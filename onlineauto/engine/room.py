@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine._kernels import largest_example
 from onlineauto.engine.naming_kernels import name_events
 from onlineauto.engine.outcomes import Outcomes
-from onlineauto.engine.state import CB, ROW, Buffers, Results
+from onlineauto.engine.state import CB, ROW, SIMPLE, Buffers, Results
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.records import RUN, largest
@@ -17,7 +17,7 @@ from onlineauto.features.records import RUN, largest
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.state import Context
+    from onlineauto.engine.state import Context, Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Scratch, Stream
@@ -82,11 +82,14 @@ def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
     return scratch
 
 
-def make_results(block: Block, *, n_actions: int, samples: bool, exact: bool) -> Results:
-    """Room for the results of a block with so many actions in all; if it `samples`, what to draw by."""
-    name, named = np.zeros(len(block) if samples else 0, np.uint64), np.zeros(len(block), bool)
-    if samples:
-        name_events(block.tag, np.ascontiguousarray(block.tag_start), block.event_start, name, named, exact)
+def make_results(block: Block, task: Task) -> Results:
+    """Room for the results of a block; if actions are drawn, what to draw by."""
+    draws = task.exploration.samples and task.exploration.active
+    name, named = np.zeros(len(block) if draws else 0, np.uint64), np.zeros(len(block), bool)
+    if draws:
+        tag_start = np.ascontiguousarray(block.tag_start)
+        name_events(block.tag, tag_start, block.event_start, name, named, task.exact)
+    n_actions = _most_actions(block, task)
     return Results(
         rows=np.zeros(len(block), ROW),
         action=np.empty(n_actions, np.int32),
@@ -94,6 +97,13 @@ def make_results(block: Block, *, n_actions: int, samples: bool, exact: bool) ->
         name=name,
         named=named,
     )
+
+
+def _most_actions(block: Block, task: Task) -> int:
+    """No less than the actions of all events together."""
+    if task.shape == SIMPLE:
+        return 0
+    return len(block) * task.n_actions if task.shape == CB else block.n_lines
 
 
 def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.learner import Learner
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
-from onlineauto.engine.position import Position, behind
+from onlineauto.engine.position import Position, behind, cut
 from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.searching import Searching
@@ -24,7 +24,6 @@ from onlineauto.engine.spin_off import spin_off
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
-    CB,
     CB_ADF,
     EVENT,
     NOTICED,
@@ -229,7 +228,12 @@ class Workspace:
         return open_source(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
-        self, source: Sources, *, diagnostics: Diagnostics | None = None, start: Position | None = None
+        self,
+        source: Sources,
+        *,
+        diagnostics: Diagnostics | None = None,
+        start: Position | None = None,
+        every: int | None = None,
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
 
@@ -237,7 +241,8 @@ class Workspace:
         an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
-        With a `start`, which is the `position` of another run over this source, it goes on there.
+        With a `start`, which is the `position` of another run over this source, it goes on there. With
+        `every`, a block ends behind every so many events of a pass.
 
         Raises
         ------
@@ -255,8 +260,10 @@ class Workspace:
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = read_blocks(source, self.configuration, heard)
-            for block in blocks if number > start.passes else behind(start.events, blocks):
+            blocks = iter(read_blocks(source, self.configuration, heard))
+            if number == start.passes:
+                blocks = behind(start.events, blocks)
+            for block in blocks if every is None else cut(every, blocks):
                 if problem := (yield from self._learn_part(block, holdout)):
                     raise InputError(f"{heard.of_file}{problem}")
             self.end_pass()
@@ -440,8 +447,7 @@ class Workspace:
         """
         n = len(block)
         held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        samples = self.learner.task.exploration.samples and self.learner.task.exploration.active
-        results = make_results(block, n_actions=self._most_actions(block), samples=samples, exact=self.exact)
+        results = make_results(block, self.learner.task)
         self._layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
@@ -487,12 +493,6 @@ class Workspace:
             context = Sealed(Context(*parts, buffers))
         self._context = context
         return context
-
-    def _most_actions(self, block: Block) -> int:
-        """No less than the actions of all events together."""
-        if self.kind == "simple":
-            return 0
-        return len(block) * self.learner.task.n_actions if self.learner.task.shape == CB else block.n_lines
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

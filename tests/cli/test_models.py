@@ -1,0 +1,233 @@
+"""Models on the command line: what is saved, gone on with and resumed, whatever stops a run."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.cli.saving import Saving
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import InputError
+from tests.property.model_draws import draw_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEARCH = "--cb_explore_adf --automl 4 --default_lease 100 -b 12"
+OUTPUTS = ("-p", "--journal", "--extra_metrics")
+
+
+class Killed(BaseException):
+    """What no run catches."""
+
+
+def events(n: int, options: str = SEARCH) -> list[str]:
+    configuration = Workspace(cb_explore_adf="--cb_explore_adf" in options).configuration
+    return draw_stream(random.Random(1), configuration, n=n)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "log.txt"
+    path.write_text("".join(events(3000)))
+    return path
+
+
+def run(words: str) -> int:
+    return main(words.split())
+
+
+def outputs(name: str) -> str:
+    """Options that write the model and whatever else there is."""
+    return " ".join([f"-f {name}.model", *(f"{flag} {name}{flag.strip('-')}" for flag in OUTPUTS)])
+
+
+def written(path: Path, name: str) -> dict[str, bytes]:
+    """What these have written."""
+    names = [".model", *(flag.strip("-") for flag in OUTPUTS)]
+    return {each: (path / f"{name}{each}").read_bytes() for each in names}
+
+
+def test_the_rest_of_a_log_is_learnt_as_if_there_had_been_no_end(log: Path, tmp_path: Path) -> None:
+    whole = events(3000)
+    for name, part in [("first.txt", whole[:1100]), ("rest.txt", whole[1100:])]:
+        (tmp_path / name).write_text("".join(part))
+    assert run(f"-d first.txt {SEARCH} -f half.model --quiet") == 0
+    assert run("-d rest.txt -i half.model -f both.model -p rest.p --quiet") == 0
+    assert run(f"-d {log} {SEARCH} -p all.p --quiet") == 0
+    assert (tmp_path / "all.p").read_bytes().endswith((tmp_path / "rest.p").read_bytes())
+    model = Workspace.load(tmp_path / "half.model")
+    model.fit(tmp_path / "rest.txt").save(tmp_path / "again.model")
+    assert Workspace.load(tmp_path / "again.model").searching.n_events == 3000
+    assert Workspace.load(tmp_path / "both.model").state()["options"] == model.state()["options"]
+
+
+def test_a_model_predicts_and_is_left_as_it_is(log: Path, tmp_path: Path) -> None:
+    assert run(f"-d {log} {SEARCH} -f m.model --quiet") == 0
+    assert run(f"-d {log} {SEARCH} -f alone.model --predict_only_model --quiet") == 0
+    before = (tmp_path / "m.model").read_bytes()
+    assert run(f"-t -i m.model -d {log} -p t.p --quiet") == 0
+    assert run(f"-t -i alone.model -d {log} -p alone.p --quiet") == 0
+    assert (tmp_path / "m.model").read_bytes() == before
+    assert (tmp_path / "alone.p").read_bytes() == (tmp_path / "t.p").read_bytes()
+    assert (tmp_path / "alone.model").stat().st_size < len(before) / 4
+
+
+def test_counts_go_on_if_asked_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def example_count(words: str) -> float:
+        capsys.readouterr()
+        assert run(words) == 0
+        (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith("weighted ex")]
+        return float(line.split("=")[1])
+
+    assert example_count(f"-d {log} {SEARCH} -f m.model") == 3000
+    assert example_count(f"-d {log} -i m.model") == 3000
+    assert example_count(f"-d {log} -i m.model --preserve_performance_counters") == 6000
+
+
+def stop_after(saves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next run end without a word behind so many saves."""
+    save = Saving.save
+    done: list[Saving] = []
+
+    def save_and_die(self: Saving) -> None:
+        save(self)
+        done.append(self)
+        if len(done) == saves:
+            raise Killed
+
+    monkeypatch.setattr(Saving, "save", save_and_die)
+
+
+@pytest.mark.parametrize("saves", [1, 2, 5])
+@pytest.mark.parametrize(
+    "options",
+    [
+        SEARCH,
+        "--cb_explore_adf --bag 3 -b 10",
+        "--cb_explore_adf --passes 3 -b 10 -q ut --decay_learning_rate 0.9",
+    ],
+)
+def test_a_run_is_resumed(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int, options: str
+) -> None:
+    if "--automl" not in options:
+        monkeypatch.setattr(sys.modules[__name__], "OUTPUTS", ("-p", "--extra_metrics"))
+    assert run(f"-d {log} {options} {outputs('whole')} --quiet") == 0
+    words = f"-d {log} {options} {outputs('part')} --save_every 300 --resume --quiet"
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(saves, patch)
+        with pytest.raises(Killed):
+            run(words)
+    with (tmp_path / "partp").open("ab") as file:
+        file.write(b"what was written behind the last save\n")
+    assert run(words) == 0
+    assert written(tmp_path, "part") == written(tmp_path, "whole")
+    assert run(words) == 0  # nothing is left to do
+    assert written(tmp_path, "part") == written(tmp_path, "whole")
+
+
+def killed_and_resumed(log: Path, tmp_path: Path, chance: random.Random, name: str) -> bool:
+    """Kill a run at some instant, and resume it; say whether there was a model."""
+    words = f"-d {log} {SEARCH} {outputs(name)} --save_every 100 --resume --quiet"
+    command = [sys.executable, "-m", "onlineauto", *words.split()]
+    with subprocess.Popen(command, cwd=tmp_path) as process:
+        model = tmp_path / f"{name}.model"
+        begin = time.monotonic()
+        while not model.exists() and process.poll() is None and time.monotonic() < begin + 60:
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.5)
+        process.kill()
+    if not model.exists():
+        return False
+    Workspace.load(model)
+    assert run(words) == 0
+    assert written(tmp_path, name) == written(tmp_path, "whole")
+    return True
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Path, times: int) -> None:
+    log.write_text("".join(events(12_000)))
+    assert run(f"-d {log} {SEARCH} {outputs('whole')} --quiet") == 0
+    chance = random.Random(times)
+    found = [killed_and_resumed(log, tmp_path, chance, f"part{number}") for number in range(times)]
+    assert sum(found) >= times * 0.9
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            "-i m.model -d log.txt -b 13",
+            2,
+            "--bit_precision 13 cannot be: m.model was made with --bit_precision 12",
+        ),
+        ("-i m.model -d log.txt --bag 3", 2, "--bag 3 cannot be: m.model was made without it; leave it out"),
+        ("-i alone.model -d log.txt", 2, "the model was saved to predict only: load it with --testonly (-t)"),
+        ("-i log.txt -d log.txt", 1, "log.txt is not a model file of onlineauto"),
+        ("-i none.model -d log.txt", 1, "cannot read the model none.model: No such file or directory"),
+        ("-d log.txt -f log.txt", 2, "--final_regressor log.txt is the input: it would be lost"),
+        ("-d log.txt -f no/m.model", 1, "cannot write the model no/m.model: its directory is not there"),
+        ("-d log.txt -f .", 1, "cannot write the model .: it is a directory"),
+        ("-d log.txt -f x -p x", 2, "x is named for two outputs"),
+        (
+            "-d short.txt --resume -f m.model",
+            1,
+            "the input has 10 events, and the run to go",
+        ),
+        ("-d log.txt -t --resume -f alone.model", 1, "alone.model is not the model of a run"),
+    ],
+)
+def test_refusals(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, message: str
+) -> None:
+    options = "--cb_explore_adf --quiet -b 12"
+    Workspace(cb_explore_adf=True, bit_precision=12).fit(log).save(
+        tmp_path / "alone.model", predict_only=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(1, patch)
+        with pytest.raises(Killed):
+            run(f"-d {log} {options} -f m.model --save_every 1000")
+    (tmp_path / "short.txt").write_text("".join(events(10)))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(words if "-i" in words else f"{words} {options}") == code
+    assert message in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_cannot_be_written_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.model"
+    Workspace().fit(["1 |a x"]).save(path)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onlineauto.engine.model_file.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        Workspace().fit(["2 |a y"]).save(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["m.model"]
+
+
+def test_a_fatal_line_loses_nothing_before_it(log: Path, tmp_path: Path) -> None:
+    log.write_text("1 |a x\n0 |a y\nx |a\n")
+    assert run(f"-d {log} --strict_parse -f m.model --quiet") == 1
+    expected = Workspace().fit(["1 |a x", "0 |a y"])
+    assert Workspace.load(tmp_path / "m.model").predict("|a x") == expected.predict("|a x")
+
+
+def test_a_file_that_is_no_model_is_not_loaded(log: Path) -> None:
+    with pytest.raises(InputError, match="not a model file"):
+        Workspace.load(log)
