@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onlineauto.options import options_of, title_of
 
@@ -12,27 +12,38 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Group, Option, Registry
 
-__all__ = ["default_text", "help_text"]
+__all__ = ["Page", "default_text", "help_text"]
 
 _COLUMN: Final = 30
-_USAGE: Final = """\
+
+
+class Page(NamedTuple):
+    """What is around the options: how a verb is called, what it does, and examples."""
+
+    usage: str
+    introduction: str
+    examples: str
+
+
+_LEARN: Final = Page(
+    """\
 Usage: onlineauto [learn] [options] [FILE ...]
        onlineauto convert FILE ... TO    text to blocks, or back
-       onlineauto warmup    compile the kernels now"""
-_INTRODUCTION: Final = (
+       onlineauto evaluate LOG --policy ...    what policies would have cost
+       onlineauto warmup    compile the kernels now""",
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
     "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "
-    "onlineauto's own. Defaults are in brackets."
-)
-_EXAMPLES: Final = """\
+    "onlineauto's own. Defaults are in brackets.",
+    """\
 Examples:
   onlineauto -d events.txt                               regression
   onlineauto -d events.txt --cb_explore_adf -q ::        contextual bandit with all pairs of namespaces
   onlineauto -d events.txt.gz --cb_explore_adf -p out    the same, predictions to a file
-  zcat events.txt.gz | onlineauto --cb_explore_adf       from standard input"""
+  zcat events.txt.gz | onlineauto --cb_explore_adf       from standard input""",
+)
 
 
-def help_text(registry: Registry, *, width: int) -> str:
+def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
     """Return the help of every option, group by group.
 
     Parameters
@@ -40,11 +51,13 @@ def help_text(registry: Registry, *, width: int) -> str:
     registry : Registry
     width : int
         Columns of the terminal; the text keeps to 60 at least and 110 at most.
+    page : Page, optional
+        What is around the options; not given, that of ``learn``.
     """
     width = min(max(width, 60), 110)
-    parts = [_USAGE, textwrap.fill(_INTRODUCTION, width)]
+    parts = [page.usage, textwrap.fill(page.introduction, width)]
     parts += ["\n".join(_group_lines(group, width)) for group in registry.groups]
-    return "\n\n".join([*parts, _EXAMPLES])
+    return "\n\n".join([*parts, page.examples])
 
 
 def default_text(option: Option) -> str:

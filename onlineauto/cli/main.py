@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "convert", "help", "warmup")
+_VERBS: Final = ("learn", "convert", "evaluate", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +53,10 @@ def _run(words: list[str]) -> int:
         if not Path(verb).exists() or Path(verb).is_dir():
             raise _unknown_verb(verb)
         words.insert(0, verb)  # a file of events: the verb may be left out before it too
+    if verb == "evaluate":
+        from onlineauto.cli.evaluate import run as run_evaluate
+
+        return run_evaluate(words)
     configuration = REGISTRY.parse(words)
     output = configuration[OutputOptions]
     if output.help or verb == "help":

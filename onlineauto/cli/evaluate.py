@@ -1,0 +1,208 @@
+"""The verb ``evaluate``: what policies would have cost over a log that another policy wrote."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+import numpy as np
+
+from onlineauto.cli.evaluation_picture import check_picture, draw
+from onlineauto.cli.evaluation_table import table
+from onlineauto.cli.help import Page, help_text
+from onlineauto.engine.evaluation import Evaluation
+from onlineauto.engine.models import load_model
+from onlineauto.engine.options import REGISTRY as POLICIES
+from onlineauto.engine.options import ModelOptions
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.options import InputOptions, check_format
+from onlineauto.options import Configuration, Registry, option, options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.evaluation import PolicyValue
+
+__all__ = ["REGISTRY", "EvaluateOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateOptions:
+    """Evaluation."""
+
+    title: ClassVar[str] = "Evaluation"
+
+    policy: tuple[str, ...] = option(
+        (),
+        "A policy to evaluate: a model file, used as it is; or flags in quotes, of one that learns as it "
+        "goes (with -i FILE -t it does not).",
+        vw=False,
+        metavar="POLICY",
+    )
+    estimates: str | None = option(
+        None,
+        "Flags of what predicts costs for the doubly robust estimates. Not supplied: --cb_adf --automl 4.",
+        vw=False,
+        metavar="FLAGS",
+    )
+    alpha: float = option(
+        0.05, "Probability that an interval is ever wrong.", vw=False, above=0, below=1, metavar="P"
+    )
+    cost_range: str | None = option(
+        None,
+        "Lowest and highest cost, as LOW,HIGH. Not supplied: learnt.",
+        vw=False,
+        metavar="LOW,HIGH",
+        listed=True,
+    )
+    min_prob: float | None = option(
+        None,
+        "Least probability that the logging policy gives to any action. Not supplied: learnt.",
+        vw=False,
+        above=0,
+        maximum=1,
+        metavar="P",
+    )
+    picture: str | None = option(
+        None, "Draw the estimates and how they came to be: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
+    )
+    report: str | None = option(None, "Write the estimates as JSON.", vw=False, metavar="FILE")
+    quiet: bool = option(False, "Say nothing of the input.")
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((EvaluateOptions, InputOptions), checks=(check_format,))
+"""The flags of this verb."""
+
+_POINTS = 200
+"""Of each block, in the picture."""
+_PAGE: Final = Page(
+    "Usage: onlineauto evaluate [options] LOG ...",
+    "Say what policies would have cost over a log in which another policy chose the actions, and wrote down "
+    "with which probability: estimates three ways, each with an interval that holds at all times at once.",
+    """\
+Examples:
+  onlineauto evaluate log.txt --policy my.model --policy '--cb_explore_adf -q :: --epsilon 0.1'
+  onlineauto evaluate log.json --dsjson --policy new.model --policy old.model --picture values.svg""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Evaluate, print a table, and write what else is asked for.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The command line behind the verb.
+
+    Returns
+    -------
+    int
+        0
+
+    Raises
+    ------
+    OptionError
+        A policy's flags are wrong, or policies cannot be compared.
+    InputError
+        The log or a model cannot be read, or the log is without probabilities.
+    """
+    configuration = REGISTRY.parse(words)
+    options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if options.picture is not None:
+        check_picture(options.picture)
+    evaluation = Evaluation(
+        {spec: _policy(spec, configuration) for spec in options.policy},
+        alpha=options.alpha,
+        cost_range=_range(options.cost_range),
+        min_prob=options.min_prob,
+        estimates=None if options.estimates is None else _policy(options.estimates, configuration),
+    )
+    evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _say)
+    sources = [Path(path) for path in inputs.data if path != "-"]
+    course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
+    for values, intervals in evaluation.stream(sources or "-", trace=course.trace):
+        course.take(values, intervals)
+    course.end()
+    values = evaluation.values()
+    for line in table(values, alpha=options.alpha):
+        print(line)
+    if options.report is not None:
+        Path(options.report).write_bytes(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
+    if options.picture is not None:
+        draw(options.picture, values, course.points, alpha=options.alpha)
+    return 0
+
+
+def _policy(spec: str, configuration: Configuration) -> Workspace:
+    """Make a policy of a model file or of flags, that reads as the log is to be read."""
+    words = shlex.split(spec)
+    if len(words) == 1 and Path(words[0]).is_file():
+        words = ["-i", words[0], "-t"]
+    given = POLICIES.parse(words)
+    if given[InputOptions].data:
+        raise OptionError(f"{spec}: there is no file {given[InputOptions].data[0]}, and no flag of that name")
+    reading = {option.name for option in options_of(InputOptions)} & configuration.supplied - {"data"}
+    options = {name: given.get(name) for name in given.supplied}
+    options |= {name: configuration.get(name) for name in reading}
+    given = POLICIES.from_keywords(**options)
+    if given[ModelOptions].initial_regressor:
+        return load_model(Workspace, given[ModelOptions].initial_regressor[0], given)[0]
+    return Workspace(configuration=given)
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise OptionError(f"--cost_range cannot be {text}; it takes two numbers, such as -1,0") from None
+    return low, high
+
+
+class _Course:
+    """How the estimates came to be, block by block; says on a terminal how far it is."""
+
+    def __init__(self, *, trace: bool, shows: bool) -> None:
+        self.trace, self._shows = trace, shows
+        self.events = 0
+        self.points: dict[str, list[tuple[int, float, float]]] = {}
+        self._begin = self._said = time.monotonic()
+
+    def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
+        """Keep some of the intervals of a block."""
+        for name, bounds in intervals.items():
+            kept = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
+            points = self.points.setdefault(name, [])
+            points += [
+                (self.events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1])) for at in kept
+            ]
+        self.events = values[0].events
+        now = time.monotonic()
+        if self._shows and now - self._said > 0.5:
+            self._said = now
+            rate = self.events / (now - self._begin)
+            print(f"\r{self.events} events, {rate:.0f} a second", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove what was shown."""
+        if self._shows:
+            print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _say(line: object) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,120 @@
+"""What a log says of another policy: sums and intervals after every event, three ways.
+
+With w = π(a)/p the policy's probability of the logged action over the logged one, and r the reward: inverse
+propensity scores take w·r, self-normalised ones divide their sum by that of w, doubly robust estimates take
+q + w·(r - q(a)), where q(a) was predicted of the action before, and q of the policy's draw.
+
+The mean of w·r, and that of w·(1 - r), is at least 0, which bounds the value without anything known of the
+logging policy. The other two vary less, and need its least probability: w is at most 1 over that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS, interval, observe_policy, tally
+from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, widen
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+IPS, SNIPS, DR = range(3)
+"""The three ways."""
+
+EVENTS, OBSERVED, WEIGHTS, SQUARES, REWARDS, ESTIMATES = range(6)
+"""Entries of totals: events; those in the intervals; Σ w, Σ w², Σ w·r, Σ of doubly robust estimates."""
+
+TOTALS = 6
+"""Length of totals."""
+
+
+class Evidence(NamedTuple):
+    """What is known of a policy; see `make_evidence`."""
+
+    open: NDArray[np.float64]  # scale without a floor
+    floored: NDArray[np.float64]  # and with one
+    ips: NDArray[np.float64]  # [POLICY_SIZE]
+    snips: NDArray[np.float64]  # [POLICY_SIZE]
+    dr: NDArray[np.float64]  # [SUMS]
+    totals: NDArray[np.float64]  # [TOTALS]
+
+
+class Logged(NamedTuple):
+    """Events of a log, as a policy sees them; float64[n] each."""
+
+    weight: NDArray[np.float64]  # w
+    reward: NDArray[np.float64]
+    probability: NDArray[np.float64]  # that it was logged with
+    n_actions: NDArray[np.float64]
+    predicted: NDArray[np.float64]  # reward predicted of the logged action
+    expected: NDArray[np.float64]  # and of the policy's draw
+
+
+def make_evidence(open_scale: NDArray[np.float64], floored: NDArray[np.float64]) -> Evidence:
+    """Nothing is known yet, but these two scales."""
+    sums = (np.zeros(POLICY_SIZE), np.zeros(POLICY_SIZE), np.zeros(SUMS), np.zeros(TOTALS))
+    return Evidence(open_scale, floored, *sums)
+
+
+@kernel
+def observe_doubly(
+    sums: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    w: float,
+    reward: float,
+    predicted: float,
+    expected: float,
+) -> None:
+    """Take in a doubly robust estimate; a reward beyond the scale counts as the nearest within.
+
+    Both predictions are to be within it.
+    """
+    low, high, floor = scale[LOW], scale[HIGH], scale[FLOOR]
+    if not (high > low and floor > 0.0):
+        return
+    w, reward = min(w, 1.0 / floor), min(max(reward, low), high)
+    x = expected + w * (reward - predicted)
+    tally(sums, x, -x, expected, (high - low) / floor)
+
+
+@kernel
+def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]:
+    """Interval on the mean value over the events so far; without any, all numbers."""
+    sums = evidence.ips if way == IPS else evidence.snips if way == SNIPS else evidence.dr
+    n = evidence.totals[OBSERVED]
+    if n == 0.0:
+        return -np.inf, np.inf
+    low, high = interval(sums, alpha)
+    scale = evidence.floored
+    return max(low / n, scale[LOW]), min(high / n, scale[HIGH])
+
+
+@kernel
+def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: NDArray[np.float64]) -> None:
+    """Take in events, one after the other.
+
+    The intervals after each are written into `bounds`, float64[n, 3, 2], unless that is empty.
+    """
+    totals = evidence.totals
+    for i in range(len(logged.weight)):
+        w, reward = logged.weight[i], logged.reward[i]
+        predicted, expected = logged.predicted[i], logged.expected[i]
+        if evidence.floored[HIGH] > evidence.floored[LOW]:
+            totals[OBSERVED] += 1.0
+            observe_policy(evidence.ips, evidence.open, w, reward)
+            observe_policy(evidence.snips, evidence.floored, w, reward)
+            observe_doubly(evidence.dr, evidence.floored, w, reward, predicted, expected)
+        totals[EVENTS] += 1.0
+        totals[WEIGHTS] += w
+        totals[SQUARES] += w * w
+        totals[REWARDS] += w * reward
+        totals[ESTIMATES] += expected + w * (reward - predicted)
+        n = int(logged.n_actions[i])
+        widen(evidence.open, reward, logged.probability[i], n)
+        widen(evidence.floored, reward, logged.probability[i], n)
+        for way in range(3 if len(bounds) else 0):
+            low, high = bounds_of(evidence, way, alpha)
+            bounds[i, way, 0], bounds[i, way, 1] = low, high
