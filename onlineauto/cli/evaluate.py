@@ -16,13 +16,13 @@ import numpy as np
 from onlineauto.cli.evaluation_picture import check_picture, draw
 from onlineauto.cli.evaluation_table import table
 from onlineauto.cli.help import Page, help_text
-from onlineauto.engine.evaluation import Evaluation
+from onlineauto.engine.evaluation import MISSING, Evaluation
 from onlineauto.engine.models import load_model
 from onlineauto.engine.options import REGISTRY as POLICIES
 from onlineauto.engine.options import ModelOptions
 from onlineauto.engine.workspace import Workspace
-from onlineauto.errors import OptionError
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.options import Configuration, Registry, option, options_of
 
@@ -138,6 +138,8 @@ def run(words: Sequence[str]) -> int:
         course.take(values, intervals)
     course.end()
     values = evaluation.values()
+    if not values[0].events:
+        raise InputError("the log has no event with a logged action, and so there is nothing to evaluate by")
     for line in table(values, alpha=options.alpha):
         print(line)
     if options.report is not None:
@@ -204,5 +206,6 @@ class _Course:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
-def _say(line: object) -> None:
-    print(line, file=sys.stderr)
+def _say(diagnostic: Diagnostic) -> None:
+    if diagnostic.code not in MISSING:  # these are listed in an error of their own
+        print(diagnostic, file=sys.stderr)

@@ -29,7 +29,7 @@ _LEARN: Final = Page(
     """\
 Usage: onlineauto [learn] [options] [FILE ...]
        onlineauto convert FILE ... TO    text to blocks, or back
-       onlineauto evaluate LOG --policy ...    what policies would have cost
+       onlineauto evaluate LOG ...       what policies would have cost
        onlineauto warmup    compile the kernels now""",
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
     "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from onlineauto.estimators.evaluation_kernels import (
     Logged,
     bounds_of,
     evaluate_events,
-    make_evidence,
 )
-from onlineauto.estimators.scale import make_scale
+from onlineauto.estimators.evidence import make_evidence
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.options import InputOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.source import Sources
     from onlineauto.features.block import Block
 
-__all__ = ["LOGGED", "Bounded", "Evaluation", "PolicyValue"]
+__all__ = ["LOGGED", "MISSING", "Bounded", "Evaluation", "PolicyValue"]
 
 LOGGED = "(as logged)"
 """What the policy that wrote the log is called."""
+
+MISSING = (Code.NO_PROBABILITY, Code.PROBABILITY_ZERO)
+"""What a reader calls an event for which a log is refused."""
 
 _LISTED = 10
 
@@ -149,13 +152,15 @@ class Evaluation:
         self._policies, self._alpha = dict(policies), alpha
         first = next(iter(policies.values()))
         self._configuration = first.configuration
-        interactions = {"quadratic": ["::"]} if first.exact else {"automl": 4}
-        self._estimates = estimates or Workspace(cb_adf=True, vw_exact=first.exact, **interactions)
-        low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
-        self._evidence = {
-            name: make_evidence(make_scale(low, high, floor=0.0), make_scale(low, high, floor=min_prob))
-            for name in (LOGGED, *policies)
+        options: dict[str, Any] = {
+            "cb_adf": True,
+            "vw_exact": first.exact,
+            "missing_probability": self._configuration[InputOptions].missing_probability,
+            **({"quadratic": ["::"]} if first.exact else {"automl": 4}),
         }
+        self._estimates = estimates or Workspace(**options)
+        low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
+        self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
 
@@ -184,23 +189,18 @@ class Evaluation:
             The source cannot be read; or actions are logged without their probabilities.
         """
         for block in read_blocks(source, self._configuration, self.diagnostics):
-            self._refuse_missing(block)
+            self._refuse_skipped()
+            self._check(block)
             intervals = self._take(block, trace=trace)
             yield self.values(), intervals
+        self._refuse_skipped()
 
     def values(self) -> list[PolicyValue]:
         """What is known so far."""
         return [self._value(name, evidence) for name, evidence in self._evidence.items()]
 
-    def _refuse_missing(self, block: Block) -> None:
-        """Refuse a log without probabilities, and name the lines."""
-        missing = [Code.NO_PROBABILITY, Code.PROBABILITY_ZERO]
-        lines = [each.line for each in self.diagnostics.kept if each.code in missing]
-        n = sum(self.diagnostics.counts[code] for code in missing)
-        if not n:
-            known = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
-            lines = block.line_number[known[(block.probability <= 0) & _is_known(block)]].tolist()
-            n = len(lines)
+    def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
+        """Refuse a log in which so many lines are without a probability, the first of which these are."""
         if n:
             shown = ", ".join(map(str, lines[:_LISTED]))
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
@@ -208,6 +208,18 @@ class Evaluation:
                 f"{self.diagnostics.of_file}lines {shown}{more} log an action without its probability, which "
                 "says nothing of other policies; if all were chosen uniformly: --missing_probability uniform"
             )
+
+    def _refuse_skipped(self) -> None:
+        """Refuse a log of which the reader has skipped events for that."""
+        lines = [each.line for each in self.diagnostics.kept if each.code in MISSING]
+        self._refuse_missing(lines, sum(self.diagnostics.counts[code] for code in MISSING))
+
+    def _check(self, block: Block) -> None:
+        """Refuse a block of which the reader has let such events pass, as VW does."""
+        if self._configuration[InputOptions].missing_probability != "uniform":
+            line = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
+            lines = block.line_number[line[(block.probability <= 0) & _is_known(block)]]
+            self._refuse_missing(lines.tolist(), len(lines))
 
     def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
         predicted = self._estimates.learn_block(block)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS, interval, observe_policy, tally
+from onlineauto.estimators.interval_kernels import interval, observe_policy, tally
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, widen
 from onlineauto.jit import kernel
 
@@ -32,7 +32,7 @@ TOTALS = 6
 
 
 class Evidence(NamedTuple):
-    """What is known of a policy; see `make_evidence`."""
+    """What is known of a policy; see `onlineauto.estimators.evidence`."""
 
     open: NDArray[np.float64]  # scale without a floor
     floored: NDArray[np.float64]  # and with one
@@ -51,12 +51,6 @@ class Logged(NamedTuple):
     n_actions: NDArray[np.float64]
     predicted: NDArray[np.float64]  # reward predicted of the logged action
     expected: NDArray[np.float64]  # and of the policy's draw
-
-
-def make_evidence(open_scale: NDArray[np.float64], floored: NDArray[np.float64]) -> Evidence:
-    """Nothing is known yet, but these two scales."""
-    sums = (np.zeros(POLICY_SIZE), np.zeros(POLICY_SIZE), np.zeros(SUMS), np.zeros(TOTALS))
-    return Evidence(open_scale, floored, *sums)
 
 
 @kernel

@@ -3,7 +3,7 @@
     python -m tests.bench.off_policy [--data DIR] [--seeds N] [--json FILE]
 
 Policies are trained on the first half of a log and evaluated on the second half, which is logged anew by
-every seed. True is, after every event, the average of the rewards that the policy expects over the contexts so
+every seed. True is, after every event, the average of the rewards that the policy expects in the contexts so
 far. An interval misses on a seed if it is off after any event; the level is 5 %. "known": range of costs and
 least probability are given; "learnt": neither is. "VW" is the average loss that Vowpal Wabbit shows for the
 policy, progressively and without an interval.
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +30,8 @@ from onlineauto.estimators.evaluation_kernels import (
     SNIPS,
     Logged,
     evaluate_events,
-    make_evidence,
 )
-from onlineauto.estimators.scale import make_scale
+from onlineauto.estimators.evidence import make_evidence
 from tests.bench.bandit_logs import FOLDER, BanditLog, drawn, head, load, relogged
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ LOGS = (
 )
 """The logs."""
 
-POLICIES = {
+Options = dict[str, Any]
+
+POLICIES: dict[str, Options] = {
     "plain": {"epsilon": 0.1},
     "q::": {"quadratic": ["::"], "epsilon": 0.1},
     "q:: softmax": {"quadratic": ["::"], "softmax": True, "lambda_": 5.0},
@@ -90,12 +92,11 @@ def _by_action(workspace: Workspace, text: bytes, shape: tuple[int, int]) -> NDA
     return scores
 
 
-def _trained(options: dict[str, object], log: BanditLog, first: int) -> NDArray[np.float64]:
+def _trained(options: Options, log: BanditLog, first: int) -> NDArray[np.float64]:
     """Scores for the events behind the first half, of what has learnt that half."""
     learner = Workspace(**options).fit(_text(log.events[:first]))
     frozen = Workspace(**options | {"testonly": True})
-    state = learner.state()
-    frozen.restore(state)
+    frozen.restore(learner.state())
     return _by_action(frozen, _text(log.events[first:]), log.rewards[first:].shape)
 
 
@@ -125,11 +126,11 @@ def rows(log: BanditLog, *, seeds: int) -> list[Row]:
         name: _trained({"cb_explore_adf": True, **options}, log, first) for name, options in POLICIES.items()
     }
     second = _behind(log, first)
-    found = []
-    for name, pmf in pmfs.items():
-        for knows in ("known", "learnt"):
-            found.append(_row(second, name, knows, pmf, costs, seeds))
-    return found
+    return [
+        _row(second, name, knows, pmf, costs, seeds)
+        for name, pmf in pmfs.items()
+        for knows in ("known", "learnt")
+    ]
 
 
 def _row(
@@ -161,7 +162,7 @@ def _row(
         )
         given = (0.0, 1.0) if knows == "known" else (np.inf, -np.inf)
         least = floor if knows == "known" else None
-        evidence = make_evidence(make_scale(*given, floor=0.0), make_scale(*given, floor=least))
+        evidence = make_evidence(*given, floor=least)
         bounds = np.empty((n, 3, 2))
         evaluate_events(evidence, logged, _ALPHA, bounds)
         seen = n - int(evidence.totals[OBSERVED])
@@ -192,12 +193,12 @@ def _row(
 
 
 def learning_misses(log: BanditLog, *, seeds: int) -> dict[str, float]:
-    """Share of the seeds on which the intervals of a policy that learns were ever off, through `Evaluation`."""
+    """Share of the seeds on which the intervals of a policy that learns were ever off."""
     missed: dict[str, list[bool]] = {name: [] for name in _WAYS}
     for seed in range(1, seeds + 1):
         new = relogged(log, seed)
         text = _text(new.events)
-        options = {"cb_explore_adf": True, "quadratic": ["::"], "bit_precision": 14}
+        options: Options = {"cb_explore_adf": True, "quadratic": ["::"], "bit_precision": 14}
         pmf = _by_action(Workspace(**options), text, log.rewards.shape)
         expected = -(pmf * log.rewards).sum(axis=1)
         now = expected.cumsum() / (np.arange(len(expected)) + 1)
@@ -218,7 +219,7 @@ def learning_misses(log: BanditLog, *, seeds: int) -> dict[str, float]:
 
 def verdicts(table: list[Row], learning: dict[str, float], seeds: int) -> dict[str, bool]:
     """What is asked, and whether it holds: misses within the level, but for what chance adds to it."""
-    most = _ALPHA + 2.0 * np.sqrt(_ALPHA * (1.0 - _ALPHA) / seeds)
+    most = _ALPHA + 2.0 * math.sqrt(_ALPHA * (1.0 - _ALPHA) / seeds)
     known = [row for row in table if row.knows == "known"]
     worst = max((miss for row in known for miss in row.misses.values()), default=0.0)
     learnt = max((miss for row in table for miss in row.misses.values()), default=0.0)

@@ -1,0 +1,31 @@
+"""What a log has said of a policy before its first event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onlineauto.estimators.evaluation_kernels import TOTALS, Evidence
+from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS
+from onlineauto.estimators.scale import make_scale
+
+__all__ = ["make_evidence"]
+
+
+def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
+    """Make evidence, see `onlineauto.estimators.evaluation_kernels`.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of rewards; inf and -inf if it is to be learnt.
+    floor : float, optional
+        Least probability of a logged action; without it, it is learnt.
+    """
+    return Evidence(
+        open=make_scale(low, high, floor=0.0),
+        floored=make_scale(low, high, floor=floor),
+        ips=np.zeros(POLICY_SIZE),
+        snips=np.zeros(POLICY_SIZE),
+        dr=np.zeros(SUMS),
+        totals=np.zeros(TOTALS),
+    )

@@ -1,0 +1,67 @@
+"""The verb ``evaluate``: table, report, picture, and what is wrong with a command line."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.engine.workspace import Workspace
+from tests.property.model_draws import draw_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    configuration = Workspace(cb_explore_adf=True).configuration
+    path = tmp_path / "log.txt"
+    path.write_text("".join(draw_stream(random.Random(2), configuration, n=1500)))
+    return path
+
+
+def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Workspace(cb_explore_adf=True, quadratic=["::"], bit_precision=10).fit(log).save(tmp_path / "my.model")
+    words = ["evaluate", "log.txt", "--policy", "my.model", "--policy", "--cb_explore_adf --epsilon 1 -b 10"]
+    assert main([*words, "--picture", "v.svg", "--report", "v.json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("average cost over 1500 events")
+    report = json.loads((tmp_path / "v.json").read_text())
+    assert [each["policy"] for each in report] == ["(as logged)", "my.model", words[-1]]
+    for line, each in zip(lines[2:5], report, strict=True):
+        assert line.startswith(each["policy"])
+        assert f"{each['dr']['value']:.4f} [{each['dr']['low']:.4f}, {each['dr']['high']:.4f}]" in line
+    assert lines[6].count("o") >= 1
+    assert b"<svg" in (tmp_path / "v.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["log.txt"], 2, "there is no policy to evaluate: name one or more with --policy"),
+        (["log.txt", "--policy", "none.model"], 2, "none.model: there is no file none.model"),
+        (["log.txt", "--policy", "--cb_explore_adf --epsilom 1"], 2, "did you mean --epsilon?"),
+        (["log.txt", "--policy", "log.txt"], 1, "log.txt is not a model file of onlineauto"),
+        (["none.txt", "--policy", "--cb_adf"], 1, "none.txt"),
+        (["log.txt", "--policy", "--cb_adf", "--picture", "v.doc"], 2, "has to end with .svg, .png or .pdf"),
+        (["log.txt", "--policy", "--cb_adf", "--cost_range", "1"], 2, "--cost_range cannot be 1"),
+    ],
+)
+def test_refusals(
+    log: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
+) -> None:
+    assert log.exists()
+    assert main(["evaluate", *words]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "--help"]) == 0
+    assert "--min_prob" in capsys.readouterr().out

@@ -1,0 +1,107 @@
+"""Evaluation: values of policies on logs, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineauto.engine.evaluation import LOGGED, Evaluation
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import InputError, OptionError
+from tests.property.model_draws import draw_stream
+
+ADF = Workspace(cb_explore_adf=True).configuration
+
+
+def policy(**options: Any) -> Workspace:
+    return Workspace(**{"cb_explore_adf": True, "bit_precision": 10, **options})
+
+
+def log(n: int = 1500) -> bytes:
+    return "".join(draw_stream(random.Random(2), ADF, n=2 * n)[:n]).encode()
+
+
+def test_values_are_what_they_are_by_hand() -> None:
+    (logged, uniform) = Evaluation({"uniform": policy(epsilon=1.0)}, cost_range=(-1, 0)).run(log())
+    costs = np.array([float(line.split(b":")[1]) for line in log().split(b"\n") if line.startswith(b"0:")])
+    assert logged.policy == LOGGED
+    assert logged.events == uniform.events == len(costs) == 1500
+    for way in (logged.ips, logged.snips, logged.dr):
+        assert way.value == pytest.approx(costs.mean())
+        assert way.low < way.value < way.high
+    weight = np.float32(1 / 3) / np.float32(0.333)
+    assert uniform.ips.value == pytest.approx(costs.mean() * weight)
+    assert uniform.snips.value == pytest.approx(costs.mean())
+    assert uniform.effective_sample_size == pytest.approx(1500)
+    assert uniform.average_loss == pytest.approx(uniform.ips.value)
+
+
+def test_a_policy_that_learns_is_judged_before_each_event() -> None:
+    learning, knowing = policy(quadratic=["::"]), policy(quadratic=["::"])
+    knowing.fit(log())
+    frozen = policy(quadratic=["::"], testonly=True)
+    frozen.restore(knowing.state())
+    _, one, other = Evaluation({"learns": learning, "has learnt": frozen}).run(log())
+    assert other.dr.value < one.dr.value < -0.4
+    assert learning.weights.tobytes() == knowing.weights.tobytes()
+    assert frozen.weights.tobytes() == knowing.weights.tobytes()
+
+
+def test_greedy_choices_of_cb_adf_are_probabilities_too() -> None:
+    by_cost, by_probability = policy(cb_explore_adf=False, cb_adf=True), policy(epsilon=0.0, first_only=True)
+    _, one, other = Evaluation({"adf": by_cost, "greedy": by_probability}).run(log())
+    assert one.ips == other.ips
+    assert one.dr == other.dr
+
+
+def test_a_block_at_a_time_gives_intervals_after_each_event() -> None:
+    evaluation = Evaluation({"p": policy()}, cost_range=(-1, 0), min_prob=0.333)
+    steps = list(evaluation.stream(log()))
+    bounds = np.concatenate([intervals["p"] for _, intervals in steps])
+    assert bounds.shape == (1500, 3, 2)
+    assert (bounds[..., 0] <= bounds[..., 1]).all()
+    last = steps[-1][0][1]
+    assert bounds[-1].tolist() == [[way.low, way.high] for way in (last.ips, last.snips, last.dr)]
+    width = bounds[..., 1] - bounds[..., 0]
+    assert (width[-1] < width[300] / 1.5).all()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_log_without_probabilities_is_refused_with_its_lines(*, exact: bool) -> None:
+    lines = log(30).split(b"\n")
+    for number in (1, 2, 3):
+        lines[number] = lines[number].replace(b":0.333", b"")
+    evaluation = Evaluation({"p": policy(vw_exact=exact)})
+    with pytest.raises(InputError, match=r"lines [234] log an action without its probability"):
+        evaluation.run(b"\n".join(lines))
+
+
+def test_so_is_a_log_that_has_none_at_all() -> None:
+    with pytest.raises(InputError, match=r"lines .* and 20 more log an action without its probability"):
+        Evaluation({"p": policy()}).run(log(30).replace(b":0.333", b""))
+
+
+def test_a_log_that_was_uniform_may_say_so() -> None:
+    data = log(300).replace(b":0.333", b"")
+    _, value = Evaluation({"p": policy(missing_probability="uniform")}).run(data)
+    assert value.events == 300
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "message"),
+    [
+        ({}, {}, "there is no policy to evaluate"),
+        ({"simple": Workspace()}, {}, "simple: a policy to evaluate is one of --cb_explore_adf or --cb_adf"),
+        ({"sampled": policy(cb_sample=True)}, {}, "sampled: --cb_sample draws an action"),
+        ({"a": policy(), "b": policy(vw_exact=True)}, {}, "b reads events in another way than a"),
+        ({"a": policy()}, {"alpha": 1.0}, "alpha cannot be 1.0"),
+        ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost has to be below the highest"),
+        ({"a": policy()}, {"min_prob": 0.0}, "min_prob cannot be 0.0"),
+    ],
+)
+def test_refusals(policies: dict[str, Workspace], options: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Evaluation(policies, **options)

@@ -1,0 +1,78 @@
+"""What a log says of another policy, beside its twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onlineauto.estimators.evaluation_kernels import (
+    DR,
+    ESTIMATES,
+    EVENTS,
+    IPS,
+    OBSERVED,
+    REWARDS,
+    SNIPS,
+    SQUARES,
+    WEIGHTS,
+    Logged,
+    bounds_of,
+    evaluate_events,
+)
+from onlineauto.estimators.evidence import make_evidence
+from tests.naive.evaluation import Evaluator
+
+FLOOR = 0.1
+
+
+def logged(seed: int, n: int, *, low: float = 0.0, high: float = 1.0) -> Logged:
+    draw = np.random.default_rng(seed)
+    probability = draw.choice([FLOOR, 0.4, 0.5], n)
+    return Logged(
+        weight=draw.random(n) / probability,
+        reward=draw.choice([low, high], n),
+        probability=probability,
+        n_actions=np.full(n, 2.0),
+        predicted=draw.uniform(low, high, n),
+        expected=draw.uniform(low, high, n),
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_against_the_twin(seed: int) -> None:
+    low, high = [(0.0, 1.0), (-3.0, 5.0)][seed % 2]
+    events = logged(seed, 300, low=low, high=high)
+    evidence = make_evidence(low, high, floor=FLOOR)
+    bounds = np.empty((300, 3, 2))
+    evaluate_events(evidence, events, 0.05, bounds)
+    twin = Evaluator(low, high, FLOOR, 0.05)
+    columns = zip(events.weight, events.reward, events.predicted, events.expected, strict=True)
+    for row, after in zip(columns, bounds, strict=True):
+        twin.add(*map(float, row))
+        assert after[DR] == pytest.approx(twin.interval(), rel=1e-9, abs=1e-9)
+    totals = evidence.totals
+    assert totals[[EVENTS, OBSERVED]].tolist() == [300, 300]
+    assert totals[WEIGHTS] == pytest.approx(events.weight.sum())
+    assert totals[SQUARES] == pytest.approx((events.weight**2).sum())
+    assert totals[REWARDS] == pytest.approx((events.weight * events.reward).sum())
+    assert totals[ESTIMATES] == pytest.approx(sum(twin.xs))
+
+
+def test_blocks_of_any_size_give_the_same() -> None:
+    whole, parts = (make_evidence(0.0, 1.0, floor=None) for _ in "ab")
+    events = logged(7, 100)
+    evaluate_events(whole, events, 0.05, np.empty((0, 3, 2)))
+    for first in range(0, 100, 7):
+        part = Logged(*(column[first : first + 7] for column in events))
+        evaluate_events(parts, part, 0.05, np.empty((0, 3, 2)))
+    for one, other in zip(whole, parts, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_nothing_is_known_before_there_are_two_rewards() -> None:
+    evidence = make_evidence(np.inf, -np.inf, floor=None)
+    events = logged(1, 5)
+    same = events._replace(reward=np.ones(5))
+    evaluate_events(evidence, same, 0.05, np.empty((0, 3, 2)))
+    assert [bounds_of(evidence, way, 0.05) for way in (IPS, SNIPS, DR)] == [(-np.inf, np.inf)] * 3
+    assert evidence.totals[OBSERVED] == 0
