@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "Evaluation",
     "Event",
     "InputError",
     "OnlineautoError",
@@ -35,6 +36,7 @@ __all__ = [
 
 _LAZY = {
     "Block": "onlineauto.features.block",
+    "Evaluation": "onlineauto.engine.evaluation",
     "Event": "onlineauto.features.event",
     "Workspace": "onlineauto.engine.workspace",
     "convert": "onlineauto.engine.conversion",

@@ -19,6 +19,8 @@ PRINTED = {
     "05_bad_input.py": "2 events learnt",
     "06_search.py": "gained Z*b*c",
     "07_frames.py": "probabilities: [0.95 0.05]",
+    "08_models.py": "the same weights: True",
+    "09_evaluate.py": "all pairs             -0.67",
 }
 
 
