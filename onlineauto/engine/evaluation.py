@@ -57,7 +57,7 @@ class Bounded:
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is of all numbers before two different costs were met.
+        Costs; the interval is of all numbers before enough is known.
     """
 
     value: float
@@ -107,11 +107,11 @@ class Evaluation:
     alpha : float, default 0.05
         Probability that an interval is ever wrong, in (0, 1).
     cost_range : tuple of (float, float), optional
-        Lowest and highest cost; not given, they are learnt, and a cost beyond those before counts as the
-        nearest in the intervals.
+        Lowest and highest cost; not given, they are learnt: from the first hundred events, which are in no
+        interval, and from all others, where a cost beyond those before counts as the nearest.
     min_prob : float, optional
         Least probability that the logging policy gives to any action; not given, it is learnt in the same
-        way. The intervals of `ips` do not need it.
+        way.
     estimates : Workspace, optional
         Predicts the cost of every action, for doubly robust estimates: a ``cb_adf`` that learns as it goes.
         Not given, one with ``--automl 4``, or with ``-q ::`` under ``--vw_exact``.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from onlineauto.estimators.evaluation_kernels import TOTALS, Evidence
+from onlineauto.estimators.evaluation_kernels import AWAITED, TOTALS, Evidence
 from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS
 from onlineauto.estimators.scale import make_scale
 
 __all__ = ["make_evidence"]
+
+_AWAITED = 100
 
 
 def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
@@ -20,12 +22,17 @@ def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
         Range of rewards; inf and -inf if it is to be learnt.
     floor : float, optional
         Least probability of a logged action; without it, it is learnt.
+
+    What is to be learnt is so from a hundred events first, which are in no interval.
     """
+    totals = np.zeros(TOTALS)
+    if low > high or floor is None:
+        totals[AWAITED] = _AWAITED
     return Evidence(
         open=make_scale(low, high, floor=0.0),
         floored=make_scale(low, high, floor=floor),
         ips=np.zeros(POLICY_SIZE),
         snips=np.zeros(POLICY_SIZE),
         dr=np.zeros(SUMS),
-        totals=np.zeros(TOTALS),
+        totals=totals,
     )

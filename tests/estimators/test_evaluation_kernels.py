@@ -69,10 +69,18 @@ def test_blocks_of_any_size_give_the_same() -> None:
         assert one.tobytes() == other.tobytes()
 
 
-def test_nothing_is_known_before_there_are_two_rewards() -> None:
+def test_what_is_learnt_is_learnt_first() -> None:
     evidence = make_evidence(np.inf, -np.inf, floor=None)
-    events = logged(1, 5)
-    same = events._replace(reward=np.ones(5))
+    bounds = np.empty((300, 3, 2))
+    evaluate_events(evidence, logged(1, 300), 0.05, bounds)
+    assert (bounds[:100] == (-np.inf, np.inf)).all()
+    assert np.isfinite(bounds[100:]).all()
+    assert evidence.totals[OBSERVED] == 200
+
+
+def test_one_reward_is_no_range() -> None:
+    evidence = make_evidence(np.inf, -np.inf, floor=None)
+    same = logged(1, 300)._replace(reward=np.ones(300))
     evaluate_events(evidence, same, 0.05, np.empty((0, 3, 2)))
     assert [bounds_of(evidence, way, 0.05) for way in (IPS, SNIPS, DR)] == [(-np.inf, np.inf)] * 3
     assert evidence.totals[OBSERVED] == 0
