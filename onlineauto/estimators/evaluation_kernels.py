@@ -4,8 +4,8 @@ With w = π(a)/p the policy's probability of the logged action over the logged o
 propensity scores take w·r, self-normalised ones divide their sum by that of w, doubly robust estimates take
 q + w·(r - q(a)), where q(a) was predicted of the action before, and q of the policy's draw.
 
-What is not known of rewards and probabilities is learnt, from the first events alone at first: before, a range
-of hardly more than the first two rewards would be taken for all there are.
+What is not known of rewards and probabilities is learnt, from some events alone at first: a range of hardly
+more than the first two rewards would be taken for all there are.
 
 The mean of w·r, and that of w·(1 - r), is at least 0, which bounds the value without anything known of the
 logging policy. The other two vary less, and need its least probability: w is at most 1 over that.
@@ -28,8 +28,8 @@ IPS, SNIPS, DR = range(3)
 """The three ways."""
 
 EVENTS, AWAITED, OBSERVED, WEIGHTS, SQUARES, REWARDS, ESTIMATES = range(7)
-"""Entries of totals: events; how many only show the range of rewards; those in the intervals; Σ w, Σ w², Σ w·r,
-Σ of doubly robust estimates."""
+"""Entries of totals: events; how many only show the range of rewards; those in the intervals; Σ w, Σ w²,
+Σ w·r, Σ of doubly robust estimates."""
 
 TOTALS = 7
 """Length of totals."""
