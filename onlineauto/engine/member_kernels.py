@@ -2,7 +2,7 @@
 
 Their lanes are parts of the slot: under bagging each policy's own, and behind it the one that estimates its
 costs if there is one; under online cover the first policy's, then the one that estimates costs for all, then
-those of the other policies.
+those of the other policies; with ``--rnd`` the model's, as if it were alone, and then those of its members.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from onlineauto.engine.example_kernels import (
     shown_features,
     squares_of,
 )
+from onlineauto.engine.guess_kernels import guess
 from onlineauto.engine.live_kernels import learner, place_of
 from onlineauto.engine.pass_kernels import LEARN, run_on, target_of, visited, weight_of
+from onlineauto.engine.state import CB, Label
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_times
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
-from onlineauto.explorers.explore_kernels import BAG, FILLED, SUMS, VOTES, WORK
+from onlineauto.explorers.explore_kernels import BAG, BONUS, FILLED, RND, SUMS, VOTES, WORK
+from onlineauto.explorers.rnd_kernels import draw_noise
 from onlineauto.jit import inline_kernel, kernel, opened, short_loop
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Buffers, Context, Label, Run
+    from onlineauto.engine.state import Actions, Buffers, Context, Run
     from onlineauto.features.records import Records, Stream
     from onlineauto.jit import Sealed
 
@@ -78,6 +81,15 @@ def _estimate(
         buffers.target[action] = apply_link(run.task.link, prediction)
 
 
+@inline_kernel
+def _prepare(
+    run: Run, actions: Actions, label: Label, slot: int, part: int, cb_type: int, buffers: Buffers
+) -> None:
+    """Estimate the costs that a policy is to learn, if it goes by estimates."""
+    if cb_type == DR:
+        _estimate(run, actions, label, slot, part + 1, True, buffers)
+
+
 @kernel
 def _learn(
     run: Run,
@@ -86,13 +98,11 @@ def _learn(
     slot: int,
     part: int,
     policy: int,
+    cb_type: int,
     screens: bool,
     buffers: Buffers,
 ) -> None:
-    """Let a policy, which is a part of a slot, learn an event as ``--cb_type`` has it."""
-    cb_type = run.model.settings[slot].cb_type
-    if cb_type == DR:
-        _estimate(run, actions, label, slot, part + 1, True, buffers)
+    """Let a policy, which is a part of a slot, learn an event as `cb_type` has it, once it is prepared."""
     place = place_of(run.live, slot, part)
     first, last = visited(run, actions, label, True, LEARN, cb_type)
     for action in range(first, last):
@@ -130,7 +140,7 @@ def _bag(
 ) -> tuple[int, int]:
     """Let the policies of a slot vote, and learn as often as was drawn; count features as `_score` does."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    parts = run.task.parts // at.policies
+    parts, cb_type = run.task.parts // at.policies, run.model.settings[slot].cb_type
     counted = shown = 0
     for policy in range(at.policies):
         counted, shown = _score(run, actions, label, slot, policy * parts, buffers)
@@ -142,7 +152,8 @@ def _bag(
         screens = slot == 0
         for policy in range(at.policies):
             for _ in range(at.times[policy]):
-                _learn(run, actions, label, slot, policy * parts, policy, screens, buffers)
+                _prepare(run, actions, label, slot, policy * parts, cb_type, buffers)
+                _learn(run, actions, label, slot, policy * parts, policy, cb_type, screens, buffers)
                 screens = False
     return counted, shown
 
@@ -187,7 +198,9 @@ def _cover(
                 room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
             )  # fmt: skip
             if learns:
-                _learn(run, actions, label, slot, 0, 0, slot == 0, buffers)
+                cb_type = run.model.settings[slot].cb_type
+                _prepare(run, actions, label, slot, 0, cb_type, buffers)
+                _learn(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
             continue
         if learns:
             for action in range(n):
@@ -205,13 +218,73 @@ def _cover(
     return counted, shown
 
 
+@inline_kernel
+def _told(run: Run, label: Label, member: int) -> Label:
+    """What is taught: members their guess, and noise; the model the cost, as VW does if nothing logged it."""
+    at = run.task.exploration
+    if member == 0 or (at.exact and not label.probability > _ZERO):
+        return label
+    cost = draw_noise(at) + at.guesses[member]
+    return Label(label.action, cost, _ONE, label.weight, label.initial)
+
+
+@inline_kernel
+def _add_errors(n: int, buffers: Buffers) -> None:
+    """Add what a member is off its guesses to the bonuses."""
+    room = buffers.explored
+    for action in range(n):
+        short_loop()
+        error = room[FILLED, action] - room[WORK, action]
+        room[BONUS, action] += error * error
+
+
+@kernel
+def _distil(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the members of a slot, then its model, score and learn; leave bonuses, count features as `_score`.
+
+    Penalties grow with all that is learnt; VW predicts first, but under ``--cb_explore K`` by turns.
+    """
+    at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
+    others = own if at.exact else MTR
+    by_turns = bool(learns and at.exact and run.task.shape == CB)
+    parts = run.task.parts // at.policies
+    counted = shown = 0
+    for turn in range(1, at.policies + 1):
+        member = turn % at.policies
+        part, cb_type, told = member * parts, others if member > 0 else own, label
+        if member > 0:
+            guess(run, actions, slot, member, buffers)
+            at.guesses[member] = room[WORK, max(int(label.action), 0)]
+        if by_turns:
+            told = _told(run, label, member)
+            _prepare(run, actions, told, slot, part, cb_type, buffers)
+        counted, shown = _score(run, actions, told, slot, part, buffers)
+        if member > 0:
+            _add_errors(actions.n, buffers)
+        if by_turns:
+            _learn(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+    for action in range(actions.n):
+        short_loop()
+        room[BONUS, action] = math.sqrt(room[BONUS, action] / np.float32(at.policies - 1))
+        buffers.score[action, slot] = room[FILLED, action]
+    for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
+        member = turn % at.policies
+        part, cb_type = member * parts, others if member > 0 else own
+        told = _told(run, label, member)
+        _prepare(run, actions, told, slot, part, cb_type, buffers)
+        _learn(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+    return counted, shown
+
+
 @kernel
 def visit_members(
     context: Sealed[Context], stream: Stream, rows: Records, actions: Actions, label: Label, learns: bool
 ) -> None:
-    """Score and learn with all policies of all live slots; leave votes, and scores of the slots.
+    """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
 
-    A slot's score is the mean of its bag, or that of the first policy of its cover.
+    A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model.
     """
     opened_context = opened(context)
     run, buffers = run_on(opened_context, stream), opened_context.buffers
@@ -229,6 +302,8 @@ def visit_members(
             room[VOTES, action] = room[SUMS, action] = _ZERO
         if at.code == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
+        elif at.code == RND:
+            counted, shown = _distil(run, actions, label, slot, learns, buffers)
         else:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
     row = rows[0]

@@ -203,10 +203,10 @@ def check_automl(configuration: Configuration) -> None:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
-    if exact and explorer.flags and explorer.name in ("bag", "cover"):
+    if exact and explorer.name in ("bag", "cover", "rnd"):
         raise OptionError(
             f"--{explorer.name} with --automl is not reproduced by --vw_exact: Vowpal Wabbit runs the whole "
-            "search once for every policy; leave --vw_exact out"
+            "search once for every model; leave --vw_exact out"
         )
     if exact and explorer.cb_types == ("mtr",) and not configuration.supplied.isdisjoint(("l1", "l2")):
         raise OptionError(

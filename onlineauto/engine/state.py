@@ -44,7 +44,7 @@ class Task(NamedTuple):
     action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
     exploration: Exploration
     parts: int  # lanes of a live slot
-    forgets: bool  # plausible costs are without interactions
+    forgets: bool  # plausible costs and guesses are without interactions
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
@@ -193,6 +193,7 @@ class Buffers(NamedTuple):
     """Working columns that grow with the largest example."""
 
     cell: NDArray[np.uint32]
+    name: NDArray[np.uint64]  # whole hashes, where an explorer asks for them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
     score: NDArray[np.float32]  # [most actions of an event, slots + 3]

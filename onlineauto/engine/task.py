@@ -77,12 +77,12 @@ def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int
 
 
 def _forgets(configuration: Configuration) -> bool:
-    """Whether VW has forgotten interactions when it asks how sensitive a prediction is: those made late.
+    """Whether VW has forgotten interactions when it goes over the features once more: those made late.
 
     Raises
     ------
     OptionError
-        If it has forgotten some of them only, and the explorer would ask.
+        If it has forgotten some of them only, and the explorer does so.
     """
     features = configuration[FeatureOptions]
     if configuration[AutomlOptions].automl is not None:
@@ -92,9 +92,10 @@ def _forgets(configuration: Configuration) -> bool:
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     plain = [text for text in texts if ":" not in text]
     explorer = chosen_explorer(configuration)
-    if explorer.bounds(configuration) and (plain or features.experimental_full_name_interactions):
+    if explorer.lists_again(configuration) and (plain or features.experimental_full_name_interactions):
         raise OptionError(
             f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit leaves the wildcards out of plausible costs; leave --vw_exact out, or use either"
+            "Vowpal Wabbit leaves the wildcards out when it goes over the features again; leave --vw_exact out, "
+            "or use either"
         )
     return True

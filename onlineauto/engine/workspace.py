@@ -31,9 +31,10 @@ from onlineauto.engine.state import (
 from onlineauto.engine.task import make_task, parts_of_slot
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.explore_kernels import RND
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import CONSTANT_HASH, make_stream
+from onlineauto.features.records import CONSTANT_HASH, cut_names, make_stream
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
@@ -400,6 +401,10 @@ class Workspace:
         if searching:
             self.searching.open_block()
         stream = make_stream(block, held)
+        if self._task.exact and self._task.exploration.code == RND:
+            classic = self._task.shape == CB
+            cells = 2 ** self.configuration[FeatureOptions].bit_precision
+            cut_names(stream, np.uint32((len(self.weights) if classic else cells) - 1), constant=classic)
         self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
         while True:

@@ -9,6 +9,7 @@ from onlineauto.explorers.cover import Cover
 from onlineauto.explorers.first import First
 from onlineauto.explorers.greedy import Greedy
 from onlineauto.explorers.regcb import Regcb
+from onlineauto.explorers.rnd import Rnd
 from onlineauto.explorers.softmax import Softmax
 from onlineauto.explorers.squarecb import Squarecb
 from onlineauto.explorers.synthcover import Synthcover
@@ -31,6 +32,7 @@ EXPLORERS: Mapping[str, Explorer] = {
         Synthcover(),
         Bag(),
         Cover(),
+        Rnd(),
     )
 }
 """By their names; the first is the one that explores when no other is chosen."""

@@ -14,6 +14,7 @@ from onlineauto.explorers.explore_kernels import (
     FIRST,
     GREEDY,
     REGCB,
+    RND,
     SOFTMAX,
     SQUARECB,
     SYNTHCOVER,
@@ -35,6 +36,7 @@ CODES = {
     "synthcover": SYNTHCOVER,
     "bag": BAG,
     "cover": COVER,
+    "rnd": RND,
 }
 """Codes by the names of the explorers."""
 
@@ -60,6 +62,8 @@ def make_exploration(
         "greedify": False,
         "nounif": False,
         "decays": False,
+        "noise": 0.0,
+        "spread": 0.0,
         **explorer.parameters(configuration, exact=exact),
     }
     return Exploration(
@@ -86,8 +90,11 @@ def make_exploration(
         greedify=bool(given["greedify"]),
         nounif=bool(given["nounif"]),
         decays=bool(given["decays"]),
+        noise=np.float32(given["noise"]),
+        spread=np.float32(given["spread"]),
         counts=np.zeros(2, np.int64),
         costs=np.zeros(2, np.float32),
         random=np.array([seed], np.uint64),
         times=np.zeros(int(given["policies"]), np.int64),
+        guesses=np.zeros(int(given["policies"]), np.float32),
     )

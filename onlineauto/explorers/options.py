@@ -10,6 +10,7 @@ from onlineauto.explorers.cost_range import CostRangeOptions
 from onlineauto.explorers.cover import CoverOptions
 from onlineauto.explorers.first import FirstOptions
 from onlineauto.explorers.regcb import RegcbOptions
+from onlineauto.explorers.rnd import RndOptions
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.softmax import SoftmaxOptions
 from onlineauto.explorers.squarecb import SquarecbOptions
@@ -63,6 +64,7 @@ EXPLORER_GROUPS = (
     SynthcoverOptions,
     BagOptions,
     CoverOptions,
+    RndOptions,
     SampleOptions,
 )
 """Every class of options of explorers, in the order of the help."""

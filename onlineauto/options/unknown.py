@@ -16,7 +16,6 @@ __all__ = ["unknown_option"]
 _CACHE: Final = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 _MODEL: Final = "model files are not in this version"
 _TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
-_EXPLORER: Final = "`onlineauto --help` lists the explorers that there are"
 _HINTS: Final = {
     "cache": _CACHE,
     "cache_file": _CACHE,
@@ -25,7 +24,6 @@ _HINTS: Final = {
     "initial_regressor": _MODEL,
     "save_resume": _MODEL,
     "csv": _TEXT,
-    "rnd": _EXPLORER,
     "no_stdin": "standard input is read when no file is named: leave it out",
 }
 

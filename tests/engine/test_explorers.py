@@ -41,6 +41,11 @@ EXACT: list[Options] = [
     {"cover": 3, "psi": 0.5, "quadratic": ["ab"]},
     {"cover": 2, "epsilon": 0.25, "cb_type": "dr", "first_only": True},
     {"cover": 2, "nounif": True, "cb_type": "ips", "l2": 0.001},
+    {"rnd": 1},
+    {"rnd": 3, "epsilon": 0.25, "quadratic": ["ab"], "random_seed": 5, "rnd_alpha": 2.0},
+    {"rnd": 2, "cb_type": "dr", "sgd": True, "learning_rate": 0.01, "noconstant": True},
+    {"rnd": 2, "cb_type": "ips", "l2": 0.001, "adaptive": True, "rnd_invlambda": 3.0, "cubic": ["aab"]},
+    {"rnd": 2, "testonly": True, "experimental_full_name_interactions": ["a|b"]},
 ]
 
 
@@ -96,6 +101,8 @@ NATIVE: list[Options] = [
     {"bag": 2, "cb_type": "dr"},
     {"cover": 3},
     {"cover": 2, "cb_type": "dr", "nounif": True, "epsilon": 0.1},
+    {"rnd": 3},
+    {"rnd": 2, "cb_type": "dr", "epsilon": 0.1, "rnd_alpha": 0.5},
 ]
 
 
@@ -144,6 +151,25 @@ def test_predicting_aside_changes_nothing(options: Options) -> None:
         np.testing.assert_array_equal(before, other.predict(event))
         np.testing.assert_array_equal(one.learn(event), before)
         other.learn(event)
+
+
+def test_random_network_distillation_prefers_what_it_knows_least() -> None:
+    """All cost the same; what was learnt hundreds of times is chosen less than what is new."""
+    workspace = Workspace(cb_explore_adf=True, rnd=5, noconstant=True)
+    for _ in range(300):
+        workspace.learn("0:0:0.5 |a x\n|a y\n\n")
+    learnt, new = workspace.predict("|a x\n|a y\n\n")
+    assert new > 1.5 * learnt
+    assert workspace.predict("|a x\n|a x\n\n").tolist() == [0.5, 0.5]
+
+
+def test_guesses_of_members_and_seeds_differ() -> None:
+    def pmf(**options: Any) -> list[float]:
+        workspace = Workspace(cb_explore_adf=True, noconstant=True, **options)
+        return workspace.predict("|a x\n|a y\n\n").tolist()  # type: ignore[no-any-return]
+
+    found = [pmf(rnd=rnd, random_seed=seed) for rnd in (1, 2) for seed in (0, 1)]
+    assert len({tuple(each) for each in found}) == 4
 
 
 EVENT = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
@@ -205,7 +231,8 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
         ({"bag": 2, "automl": 2, "vw_exact": True}, "--bag with --automl is not reproduced by --vw_exact"),
         ({"squarecb": True, "automl": 2, "vw_exact": True, "l1": 0.1}, "are not reproduced by --vw_exact"),
         ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
-        ({"rnd": 1}, "rnd is an option of Vowpal Wabbit that onlineauto does not have"),
+        ({"rnd": 2, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
+        ({"rnd": 1, "automl": 2, "vw_exact": True}, "--rnd with --automl is not reproduced by --vw_exact"),
     ],
 )
 def test_what_cannot_be_is_refused(options: Options, message: str) -> None:

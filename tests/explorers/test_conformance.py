@@ -27,6 +27,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "regcb": [{"regcb": True}, {"regcbopt": True}, {"regcb": True, "regcbopt": True, "first_only": True}],
     "synthcover": [{"synthcover": True}, {"synthcover": True, "synthcoverpsi": 2.0, "epsilon": 0.1}],
+    "rnd": [{"rnd": 1}, {"rnd": 3, "epsilon": 0.2}],
 }
 """Options with which each explorer is held to its promises."""
 
