@@ -29,7 +29,7 @@ from onlineauto.engine.metrics import Metrics
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.predictions import STDOUT, Predictions, open_sink
 from onlineauto.engine.progress import Progress
-from onlineauto.engine.search_report import outside_warning, story
+from onlineauto.engine.search_report import decay_warning, outside_warning, story
 from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.engine.workspace import Workspace
@@ -206,6 +206,8 @@ class _Report:
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self._say(f"onlineauto: warning: {warning}")
+        if not self._workspace.exact and (warning := decay_warning(self._workspace.decay)):
+            self._say(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self._say(f"onlineauto: warning: {warning}")
         if self._journal is not None:

@@ -413,7 +413,9 @@ def run_events(
                 return
         taught = _taught(run, actions, label)
         if run.task.exploration.policies > 0:
-            visit_members(context, stream, results.rows[event : event + 1], actions, taught, learns)
+            compares = learns or (training and run.task.exact and run.task.shape == CB_ADF)
+            row = results.rows[event : event + 1]
+            visit_members(context, stream, row, actions, taught, learns, compares)
         else:
             _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.decay import make_decay
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
@@ -20,6 +21,8 @@ from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.options import Configuration
 
 __all__ = ["make_task", "parts_of_slot"]
@@ -50,10 +53,12 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     return parts
 
 
-def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int) -> Task:
+def make_task(
+    configuration: Configuration, *, kind: str, cells: int, parts: int, unlearnt: NDArray[np.float32]
+) -> Task:
     """What to do with an event of a kind (`Workspace.kind`), for a weight table of so many cells.
 
-    A live slot has so many parts, each a lane of the table.
+    A live slot has so many parts, each a lane of the table; `unlearnt` is a cell before the first event.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
     exact, explores = run.vw_exact, kind.startswith("cb_explore")
@@ -63,6 +68,7 @@ def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int
         n_actions=n_actions,
         action_bits=(1 << n_actions.bit_length()) - 1,
         exploration=make_exploration(configuration, exact=exact, seed=run.random_seed, active=explores),
+        decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
         forgets=exact and _forgets(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
@@ -95,7 +101,7 @@ def _forgets(configuration: Configuration) -> bool:
     if explorer.lists_again(configuration) and (plain or features.experimental_full_name_interactions):
         raise OptionError(
             f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit leaves the wildcards out when it goes over the features again; leave --vw_exact out, "
+            "Vowpal Wabbit leaves the wildcards out when it lists the features again; leave --vw_exact out, "
             "or use either"
         )
     return True

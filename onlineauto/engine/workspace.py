@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.journal import Entry
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.source import Sources
+    from onlineauto.engine.state import Decay
     from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
     from onlineauto.formats.event_reader import EventReader
@@ -142,7 +143,9 @@ class Workspace:
                 f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
             ) from None
         self._unlearnt = self.weights[0, :, 0].copy()
-        self._task = make_task(configuration, kind=self.kind, cells=len(self.weights), parts=width)
+        self._task = make_task(
+            configuration, kind=self.kind, cells=len(self.weights), parts=width, unlearnt=self._unlearnt
+        )
         self._model = self._make_model(slots=slots, training=training)
         self._rule = make_rule(configuration, guarded=not self.exact)
         searched: tuple[int, ...] = ()
@@ -191,6 +194,11 @@ class Workspace:
     def estimates(self) -> Estimates:
         """Bounds on the rewards of the live slots."""
         return self.searching.estimates
+
+    @property
+    def decay(self) -> Decay:
+        """The models of ``--epsilon_decay``; none without it."""
+        return self._task.decay
 
     @property
     def on_decision(self) -> Callable[[Entry], object] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.explorers.bag import Bag
 from onlineauto.explorers.cover import Cover
+from onlineauto.explorers.epsilon_decay import EpsilonDecay
 from onlineauto.explorers.first import First
 from onlineauto.explorers.greedy import Greedy
 from onlineauto.explorers.regcb import Regcb
@@ -33,6 +34,7 @@ EXPLORERS: Mapping[str, Explorer] = {
         Bag(),
         Cover(),
         Rnd(),
+        EpsilonDecay(),
     )
 }
 """By their names; the first is the one that explores when no other is chosen."""

@@ -11,6 +11,7 @@ from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.explore_kernels import (
     BAG,
     COVER,
+    EPSILON_DECAY,
     FIRST,
     GREEDY,
     REGCB,
@@ -37,6 +38,7 @@ CODES = {
     "bag": BAG,
     "cover": COVER,
     "rnd": RND,
+    "epsilon_decay": EPSILON_DECAY,
 }
 """Codes by the names of the explorers."""
 

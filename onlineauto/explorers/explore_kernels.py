@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers._kernels import Exploration
 
-GREEDY, FIRST, SOFTMAX, SQUARECB, REGCB, SYNTHCOVER, BAG, COVER, RND = range(9)
+GREEDY, FIRST, SOFTMAX, SQUARECB, REGCB, SYNTHCOVER, BAG, COVER, RND, EPSILON_DECAY = range(10)
 """Codes of explorers."""
 
 PLAUSIBLE, VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 0, 1, 2, 3

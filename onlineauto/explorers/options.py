@@ -8,6 +8,7 @@ from typing import ClassVar
 from onlineauto.explorers.bag import BagOptions
 from onlineauto.explorers.cost_range import CostRangeOptions
 from onlineauto.explorers.cover import CoverOptions
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
 from onlineauto.explorers.first import FirstOptions
 from onlineauto.explorers.regcb import RegcbOptions
 from onlineauto.explorers.rnd import RndOptions
@@ -65,6 +66,7 @@ EXPLORER_GROUPS = (
     BagOptions,
     CoverOptions,
     RndOptions,
+    EpsilonDecayOptions,
     SampleOptions,
 )
 """Every class of options of explorers, in the order of the help."""

@@ -31,8 +31,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
 }
 """Options with which each explorer is held to its promises."""
 
-VOTERS = {"bag", "cover"}
-"""Explorers that need several scores for each action, which only a model has; see `test_policies`."""
+VOTERS = {"bag", "cover", "epsilon_decay"}
+"""Explorers that are several models; `tests.engine.test_explorers` has them."""
 
 EACH = [pytest.param(options, id=str(options)) for several in SETTINGS.values() for options in several]
 STEPS = st.lists(st.integers(-400, 400), min_size=1, max_size=8, unique=True)

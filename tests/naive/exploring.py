@@ -37,15 +37,16 @@ def lanes_of(options: Mapping[str, Any]) -> int:
         own = (1 if options.get("cb_type") == "ips" else 2) * (options["cover"] + 1)
     own *= options.get("bag", 1)
     own *= 1 + options.get("rnd", 0)
+    own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
     return int(2 ** math.ceil(math.log2(own)))
 
 
-def make_exploring(options: Mapping[str, Any]) -> Exploring:
+def make_exploring(options: Mapping[str, Any], *, kind: type[Exploring] | None = None) -> Exploring:
     """The naive engine for options with an explorer, as a `Workspace` with ``vw_exact`` takes them."""
     plain, lanes = make_twin(options), lanes_of(options)
     assert isinstance(plain, Bandit)
     cells = 2 ** options.get("bit_precision", 18) // lanes
-    return Exploring(
+    return (kind or Exploring)(
         featurizer=replace(plain.featurizer, cells=cells),
         learner=replace(plain.learner, lanes=lanes),
         cb_type=plain.cb_type,
@@ -95,6 +96,7 @@ class Exploring(Bandit):
     def __post_init__(self) -> None:
         self.policies = self.options.get("bag") or self.options.get("cover") or 0
         self.policies += 1 + self.options["rnd"] if "rnd" in self.options else 0
+        self.policies += self.options.get("model_count", 3) if "epsilon_decay" in self.options else 0
         self.policy_sums = [[0, 0] for _ in range(max(self.policies, 1))]
         self.floor = F(self.options.get("epsilon", 0))
         self.state = self.options.get("random_seed", 0)
