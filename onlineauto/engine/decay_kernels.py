@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.member_steps import learn_as, prepare, score_all
+from onlineauto.engine.policy_kernels import learn_as, prepare, score_all
 from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank

@@ -65,7 +65,7 @@ def make_exploration(
         "nounif": False,
         "decays": False,
         "noise": 0.0,
-        "spread": 0.0,
+        "variance": 0.0,
         **explorer.parameters(configuration, exact=exact),
     }
     return Exploration(
@@ -93,7 +93,7 @@ def make_exploration(
         nounif=bool(given["nounif"]),
         decays=bool(given["decays"]),
         noise=np.float32(given["noise"]),
-        spread=np.float32(given["spread"]),
+        spread=np.sqrt(np.float32(given["variance"])),
         counts=np.zeros(2, np.int64),
         costs=np.zeros(2, np.float32),
         random=np.array([seed], np.uint64),

@@ -16,11 +16,8 @@ Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distill
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
 
 from onlineauto.explorers.explorer import Explorer
 from onlineauto.options import option
@@ -77,7 +74,7 @@ class Rnd(Explorer):
         return {
             "policies": 1 + (options.rnd or 1),
             "noise": options.rnd_alpha,
-            "spread": math.sqrt(np.float32(options.rnd_invlambda)),
+            "variance": options.rnd_invlambda,
         }
 
     def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
