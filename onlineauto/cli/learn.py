@@ -181,6 +181,7 @@ class _Report:
                 kind=workspace.search.champion.kind,
                 cost_is_reward=self._search.reward_as_cost,
                 regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
+                n_actions=workspace.n_actions,
             )
 
     def take(self, block: Block, outcomes: Outcomes) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from onlineauto.engine.decay_kernels import compare_models, visit_models
 from onlineauto.engine.guess_kernels import guess
 from onlineauto.engine.live_kernels import learner
-from onlineauto.engine.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
 from onlineauto.engine.pass_kernels import run_on
+from onlineauto.engine.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
 from onlineauto.engine.state import CB, Label
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_times

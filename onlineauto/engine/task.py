@@ -41,14 +41,15 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     """
     if kind == "simple":
         return 1
-    if not kind.startswith("cb_explore"):
-        return 2 if estimates else 1
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
-    parts = explorer.parts(configuration, estimates=estimates, exact=exact)
-    if exact and kind == "cb_explore" and parts & (parts - 1):
+    explores = kind.startswith("cb_explore")
+    parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
+    slots = configuration[AutomlOptions].automl or 1
+    if exact and kind in ("cb", "cb_explore") and (parts * slots) & (parts * slots - 1):
+        what = f"live configs of --automl {slots}" if slots > 1 else f"models of --{explorer.name}"
         raise OptionError(
-            f"--cb_explore with {parts} models of --{explorer.name} is not reproduced by --vw_exact: Vowpal "
-            "Wabbit lets actions and models share weights unless the number of models is a power of two"
+            f"--{kind} with {parts * slots} {what} is not reproduced by --vw_exact: Vowpal Wabbit lets "
+            "actions and models share weights unless the number of models is a power of two"
         )
     return parts
 

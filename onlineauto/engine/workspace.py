@@ -196,6 +196,11 @@ class Workspace:
         return self.searching.estimates
 
     @property
+    def n_actions(self) -> int:
+        """Actions of ``--cb N`` and ``--cb_explore N``; 0 where every action has a line of its own."""
+        return self._task.n_actions
+
+    @property
     def decay(self) -> Decay:
         """The models of ``--epsilon_decay``; none without it."""
         return self._task.decay

@@ -319,4 +319,6 @@ def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
 def test_actions_and_models_that_share_weights_in_vw_are_refused() -> None:
     with pytest.raises(OptionError, match="--cb_explore with 3 models of --bag is not reproduced"):
         Workspace(cb_explore=4, bag=3, vw_exact=True)
+    with pytest.raises(OptionError, match="--cb with 6 live configs of --automl 3 is not reproduced"):
+        Workspace(cb=4, automl=3, cb_type="dr", vw_exact=True)
     assert Workspace(cb_explore=4, bag=3).weights.shape[2] == 3
