@@ -73,6 +73,7 @@ class Task(NamedTuple):
     decay: Decay
     parts: int  # lanes of a live slot
     forgets: bool  # plausible costs and guesses are without interactions
+    shows_before: bool  # what is shown was predicted before any slot learnt
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly

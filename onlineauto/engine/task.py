@@ -18,7 +18,7 @@ from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import InputOptions
-from onlineauto.learners.options import CbOptions, LossOptions
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,6 +72,7 @@ def make_task(
         decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
         forgets=exact and _forgets(configuration),
+        shows_before=exact and explores and _shows_before(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
         uniform=not exact and configuration[InputOptions].missing_probability == "uniform",
@@ -81,6 +82,13 @@ def make_task(
         exact=exact,
         mask=np.uint64(cells - 1),
     )
+
+
+def _shows_before(configuration: Configuration) -> bool:
+    """Whether VW shows what it predicted before any slot learnt, and that matters: they share penalties."""
+    update, searches = configuration[UpdateOptions], configuration[AutomlOptions].automl is not None
+    regresses = chosen_explorer(configuration).cb_types == ("mtr",)
+    return searches and regresses and (update.l1 > 0 or update.l2 > 0)
 
 
 def _forgets(configuration: Configuration) -> bool:

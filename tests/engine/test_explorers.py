@@ -300,9 +300,12 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             "--search cannot have cb_type with --squarecb",
         ),
         ({"bag": 2, "automl": 2, "vw_exact": True}, "--bag with --automl is not reproduced by --vw_exact"),
-        ({"squarecb": True, "automl": 2, "vw_exact": True, "l1": 0.1}, "are not reproduced by --vw_exact"),
         ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
         ({"rnd": 2, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
+        (
+            {"regcb": True, "automl": 2, "vw_exact": True, "l2": 0.1, "sgd": True},
+            "and neither --adaptive nor --normalized are not reproduced by --vw_exact",
+        ),
         ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
         ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),

@@ -158,6 +158,14 @@ two     300  --automl 4 --default_lease 10 --regcb --regcbopt {_RANGE} --mellown
 two     300  --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt {_RANGE} --sgd -l 0.05
 rewards 300  --automl 2 --default_lease 10 --synthcover --epsilon 0.05 --interaction_type cubic
 rewards 200  --automl 3 --default_lease 10 -t --softmax
+tastes  400  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb --l1 1e-4
+quick   300  --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --l2 1e-3 --sgd -l 0.05
+rewards 300  --automl 4 --default_lease 10 --squarecb --elim --l1 1e-4 --l2 1e-3 {_RANGE}
+rewards 300  --automl 3 --default_lease 10 --regcb --l1 1e-4 {_RANGE}
+rewards 300  --automl 3 --default_lease 10 --regcb --regcbopt --l2 1e-3 --adaptive -l 0.05 {_RANGE}
+rewards 60   --automl 1 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
 """
 
 CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS)
