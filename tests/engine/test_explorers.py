@@ -307,6 +307,7 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             "and neither --adaptive nor --normalized are not reproduced by --vw_exact",
         ),
         ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
+        ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
         ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
