@@ -13,6 +13,7 @@ from onlineauto.options import option
 __all__ = ["SEARCHED", "AutomlOptions"]
 
 _NEEDS = ("automl",)
+_ALSO = ("automl", "epsilon_decay")
 
 SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2", "cb_type")
 """What can be searched."""
@@ -129,7 +130,7 @@ class AutomlOptions:
         keep=True,
         metavar="LOW,HIGH",
         listed=True,
-        needs=_NEEDS,
+        needs=_ALSO,
     )
     min_prob: float | None = option(
         None,
@@ -187,20 +188,20 @@ class AutomlOptions:
         keep=True,
         above=0,
         metavar="TOLERANCE",
-        needs=_NEEDS,
+        needs=_ALSO,
     )
     opt_func: str = option(
         "bisect",
         "How the bounds are found: by bisection or by Brent's method. Concerns --estimator robust.",
         keep=True,
         choices=("bisect", "brentq"),
-        needs=_NEEDS,
+        needs=_ALSO,
     )
     reward_as_cost: bool = option(
         False,
         "Take the cost for the reward in the search, as it is, where it would be negated.",
         keep=True,
-        needs=_NEEDS,
+        needs=_ALSO,
     )
     debug_reversed_learn: bool = option(
         False,

@@ -15,7 +15,7 @@ from onlineauto.engine.metrics import Metrics
 from onlineauto.engine.options import OutputOptions
 from onlineauto.engine.predictions import Predictions, open_sink
 from onlineauto.engine.progress import Progress
-from onlineauto.engine.search_report import outside_warning, story
+from onlineauto.engine.search_report import decay_warning, outside_warning, story
 from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.explorers.choice import chosen_explorer
@@ -115,6 +115,7 @@ class Report:
                 kind=workspace.search.champion.kind,
                 cost_is_reward=self._search.reward_as_cost,
                 regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
+                n_actions=workspace.learner.task.n_actions,
             )
 
     def state(self) -> State:
@@ -152,6 +153,8 @@ class Report:
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self._say(f"onlineauto: warning: {warning}")
+        if not self._workspace.exact and (warning := decay_warning(self._workspace.learner.task.decay)):
+            self._say(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self._say(f"onlineauto: warning: {warning}")
         if self._journal is not None:

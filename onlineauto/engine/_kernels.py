@@ -46,7 +46,7 @@ from onlineauto.engine.pass_kernels import (
     visited,
     weight_of,
 )
-from onlineauto.engine.plausible_kernels import bound_costs
+from onlineauto.engine.plausible_kernels import bound_costs, score_before
 from onlineauto.engine.score_kernels import score_actions, scores_directly
 from onlineauto.engine.state import (
     ASIDE,
@@ -186,13 +186,16 @@ def _visit_actions(
     for action in range(actions.n):
         short_loop()
         buffers.first_squares[action] = np.float32(np.nan)
+    before = bool(learns and run.task.shows_before and run.live.n > 1)
+    if before:
+        score_before(context, run.stream, actions, label)
     for turn in range(run.live.n if apart else 1):
         short_loop()
         of_champion = not apart or turn == run.live.n - 1
         cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
-            if phase == LEARN and of_champion and run.task.exploration.bounds:
+            if phase == LEARN and of_champion and run.task.exploration.bounds and not before:
                 bound_costs(context, run.stream, actions)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
@@ -301,13 +304,15 @@ def _settle_bandit(
     row = results.rows[event]
     order = results.action[row.action_start : row.action_start + n]
     score = results.score[row.action_start : row.action_start + n]
+    before = learns and run.task.shows_before and run.live.n > 1
+    shown = buffers.score.shape[1] - 1 if before else 0
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[i, 0]
+        score[i] = buffers.score[i, shown]
     rank(score, n, order)
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[order[i], 0]
+        score[i] = buffers.score[order[i], shown]
     if run.task.exploration.active:
         if run.task.exploration.code == GREEDY:
             greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
@@ -413,7 +418,9 @@ def run_events(
                 return
         taught = _taught(run, actions, label)
         if run.task.exploration.policies > 0:
-            visit_members(context, stream, results.rows[event : event + 1], actions, taught, learns)
+            compares = learns or (training and run.task.exact and run.task.shape == CB_ADF)
+            row = results.rows[event : event + 1]
+            visit_members(context, stream, row, actions, taught, learns, compares)
         else:
             _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:

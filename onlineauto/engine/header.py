@@ -99,7 +99,7 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
         names += ["csoaa_ldf-rank", "cb_adf"]
         names += ["automl"] if searches else []
         if kind.startswith("cb_explore"):
-            names.append(f"cb_explore_adf_{chosen_explorer(configuration).name}")
+            names += chosen_explorer(configuration).reductions
             names += ["cb_sample"] if configuration[SampleOptions].cb_sample else []
         names.append("shared_feature_merger")
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]

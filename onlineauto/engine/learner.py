@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.decay import DECAY_STATE
 from onlineauto.engine.options import RunOptions
+from onlineauto.engine.state import CB
 from onlineauto.engine.task import make_task, parts_of_slot
 from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.explorers.explore_kernels import RND
 from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import cut_names
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.learners.rule import initial_weights, make_model, make_rule
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.features.records import Stream
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
@@ -66,7 +71,9 @@ class Learner:
         self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
         weights = _make_table(configuration, slots=slots, width=self.width)
         self.unlearnt = weights[0, :, 0].copy()
-        self.task = make_task(configuration, kind=kind, cells=len(weights), parts=self.width)
+        self.task = make_task(
+            configuration, kind=kind, cells=len(weights), parts=self.width, unlearnt=self.unlearnt
+        )
         self.model = make_model(
             configuration,
             weights,
@@ -81,6 +88,9 @@ class Learner:
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
+        self._name_cells = (
+            len(weights) if self.task.shape == CB else 2 ** configuration[FeatureOptions].bit_precision
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
@@ -93,14 +103,22 @@ class Learner:
         self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
         self.current_pass += 1
 
+    def cut_names(self, stream: Stream) -> None:
+        """Cut the names of features of a block as VW does, where guesses are drawn by them."""
+        if self.task.exact and self.task.exploration.code == RND:
+            classic = self.task.shape == CB
+            cells = len(self.model.weights) if classic else 2**self._bits
+            cut_names(stream, np.uint32(cells - 1), constant=classic)
+
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""
-        exploration = self.task.exploration
+        exploration, decay = self.task.exploration, self.task.decay
         return {
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
             "model": model_state(self.model, fields=self.fields),
             "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
+            "decay": {name: getattr(decay, name) for name in DECAY_STATE},
         }
 
     def take_after(self, other: Learner) -> None:
@@ -109,6 +127,8 @@ class Learner:
         self.fields = 4 if other.task.exploration.bounds else 1
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = getattr(other.task.exploration, name)
+        for name in DECAY_STATE:
+            getattr(self.task.decay, name)[...] = getattr(other.task.decay, name)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where another left off, of the same options, or with another learning rate."""
@@ -119,6 +139,8 @@ class Learner:
         self.fields = state["model"]["weights"]["row"].shape[1]
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = state["explorer"][name]
+        for name in DECAY_STATE:
+            getattr(self.task.decay, name)[...] = state["decay"][name]
 
 
 def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:

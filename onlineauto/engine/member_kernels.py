@@ -2,7 +2,8 @@
 
 Their lanes are parts of the slot: under bagging each policy's own, and behind it the one that estimates its
 costs if there is one; under online cover the first policy's, then the one that estimates costs for all, then
-those of the other policies.
+those of the other policies; with ``--rnd`` the model's, as if it were alone, and then those of its members;
+with ``--epsilon_decay`` each model's, as if it were alone.
 """
 
 from __future__ import annotations
@@ -12,128 +13,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.example_kernels import (
-    apply_link,
-    list_action,
-    predict_or_learn,
-    shown_features,
-    squares_of,
-)
-from onlineauto.engine.live_kernels import learner, place_of
-from onlineauto.engine.pass_kernels import LEARN, run_on, target_of, visited, weight_of
+from onlineauto.engine.decay_kernels import compare_models, visit_models
+from onlineauto.engine.guess_kernels import guess
+from onlineauto.engine.live_kernels import learner
+from onlineauto.engine.pass_kernels import run_on
+from onlineauto.engine.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
+from onlineauto.engine.state import CB, Label
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_times
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
-from onlineauto.explorers.explore_kernels import BAG, FILLED, SUMS, VOTES, WORK
+from onlineauto.explorers.explore_kernels import BAG, BONUS, EPSILON_DECAY, FILLED, RND, SUMS, VOTES, WORK
+from onlineauto.explorers.rnd_kernels import draw_noise
 from onlineauto.jit import inline_kernel, kernel, opened, short_loop
-from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost
+from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
-    from onlineauto.engine.state import Actions, Buffers, Context, Label, Run
+    from onlineauto.engine.state import Actions, Buffers, Context, Run
     from onlineauto.features.records import Records, Stream
     from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_UNKNOWN = np.float32(np.nan)
-
-
-@kernel
-def _score(
-    run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
-) -> tuple[int, int]:
-    """Fill in the scores that a part gives to all actions.
-
-    Returns the features of the champion as they are counted and as they are shown.
-    """
-    place = place_of(run.live, slot, part)
-    counted = shown = 0
-    for action in range(actions.n):
-        short_loop()
-        example, numbers = list_action(run, actions, action, False, _ZERO, buffers)
-        raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
-        buffers.explored[FILLED, action] = raw
-        counted += numbers.own + numbers.crossed
-        shown += shown_features(run, actions, action, numbers)
-    return counted, shown
-
-
-@kernel
-def _estimate(
-    run: Run, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
-) -> None:
-    """Fill in the cost that a part predicts of each action; it `learns` the logged one before."""
-    place = place_of(run.live, slot, part)
-    for action in range(actions.n):
-        short_loop()
-        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        squares = squares_of(run, buffers, action, slot)
-        taught = bool(learns and action == label.action and label.probability > _ZERO)
-        cost, weight = (label.cost, label.weight / label.probability) if taught else (_ZERO, _ONE)
-        _, prediction, learnt = predict_or_learn(
-            run, place, example, label.initial, cost, weight, squares, taught, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
-        buffers.target[action] = apply_link(run.task.link, prediction)
-
-
-@kernel
-def _learn(
-    run: Run,
-    actions: Actions,
-    label: Label,
-    slot: int,
-    part: int,
-    policy: int,
-    screens: bool,
-    buffers: Buffers,
-) -> None:
-    """Let a policy, which is a part of a slot, learn an event as ``--cb_type`` has it."""
-    cb_type = run.model.settings[slot].cb_type
-    if cb_type == DR:
-        _estimate(run, actions, label, slot, part + 1, True, buffers)
-    place = place_of(run.live, slot, part)
-    first, last = visited(run, actions, label, True, LEARN, cb_type)
-    for action in range(first, last):
-        short_loop()
-        screened = bool(screens and action == label.action and len(run.screen.gains) > 0)
-        example, _ = list_action(run, actions, action, screened, label.cost, buffers)
-        squares = squares_of(run, buffers, action, slot)
-        target = target_of(run, label, action, buffers.target[action], cb_type)
-        weight = weight_of(run, actions, label, slot, policy)
-        _, _, learnt = predict_or_learn(
-            run, place, example, label.initial, target, weight, squares, True, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
-
-
-@kernel
-def _learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
-    """Let a part learn the costs of all actions that are in the explorer's scratch."""
-    place = place_of(run.live, slot, part)
-    for action in range(actions.n):
-        short_loop()
-        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        squares, cost = squares_of(run, buffers, action, slot), buffers.explored[FILLED, action]
-        _, _, learnt = predict_or_learn(
-            run, place, example, label.initial, cost, _ONE, squares, True, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
 
 
 @kernel
 def _bag(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a slot vote, and learn as often as was drawn; count features as `_score` does."""
+    """Let the policies of a slot vote, and learn as often as was drawn; count features as `score_all`."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    parts = run.task.parts // at.policies
+    parts, cb_type = run.task.parts // at.policies, run.model.settings[slot].cb_type
     counted = shown = 0
     for policy in range(at.policies):
-        counted, shown = _score(run, actions, label, slot, policy * parts, buffers)
+        counted, shown = score_all(run, actions, label, slot, policy * parts, buffers)
         add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
     for action in range(n):
         short_loop()
@@ -142,7 +54,8 @@ def _bag(
         screens = slot == 0
         for policy in range(at.policies):
             for _ in range(at.times[policy]):
-                _learn(run, actions, label, slot, policy * parts, policy, screens, buffers)
+                prepare(run, actions, label, slot, policy * parts, cb_type, buffers)
+                learn_as(run, actions, label, slot, policy * parts, policy, cb_type, screens, buffers)
                 screens = False
     return counted, shown
 
@@ -152,7 +65,7 @@ def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Bu
     """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
     cb_type = run.model.settings[slot].cb_type
     if cb_type != IPS:
-        _estimate(run, actions, label, slot, 1, cb_type == MTR, buffers)
+        estimate_all(run, actions, label, slot, 1, cb_type == MTR, buffers)
     for action in range(actions.n):
         short_loop()
         cost = buffers.target[action] if cb_type != IPS else _ZERO
@@ -167,7 +80,7 @@ def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Bu
 def _cover(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a slot choose one after the other, and learn; count features as `_score` does."""
+    """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
     least = cover_floor(at.epsilon, at.decays, at.counts[LEARNT], n)
     share = _ONE / np.float32(at.policies)
@@ -177,7 +90,7 @@ def _cover(
     counted = shown = 0
     for policy in range(at.policies):
         part = policy + 1 if policy > 0 else 0
-        counted, shown = _score(run, actions, label, slot, part, buffers)
+        counted, shown = score_all(run, actions, label, slot, part, buffers)
         if policy == 0:
             for action in range(n):
                 short_loop()
@@ -187,7 +100,9 @@ def _cover(
                 room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
             )  # fmt: skip
             if learns:
-                _learn(run, actions, label, slot, 0, 0, slot == 0, buffers)
+                cb_type = run.model.settings[slot].cb_type
+                prepare(run, actions, label, slot, 0, cb_type, buffers)
+                learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
             continue
         if learns:
             for action in range(n):
@@ -201,17 +116,84 @@ def _cover(
         )  # fmt: skip
         if learns:
             room[FILLED, :n] = buffers.target[:n]
-            _learn_costs(run, actions, label, slot, part, buffers)
+            learn_costs(run, actions, label, slot, part, buffers)
+    return counted, shown
+
+
+@inline_kernel
+def _told(run: Run, label: Label, member: int) -> Label:
+    """What is taught: members their guess, and noise; the model the cost, as VW does if nothing logged it."""
+    at = run.task.exploration
+    if member == 0 or (at.exact and not label.probability > _ZERO):
+        return label
+    cost = draw_noise(at) + at.guesses[member]
+    return Label(label.action, cost, _ONE, label.weight, label.initial)
+
+
+@inline_kernel
+def _add_errors(n: int, buffers: Buffers) -> None:
+    """Add what a member is off its guesses to the bonuses."""
+    room = buffers.explored
+    for action in range(n):
+        short_loop()
+        error = room[FILLED, action] - room[WORK, action]
+        room[BONUS, action] += error * error
+
+
+@kernel
+def _distil(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
+
+    Penalties grow with all that is learnt; VW predicts first, but under ``--cb_explore K`` by turns.
+    """
+    at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
+    others = own if at.exact else MTR
+    by_turns = bool(learns and at.exact and run.task.shape == CB)
+    parts = run.task.parts // at.policies
+    counted = shown = 0
+    for turn in range(1, at.policies + 1):
+        member = turn % at.policies
+        part, cb_type, told = member * parts, others if member > 0 else own, label
+        if member > 0:
+            guess(run, actions, slot, member, buffers)
+            at.guesses[member] = room[WORK, max(int(label.action), 0)]
+        if by_turns:
+            told = _told(run, label, member)
+            prepare(run, actions, told, slot, part, cb_type, buffers)
+        counted, shown = score_all(run, actions, told, slot, part, buffers)
+        if member > 0:
+            _add_errors(actions.n, buffers)
+        if by_turns:
+            learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+    for action in range(actions.n):
+        short_loop()
+        room[BONUS, action] = math.sqrt(room[BONUS, action] / np.float32(at.policies - 1))
+        buffers.score[action, slot] = room[FILLED, action]
+    for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
+        member = turn % at.policies
+        part, cb_type = member * parts, others if member > 0 else own
+        told = _told(run, label, member)
+        prepare(run, actions, told, slot, part, cb_type, buffers)
+        learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
     return counted, shown
 
 
 @kernel
 def visit_members(
-    context: Sealed[Context], stream: Stream, rows: Records, actions: Actions, label: Label, learns: bool
+    context: Sealed[Context],
+    stream: Stream,
+    rows: Records,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    compares: bool,
 ) -> None:
-    """Score and learn with all policies of all live slots; leave votes, and scores of the slots.
+    """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
 
-    A slot's score is the mean of its bag, or that of the first policy of its cover.
+    A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model, of
+    which there may be several that change places: if it `compares` them.
     """
     opened_context = opened(context)
     run, buffers = run_on(opened_context, stream), opened_context.buffers
@@ -229,8 +211,14 @@ def visit_members(
             room[VOTES, action] = room[SUMS, action] = _ZERO
         if at.code == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
+        elif at.code == EPSILON_DECAY:
+            counted, shown = visit_models(run, actions, label, learns, buffers)
+        elif at.code == RND:
+            counted, shown = _distil(run, actions, label, slot, learns, buffers)
         else:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
+    if compares and at.code == EPSILON_DECAY:
+        compare_models(run)
     row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once

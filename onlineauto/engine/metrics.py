@@ -28,6 +28,7 @@ from onlineauto.engine.options import RunOptions
 from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
@@ -74,7 +75,7 @@ class Metrics(Counters):
         explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
         twice = explorer.predicts_apart or (mtr and not searches)
         self._predicts_first = kind == "cb_explore_adf" and twice and not samples
-        self._explorer = f"cb_explore_adf_{explorer.name}"
+        self._explorer = explorer.reductions[0]
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
         self._learn_calls = self._predict_calls = self._shared = 0
@@ -83,7 +84,9 @@ class Metrics(Counters):
         self._explored: _Explored | None = None
         if kind.startswith("cb_explore"):
             multiline = kind.endswith("_adf")
-            self._explored = _Explored(options, exact=run.vw_exact, multiline=multiline)
+            decays = configuration[EpsilonDecayOptions]
+            models = decays.model_count if decays.epsilon_decay else 0
+            self._explored = _Explored(options, exact=run.vw_exact, multiline=multiline, models=models)
 
     def update(self, block: Block, outcomes: Outcomes) -> None:
         """Count the outcomes of a block."""
@@ -163,8 +166,10 @@ class _Explored(Counters):
         *("_max_actions", "_min_actions", "_cost", "_first_cost"),
     )
 
-    def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool) -> None:
+    def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool, models: int) -> None:
         self._exact, self._multiline = exact, multiline
+        self._asked = models if exact and models else 1  # VW counts what each of several models learns
+        self._decays = bool(exact and models)  # and then asks none of them without a label
         self._constant = int(not options.noconstant)
         self._dropped = b"".join(map(decoded, options.ignore))
         self._kept = b"".join(map(decoded, options.keep)) if options.keep else None
@@ -186,17 +191,18 @@ class _Explored(Counters):
         self._features += int(outcomes.n_features.sum())
         self._namespaces += self._count_namespaces(block, outcomes)
         labelled = learns & has_cost
-        self._labelled += int(labelled.sum())
-        self._unlabelled += int((learns & ~has_cost).sum())
+        asked = self._asked
+        self._labelled += asked * int(labelled.sum())
+        self._unlabelled += 0 if self._decays else int((learns & ~has_cost).sum())
         action, cost = np.maximum(outcomes.known_action[labelled], 0), outcomes.known_cost[labelled]
-        self._first += int((action == 0).sum())
-        self._non_zero += int((cost != 0).sum())
+        self._first += asked * int((action == 0).sum())
+        self._non_zero += asked * int((cost != 0).sum())
         with np.errstate(over="ignore"):
-            self._cost = _total(self._cost, cost)
-            self._first_cost = _total(self._first_cost, cost[action == 0])
+            self._cost = _total(self._cost, cost.repeat(asked))
+            self._first_cost = _total(self._first_cost, cost[action == 0].repeat(asked))
         n_actions = np.diff(outcomes.action_start)[labelled]
         if len(n_actions):
-            self._actions += int(n_actions.sum())
+            self._actions += asked * int(n_actions.sum())
             self._max_actions = max(self._max_actions, int(n_actions.max()))
             least = int(n_actions.min())
             self._min_actions = least if self._min_actions is None else min(self._min_actions, least)

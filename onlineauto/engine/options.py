@@ -12,6 +12,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
+from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
@@ -255,6 +256,23 @@ def check_automl(configuration: Configuration) -> None:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"
             )
+    if automl.default_lease == 0 and not exact:
+        raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
+    if "experimental_full_name_interactions" in configuration.supplied:
+        raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact:
+        _refuse_unlike_vw(configuration)
+
+
+def check_rewards(configuration: Configuration) -> None:
+    """Refuse a range of costs that is none.
+
+    Raises
+    ------
+    OptionError
+        If ``--cost_range`` is not two numbers, the lower one first.
+    """
+    automl = configuration[AutomlOptions]
     try:
         automl.rewards()
     except ValueError:
@@ -262,27 +280,31 @@ def check_automl(configuration: Configuration) -> None:
             f"--cost_range cannot be {automl.cost_range}; it takes two numbers, the lower one first, such "
             "as 0,1"
         ) from None
-    if automl.default_lease == 0 and not exact:
-        raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
-    if "experimental_full_name_interactions" in configuration.supplied:
-        raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
-    if exact and explorer.flags and explorer.name in ("bag", "cover"):
+
+
+def _refuse_unlike_vw(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
+    automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
+    oracle = ORACLES[automl.oracle(exact=True)]
+    if explorer.name in ("bag", "cover", "rnd"):
         raise OptionError(
             f"--{explorer.name} with --automl is not reproduced by --vw_exact: Vowpal Wabbit runs the whole "
-            "search once for every policy; leave --vw_exact out"
+            "search once for every model; leave --vw_exact out"
         )
-    if exact and explorer.cb_types == ("mtr",) and not configuration.supplied.isdisjoint(("l1", "l2")):
+    update = configuration[UpdateOptions]
+    plain = (update.sgd or update.invariant) and not (update.adaptive or update.normalized)
+    if plain and explorer.bounds(configuration) and (update.l1 > 0 or update.l2 > 0):
         raise OptionError(
-            f"--l1 and --l2 with --automl and --{explorer.name} are not reproduced by --vw_exact: Vowpal "
-            "Wabbit predicts before the challengers learn, whose penalties are the champion's too"
+            f"--l1 and --l2 with --automl, --{explorer.name} and neither --adaptive nor --normalized are not "
+            "reproduced by --vw_exact: Vowpal Wabbit's plausible costs may differ in a last bit"
         )
-    if exact and not oracle.in_vw:
+    if not oracle.in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
         )
-    if exact and automl.is_paired(exact=exact):
+    if automl.is_paired(exact=True):
         raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
-    if exact and automl.interaction_type == "both":
+    if automl.interaction_type == "both":
         raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
 
 
@@ -343,7 +365,9 @@ REGISTRY: Final = Registry(
         check_one_explorer,
         check_explorer,
         check_cost_range,
+        check_epsilon_decay,
         check_automl,
+        check_rewards,
         check_progress,
     ),
 )

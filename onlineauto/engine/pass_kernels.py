@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.state import SIMPLE, Run
-from onlineauto.explorers.explore_kernels import explore
+from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore
+from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, inline_kernel, kernel, opened
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
@@ -84,7 +85,11 @@ def explore_otherwise(
 ) -> None:
     """Replace ranked scores by the probabilities of an explorer."""
     at = opened(context)
-    explore(at.task.exploration, order, score, n, at.buffers.explored)
+    how = at.task.exploration
+    if how.code == EPSILON_DECAY:
+        greedy(score, n, at.task.decay.epsilon[0], how.first_only)
+    else:
+        explore(how, order, score, n, at.buffers.explored)
 
 
 @kernel

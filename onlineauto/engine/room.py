@@ -36,6 +36,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
     """Working columns: room for so many actions, live slots, features of an action and runs of them."""
     return Buffers(
         cell=np.empty(features, np.uint32),
+        name=np.empty(features, np.uint64),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
         score=np.zeros((actions, slots + 3), np.float32),

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
-from onlineauto.engine.state import OUTSIDE
+from onlineauto.engine.state import OUTSIDE, OUTSIDE_RANGE
 from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.engine.searching import Change, Searching
+    from onlineauto.engine.state import Decay
 
 _MANY = 40
 _SILENT = 0.1
 
-__all__ = ["outside_warning", "search_metrics", "story"]
+__all__ = ["decay_warning", "outside_warning", "search_metrics", "story"]
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
@@ -114,6 +115,17 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
             "the range"
         )
     return None
+
+
+def decay_warning(decay: Decay) -> str | None:
+    """Say that the models of ``--epsilon_decay`` were compared by rewards that were cut off, if so."""
+    outside = int(decay.tally[OUTSIDE_RANGE])
+    if not outside:
+        return None
+    return (
+        f"{outside} events have a cost beyond --cost_range (-1,0 if not supplied); --epsilon_decay compares "
+        "models by costs cut off there"
+    )
 
 
 def _evidence(change: Change) -> str:

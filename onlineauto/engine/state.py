@@ -36,6 +36,33 @@ SIMPLE, CB_ADF, CB = 0, 1, 2
 """Shapes of events: one label a line; one action a line; all actions on one line."""
 
 
+class Decay(NamedTuple):
+    """The models of ``--epsilon_decay``, the champion last; the one that began last is the first."""
+
+    test: Test
+    initial: F32  # ε before the first event
+    constant: bool  # ε is that of the explorer
+    explores: bool  # a challenger's reward is that of exploring
+    cost_is_reward: bool
+    low: F32  # lowest reward
+    high: F32
+    min_scope: int
+    min_events: int
+    shift: int
+    unlearnt: NDArray[np.float32]  # [4]: a cell of a model that begins anew
+    everywhere: bool  # also cells that nothing has touched are not so
+    place: NDArray[np.int64]  # [models]: which of the policies' lanes a model has
+    evidence: NDArray[
+        np.float64
+    ]  # [models, models, LOWER | UPPER, SIZE]: of each, since each before it began
+    epsilon: NDArray[np.float32]  # [1]: the champion's ε when it predicted last
+    tally: NDArray[np.int64]  # [3]: PROMOTED, DROPPED, OUTSIDE_RANGE
+
+
+PROMOTED, DROPPED, OUTSIDE_RANGE = range(3)
+"""Entries of the tally of a decay: changes of champion; challengers that grew old; rewards out of range."""
+
+
 class Task(NamedTuple):
     """What to do with an event."""
 
@@ -43,8 +70,10 @@ class Task(NamedTuple):
     n_actions: int  # of ``--cb N``
     action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
     exploration: Exploration
+    decay: Decay
     parts: int  # lanes of a live slot
-    forgets: bool  # plausible costs are without interactions
+    forgets: bool  # plausible costs and guesses are without interactions
+    shows_before: bool  # what is shown was predicted before any slot learnt
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
@@ -193,6 +222,7 @@ class Buffers(NamedTuple):
     """Working columns that grow with the largest example."""
 
     cell: NDArray[np.uint32]
+    name: NDArray[np.uint64]  # whole hashes, where an explorer asks for them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
     score: NDArray[np.float32]  # [most actions of an event, slots + 3]

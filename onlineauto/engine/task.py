@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.decay import make_decay
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.header import has_wildcards
 from onlineauto.engine.options import RunOptions
@@ -17,9 +18,11 @@ from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import InputOptions
-from onlineauto.learners.options import CbOptions, LossOptions
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.options import Configuration
 
 __all__ = ["make_task", "parts_of_slot"]
@@ -38,22 +41,25 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     """
     if kind == "simple":
         return 1
-    if not kind.startswith("cb_explore"):
-        return 2 if estimates else 1
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
-    parts = explorer.parts(configuration, estimates=estimates, exact=exact)
-    if exact and kind == "cb_explore" and parts & (parts - 1):
+    explores = kind.startswith("cb_explore")
+    parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
+    slots = configuration[AutomlOptions].automl or 1
+    if exact and kind in ("cb", "cb_explore") and (parts * slots) & (parts * slots - 1):
+        what = f"live configs of --automl {slots}" if slots > 1 else f"models of --{explorer.name}"
         raise OptionError(
-            f"--cb_explore with {parts} models of --{explorer.name} is not reproduced by --vw_exact: Vowpal "
-            "Wabbit lets actions and models share weights unless the number of models is a power of two"
+            f"--{kind} with {parts * slots} {what} is not reproduced by --vw_exact: Vowpal Wabbit lets "
+            "actions and models share weights unless the number of models is a power of two"
         )
     return parts
 
 
-def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int) -> Task:
+def make_task(
+    configuration: Configuration, *, kind: str, cells: int, parts: int, unlearnt: NDArray[np.float32]
+) -> Task:
     """What to do with an event of a kind (`Workspace.kind`), for a weight table of so many cells.
 
-    A live slot has so many parts, each a lane of the table.
+    A live slot has so many parts, each a lane of the table; `unlearnt` is a cell before the first event.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
     exact, explores = run.vw_exact, kind.startswith("cb_explore")
@@ -63,8 +69,10 @@ def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int
         n_actions=n_actions,
         action_bits=(1 << n_actions.bit_length()) - 1,
         exploration=make_exploration(configuration, exact=exact, seed=run.random_seed, active=explores),
+        decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
         forgets=exact and _forgets(configuration),
+        shows_before=exact and explores and _shows_before(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
         uniform=not exact and configuration[InputOptions].missing_probability == "uniform",
@@ -76,13 +84,20 @@ def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int
     )
 
 
+def _shows_before(configuration: Configuration) -> bool:
+    """Whether VW shows what it predicted before any slot learnt, and that matters: they share penalties."""
+    update, searches = configuration[UpdateOptions], configuration[AutomlOptions].automl is not None
+    regresses = chosen_explorer(configuration).cb_types == ("mtr",)
+    return searches and regresses and (update.l1 > 0 or update.l2 > 0)
+
+
 def _forgets(configuration: Configuration) -> bool:
-    """Whether VW has forgotten interactions when it asks how sensitive a prediction is: those made late.
+    """Whether VW has forgotten interactions when it goes over the features once more: those made late.
 
     Raises
     ------
     OptionError
-        If it has forgotten some of them only, and the explorer would ask.
+        If it has forgotten some of them only, and the explorer does so.
     """
     features = configuration[FeatureOptions]
     if configuration[AutomlOptions].automl is not None:
@@ -92,9 +107,10 @@ def _forgets(configuration: Configuration) -> bool:
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     plain = [text for text in texts if ":" not in text]
     explorer = chosen_explorer(configuration)
-    if explorer.bounds(configuration) and (plain or features.experimental_full_name_interactions):
+    if explorer.lists_again(configuration) and (plain or features.experimental_full_name_interactions):
         raise OptionError(
             f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit leaves the wildcards out of plausible costs; leave --vw_exact out, or use either"
+            "Vowpal Wabbit leaves the wildcards out when it lists the features again; leave --vw_exact out, "
+            "or use either"
         )
     return True

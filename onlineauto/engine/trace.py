@@ -54,6 +54,8 @@ class Trace:
         Whether rewards are costs as they are.
     regresses : bool
         Whether the search is told that the logged action was sure, unless it is the last, as VW has it.
+    n_actions : int
+        Actions of ``--cb N``, which are counted from 0 here as VW does; 0 if they have lines of their own.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Trace:
         kind: Kind,
         cost_is_reward: bool,
         regresses: bool,
+        n_actions: int = 0,
     ) -> None:
         prefix, dot = time.strftime("%d%m.%H%M%S"), "" if exact else "."
         paths = [
@@ -83,7 +86,7 @@ class Trace:
         ]
         self._bounds, self._changes, self._input = opened
         self._kind = _KINDS[kind]
-        self._cost_is_reward, self._regresses = cost_is_reward, regresses
+        self._cost_is_reward, self._regresses, self._n_actions = cost_is_reward, regresses, n_actions
         for file, header in zip(opened, (_BOUNDS, _CHANGES, _INPUT), strict=True):
             _write(file, header)
 
@@ -99,15 +102,7 @@ class Trace:
         self, block: Block, event: int, *, n_learnt: int, n_switches: int, estimates: Estimates
     ) -> None:
         """Write down an event of a block that was learnt, and the bounds after it."""
-        first = block.event_start[event]
-        logged = block.cost_start[first + block.shared[first]]
-        action, cost, probability = np.uint32(0), UNLABELLED, np.float32(-1)
-        if logged < block.cost_start[block.event_start[event + 1]]:
-            action, cost, probability = (
-                column[logged] for column in (block.cost_action, block.cost, block.probability)
-            )
-        if logged < block.cost_start[block.event_start[event + 1] - 1] and self._regresses:
-            probability = np.float32(1)
+        action, cost, probability = self._logged(block, event)
         weight = np.float32(1) / probability if probability > 0 else np.float32(0)
         reward = cost if self._cost_is_reward else -cost
         numbers = ",".join(f"{float(x):.6g}" for x in (probability, weight, reward))
@@ -121,6 +116,21 @@ class Trace:
             )
             shown = ",".join(f"{bound:.6g}" for bound in bounds)
             _write(self._bounds, f"{n_learnt},{slot},{n_switches},{shown}")
+
+    def _logged(self, block: Block, event: int) -> tuple[int, np.float32, np.float32]:
+        """Action, cost and probability that the search is told of."""
+        first, end = block.event_start[event : event + 2]
+        costs = list(range(block.cost_start[first + block.shared[first]], block.cost_start[end]))
+        if self._n_actions:
+            costs = [at for at in costs if block.cost[at] != UNLABELLED and block.probability[at] > 0]
+        if not costs:
+            return 0, UNLABELLED, np.float32(-1)
+        at = costs[0]
+        action, cost, probability = int(block.cost_action[at]), block.cost[at], block.probability[at]
+        last = at >= block.cost_start[end - 1]
+        if self._n_actions:
+            action, last = action - 1, action == self._n_actions
+        return action, cost, np.float32(1) if self._regresses and not last else probability
 
 
 def _write(file: TextIO, line: str) -> None:

@@ -453,6 +453,7 @@ class Workspace:
         if searching:
             self.searching.open_block()
         stream = make_stream(block, held)
+        self.learner.cut_names(stream)
         self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
         while True:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from onlineauto.explorers.bag import Bag
 from onlineauto.explorers.cover import Cover
+from onlineauto.explorers.epsilon_decay import EpsilonDecay
 from onlineauto.explorers.first import First
 from onlineauto.explorers.greedy import Greedy
 from onlineauto.explorers.regcb import Regcb
+from onlineauto.explorers.rnd import Rnd
 from onlineauto.explorers.softmax import Softmax
 from onlineauto.explorers.squarecb import Squarecb
 from onlineauto.explorers.synthcover import Synthcover
@@ -31,6 +33,8 @@ EXPLORERS: Mapping[str, Explorer] = {
         Synthcover(),
         Bag(),
         Cover(),
+        Rnd(),
+        EpsilonDecay(),
     )
 }
 """By their names; the first is the one that explores when no other is chosen."""

@@ -46,14 +46,17 @@ class Exploration(NamedTuple):
     high: F32
     psi: F32
     size: int
-    policies: int  # models that vote, 0 if one decides
+    policies: int  # models that vote, or that one is asked for besides; 0 if there is one
     greedify: bool
     nounif: bool
     decays: bool  # the floor falls with the events learnt
+    noise: F32  # of what the members of `rnd` learn
+    spread: F32  # of what they guess
     counts: NDArray[np.int64]  # [2], see the entries above
     costs: NDArray[np.float32]  # [2]: LOW, HIGH of those learnt, and of 0
     random: NDArray[np.uint64]  # [1]: state of VW's generator; otherwise the seed
     times: NDArray[np.int64]  # [policies]: how often each learns the event at hand
+    guesses: NDArray[np.float32]  # [policies]: what each guesses of the logged action
 
 
 @inline_kernel

@@ -11,9 +11,11 @@ from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.explore_kernels import (
     BAG,
     COVER,
+    EPSILON_DECAY,
     FIRST,
     GREEDY,
     REGCB,
+    RND,
     SOFTMAX,
     SQUARECB,
     SYNTHCOVER,
@@ -35,6 +37,8 @@ CODES = {
     "synthcover": SYNTHCOVER,
     "bag": BAG,
     "cover": COVER,
+    "rnd": RND,
+    "epsilon_decay": EPSILON_DECAY,
 }
 """Codes by the names of the explorers."""
 
@@ -64,6 +68,8 @@ def make_exploration(
         "greedify": False,
         "nounif": False,
         "decays": False,
+        "noise": 0.0,
+        "variance": 0.0,
         **explorer.parameters(configuration, exact=exact),
     }
     return Exploration(
@@ -90,8 +96,11 @@ def make_exploration(
         greedify=bool(given["greedify"]),
         nounif=bool(given["nounif"]),
         decays=bool(given["decays"]),
+        noise=np.float32(given["noise"]),
+        spread=np.sqrt(np.float32(given["variance"])),
         counts=np.zeros(2, np.int64),
         costs=np.zeros(2, np.float32),
         random=np.array([seed], np.uint64),
         times=np.zeros(int(given["policies"]), np.int64),
+        guesses=np.zeros(int(given["policies"]), np.float32),
     )

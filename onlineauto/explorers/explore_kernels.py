@@ -13,6 +13,7 @@ from onlineauto.explorers.first_kernels import first
 from onlineauto.explorers.floor_kernels import hold_floor
 from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.explorers.regcb_kernels import regcb, regcb_optimistic
+from onlineauto.explorers.rnd_kernels import rnd
 from onlineauto.explorers.softmax_kernels import softmax
 from onlineauto.explorers.squarecb_kernels import greediness, squarecb, squarecb_elim
 from onlineauto.explorers.synthcover_kernels import see_cost, synthcover
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers._kernels import Exploration
 
-GREEDY, FIRST, SOFTMAX, SQUARECB, REGCB, SYNTHCOVER, BAG, COVER = range(8)
+GREEDY, FIRST, SOFTMAX, SQUARECB, REGCB, SYNTHCOVER, BAG, COVER, RND, EPSILON_DECAY = range(10)
 """Codes of explorers."""
 
-PLAUSIBLE, VOTES, SUMS, WORK, FILLED = 0, 0, 1, 2, 3
-"""Rows of the explorers' room: plausible costs, lowest and highest, or votes and summed scores; scratch."""
+PLAUSIBLE, VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 0, 1, 2, 3
+"""Rows of the explorers' room: plausible costs, lowest and highest, or votes and summed scores, or bonuses;
+scratch."""
 
 ROWS = 4
 
@@ -79,7 +81,7 @@ def _explore_otherwise(
     if at.code == SYNTHCOVER:
         _pour(at, order, score, n, room)
         return
-    if at.policies > 0:
+    if at.code in (BAG, COVER):
         _count(at, order, score, n, room)
         return
     if at.code == REGCB:
@@ -92,6 +94,8 @@ def _explore_otherwise(
         first(score, n, bool(learnt < at.tau))
     elif at.code == SOFTMAX:
         softmax(score, n, at.lambda_)
+    elif at.code == RND:
+        rnd(score, order, n, room[BONUS])
     elif at.code == SQUARECB:
         gamma = greediness(at.gamma_scale, at.gamma_exponent, learnt)
         if at.elim:

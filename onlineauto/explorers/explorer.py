@@ -19,13 +19,15 @@ class Explorer(ABC):
     Attributes
     ----------
     name : str
-        What VW calls it behind ``cb_explore_adf_``.
+        What VW calls it, mostly behind ``cb_explore_adf_``.
     flags : tuple of str
         Options of which any chooses it; of the default explorer there is none.
     uses : tuple of str
         Options that explorers share and this one goes by.
     epsilon : float
         The default of ``--epsilon``.
+    stack : tuple of str
+        What VW calls its reductions, from the bottom to the top, if not ``cb_explore_adf_`` and the name.
     cb_types : tuple of str
         What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
     predicts_apart : bool
@@ -36,8 +38,14 @@ class Explorer(ABC):
     flags: ClassVar[tuple[str, ...]]
     uses: ClassVar[tuple[str, ...]] = ("epsilon",)
     epsilon: ClassVar[float] = 0.0
+    stack: ClassVar[tuple[str, ...]] = ()
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
     predicts_apart: ClassVar[bool] = True
+
+    @property
+    def reductions(self) -> tuple[str, ...]:
+        """What VW calls its reductions, from the bottom to the top."""
+        return self.stack or (f"cb_explore_adf_{self.name}",)
 
     @abstractmethod
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
@@ -57,3 +65,7 @@ class Explorer(ABC):
         """Whether it goes by the range in which the cost of each action plausibly lies."""
         del configuration
         return False
+
+    def lists_again(self, configuration: Configuration) -> bool:
+        """Whether features are listed once more for it; VW has forgotten interactions of wildcards then."""
+        return self.bounds(configuration)

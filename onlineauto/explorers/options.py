@@ -8,8 +8,10 @@ from typing import ClassVar
 from onlineauto.explorers.bag import BagOptions
 from onlineauto.explorers.cost_range import CostRangeOptions
 from onlineauto.explorers.cover import CoverOptions
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
 from onlineauto.explorers.first import FirstOptions
 from onlineauto.explorers.regcb import RegcbOptions
+from onlineauto.explorers.rnd import RndOptions
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.softmax import SoftmaxOptions
 from onlineauto.explorers.squarecb import SquarecbOptions
@@ -65,6 +67,8 @@ EXPLORER_GROUPS = (
     SynthcoverOptions,
     BagOptions,
     CoverOptions,
+    RndOptions,
+    EpsilonDecayOptions,
     SampleOptions,
 )
 """Every class of options of explorers, in the order of the help."""

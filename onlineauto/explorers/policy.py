@@ -10,7 +10,7 @@ from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
 from onlineauto.explorers.exploration import make_exploration
-from onlineauto.explorers.explore_kernels import ROWS, explore_ranked
+from onlineauto.explorers.explore_kernels import BONUS, RND, ROWS, explore_ranked
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.options import Registry
 
@@ -61,7 +61,7 @@ class Policy:
     @property
     def needs_plausible(self) -> bool:
         """Whether `pmf` needs to be told the plausible costs."""
-        return self._exploration.bounds
+        return self._exploration.bounds or self._exploration.code == RND
 
     def pmf(
         self,
@@ -82,14 +82,16 @@ class Policy:
         costs : tuple of (float, float)
             Lowest and highest cost so far.
         plausible : float32[n_actions, 2], optional
-            Lowest and highest plausible cost of each action, for the explorers that go by it.
+            Lowest and highest plausible cost of each action, for the explorers that go by it; half the
+            distance is the bonus that ``rnd`` goes by.
 
         Raises
         ------
         ValueError
             If `plausible` is not there and is needed, or the explorer asks several models.
         """
-        if self._exploration.policies:
+        distils = self._exploration.code == RND
+        if self._exploration.policies and not distils:
             raise ValueError(f"{self.explorer.name} needs the scores of several models: use a Workspace")
         score = np.array(scores, np.float32)
         n = len(score)
@@ -98,6 +100,8 @@ class Policy:
             if plausible is None:
                 raise ValueError(f"{self.explorer.name} goes by the plausible cost of each action: give them")
             room[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
+            if distils:
+                room[BONUS] = (room[1] - room[0]) / 2
         exploration = self._exploration
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs

@@ -37,13 +37,18 @@ def number_of(state: np.uint64) -> F32:
 
 
 @inline_kernel
-def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
-    """Number (float32) of a seed and of the hash of what names an event; see `sampling.uniform`."""
+def mixed_state(seed: np.uint64, name: np.uint64) -> np.uint64:
+    """Mix a seed and the hash of a name."""
     mixed = name + (seed + np.uint64(1)) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    mixed ^= mixed >> np.uint64(31)
-    return np.float32(mixed >> np.uint64(41)) * _HALF
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@inline_kernel
+def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
+    """Number (float32) of a seed and of the hash of what names an event; see `sampling.uniform`."""
+    return np.float32(mixed_state(seed, name) >> np.uint64(41)) * _HALF
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Softmax over ranked scores."""
+"""Softmax."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _ZERO = np.float32(0)
 
 @inline_kernel
 def softmax(score: NDArray[np.float32], n: int, lambda_: F32) -> None:
-    """Replace ranked scores by probabilities proportional to exp(-λ score)."""
+    """Replace scores by probabilities proportional to exp(-λ score)."""
     least, total = score[0], _ZERO
+    for i in range(1, n):
+        least = min(least, score[i])
     for i in range(n):
         score[i] = math.exp(-lambda_ * (score[i] - least))
         total += score[i]

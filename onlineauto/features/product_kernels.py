@@ -62,7 +62,7 @@ def _cross_pair(
     scratch: Scratch,
     features: Records,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -85,7 +85,7 @@ def _cross_triple(
     scratch: Scratch,
     features: Records,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -111,7 +111,7 @@ def cross_any(
     features: Records,
     order: int,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -154,7 +154,7 @@ def _list_run(
     start: int,
     end: int,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -173,7 +173,7 @@ def cross_product(
     features: Records,
     order: int,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -233,7 +233,7 @@ def cross_all(
     scratch: Scratch,
     features: Records,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     runs: Records,
     n: int,
@@ -294,7 +294,7 @@ def _cross_extents(
     features: Records,
     product: int,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
     n: int,
 ) -> int:
@@ -323,7 +323,7 @@ def list_linear(
     n_shared: int,
     groups: int,
     mask: np.uint64,
-    cell: NDArray[np.uint32],
+    cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
 ) -> int:
     """List the features that are used as they are, table cells and values; return their number."""

@@ -28,6 +28,7 @@ __all__ = [
     "Records",
     "Scratch",
     "Stream",
+    "cut_names",
     "largest",
     "make_stream",
 ]
@@ -152,6 +153,12 @@ def largest(bounds: NDArray[np.int64]) -> int:
     if len(bounds) == 2:  # a single event should take no time
         return int(bounds[1] - bounds[0])
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
+
+
+def cut_names(stream: Stream, mask: np.uint32, *, constant: bool) -> None:
+    """Leave the low bits of every hash, as VW does when it reads it; of the `constant`'s too if asked."""
+    end = stream.constant + (1 if constant else 0)
+    stream.features["hash"][:end] &= mask
 
 
 def make_stream(block: Block, holdout: NDArray[np.bool_]) -> Stream:

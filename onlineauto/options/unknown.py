@@ -15,13 +15,11 @@ __all__ = ["unknown_option"]
 
 _CACHE: Final = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 _TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
-_EXPLORER: Final = "`onlineauto --help` lists the explorers that there are"
 _HINTS: Final = {
     "cache": _CACHE,
     "cache_file": _CACHE,
     "kill_cache": _CACHE,
     "csv": _TEXT,
-    "rnd": _EXPLORER,
     "no_stdin": "standard input is read when no file is named: leave it out",
 }
 

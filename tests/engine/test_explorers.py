@@ -10,17 +10,24 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
+from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.errors import OptionError
+from onlineauto.estimators.robust_kernels import LOWER
+from onlineauto.estimators.robust_kernels import T as AGE
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.learners._kernels import NORM, WEIGHT, A
 from tests.engine.test_searching import stream
 from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
 from tests.naive.blocks import Event, make_block
+from tests.naive.decaying import Decaying
 from tests.naive.exploring import make_exploring
 from tests.property.strategies import bandit_events, numbered_events
 
 Options = dict[str, Any]
+
+_SURE = {"epsilon_decay": True, "epsilon_decay_significance_level": 1.99, "bonferroni_denominator": 1}
+"""A level at which almost anything is better than the champion."""
 
 EXACT: list[Options] = [
     {"first": 2, "epsilon": 0.25, "quadratic": ["ab"]},
@@ -41,13 +48,24 @@ EXACT: list[Options] = [
     {"cover": 3, "psi": 0.5, "quadratic": ["ab"]},
     {"cover": 2, "epsilon": 0.25, "cb_type": "dr", "first_only": True},
     {"cover": 2, "nounif": True, "cb_type": "ips", "l2": 0.001},
+    {"rnd": 1},
+    {"rnd": 3, "epsilon": 0.25, "quadratic": ["ab"], "random_seed": 5, "rnd_alpha": 2.0},
+    {"rnd": 2, "cb_type": "dr", "sgd": True, "learning_rate": 0.01, "noconstant": True},
+    {"rnd": 2, "cb_type": "ips", "l2": 0.001, "adaptive": True, "rnd_invlambda": 3.0, "cubic": ["aab"]},
+    {"rnd": 2, "testonly": True, "experimental_full_name_interactions": ["a|b"]},
+    {"epsilon_decay": True},
+    {"epsilon_decay": True, "min_scope": 0, "quadratic": ["ab"], "first_only": True},
+    {"epsilon_decay": True, "min_scope": 0, "model_count": 4, "cb_type": "dr", "shift_model_bounds": 1},
+    {**_SURE, "challenger_epsilon": True, "reward_as_cost": True, "initial_epsilon": 0.5},
+    {**_SURE, "model_count": 5, "constant_epsilon": True, "epsilon": 0.25, "min_champ_examples": 1},
 ]
 
 
 def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
     """Learn `events` with both, and compare every outcome and every weight."""
     options = {**options, "vw_exact": True, "bit_precision": 9}
-    workspace, twin = Workspace(**options), make_exploring(options)
+    kind = Decaying if "epsilon_decay" in options else None
+    workspace, twin = Workspace(**options), make_exploring(options, kind=kind)
     held = np.array(holdout[: len(events)], bool)
     outcomes = workspace.learn_block(make_block(events), holdout=held)
     with np.errstate(all="ignore"):
@@ -62,6 +80,12 @@ def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
     exploration = workspace.learner.task.exploration
     assert exploration.counts[LEARNT] == twin.learnt
     assert int(exploration.random[0]) == twin.state
+    if isinstance(twin, Decaying):
+        decay = workspace.learner.task.decay
+        assert decay.place.tolist() == twin.places
+        assert [int(decay.evidence[k, k, LOWER, AGE]) for k in range(len(decay.place))] == [
+            twin.age(k) for k in range(twin.policies)
+        ]
 
 
 @pytest.mark.parametrize("options", EXACT, ids=named)
@@ -72,7 +96,7 @@ def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[boo
 
 
 @pytest.mark.parametrize(
-    "options", [EXACT[1], EXACT[3], EXACT[5], EXACT[10], EXACT[13], EXACT[16]], ids=named
+    "options", [EXACT[1], EXACT[3], EXACT[5], EXACT[10], EXACT[13], EXACT[16], EXACT[-3]], ids=named
 )
 @settings(max_examples=8)
 @given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
@@ -96,6 +120,10 @@ NATIVE: list[Options] = [
     {"bag": 2, "cb_type": "dr"},
     {"cover": 3},
     {"cover": 2, "cb_type": "dr", "nounif": True, "epsilon": 0.1},
+    {"rnd": 3},
+    {"rnd": 2, "cb_type": "dr", "epsilon": 0.1, "rnd_alpha": 0.5},
+    {"epsilon_decay": True},
+    {"epsilon_decay": True, "model_count": 2, "cb_type": "dr", "min_scope": 10, "initial_epsilon": 0.5},
 ]
 
 
@@ -113,6 +141,8 @@ def test_every_explorer_is_tried() -> None:
 @pytest.mark.parametrize("options", NATIVE, ids=named)
 def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options, automl: int | None) -> None:
     events = stream(600)
+    if automl and "epsilon_decay" in options:
+        pytest.skip("it has a champion of its own")
     search: Options = {"automl": automl, "default_lease": 50} if automl else {"quadratic": ["::"]}
     workspace = Workspace(cb_explore_adf=True, **search, **options)
     found = pmfs(workspace, events)
@@ -144,6 +174,73 @@ def test_predicting_aside_changes_nothing(options: Options) -> None:
         np.testing.assert_array_equal(before, other.predict(event))
         np.testing.assert_array_equal(one.learn(event), before)
         other.learn(event)
+
+
+def test_random_network_distillation_prefers_what_it_knows_least() -> None:
+    """All cost the same; what was learnt hundreds of times is chosen less than what is new."""
+    workspace = Workspace(cb_explore_adf=True, rnd=5, noconstant=True)
+    for _ in range(300):
+        workspace.learn("0:0:0.5 |a x\n|a y\n\n")
+    learnt, new = workspace.predict("|a x\n|a y\n\n")
+    assert new > 1.5 * learnt
+    assert workspace.predict("|a x\n|a x\n\n").tolist() == [0.5, 0.5]
+
+
+def test_guesses_of_members_and_seeds_differ() -> None:
+    def pmf(**options: Any) -> list[float]:
+        workspace = Workspace(cb_explore_adf=True, noconstant=True, **options)
+        return workspace.predict("|a x\n|a y\n\n").tolist()  # type: ignore[no-any-return]
+
+    found = [pmf(rnd=rnd, random_seed=seed) for rnd in (1, 2) for seed in (0, 1)]
+    assert len({tuple(each) for each in found}) == 4
+
+
+def decaying(events: int, *, turned: bool, **options: Any) -> Workspace:
+    """Learn events of which the first action is the better one and, if it has `turned`, later the worse."""
+    options = {"epsilon_decay": True, "quadratic": [], "min_scope": 50, **options}
+    workspace = Workspace(cb_explore_adf=True, noconstant=True, learning_rate=0.05, **options)
+    for event in range(events):
+        logged, good = event % 2, int(turned and event > events // 2)
+        labels = ["", ""]
+        labels[logged] = f"0:{-float(logged == good)}:0.5 "
+        workspace.learn(f"{labels[0]}|a x\n{labels[1]}|a y\n\n")
+    return workspace
+
+
+def test_epsilon_falls_with_what_the_champion_has_learnt() -> None:
+    begun, learnt = decaying(0, turned=False), decaying(999, turned=False)
+    assert begun.predict("|a x\n|a y\n\n").tolist() == [0.5, 0.5]
+    assert learnt.predict("|a x\n|a y\n\n").tolist() == pytest.approx([0.95, 0.05])
+    assert learnt.learner.task.decay.tally[PROMOTED] == 0
+    assert learnt.learner.task.decay.tally[DROPPED] > 5
+
+
+def test_a_younger_model_takes_over_when_the_stream_turns() -> None:
+    workspace = decaying(6000, turned=True, adaptive=True)
+    assert workspace.learner.task.decay.tally[PROMOTED] > 0
+    assert workspace.predict("|a x\n|a y\n\n")[1] > 0.5
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_only_in_vw_does_a_new_model_keep_sums_of_the_one_before(exact: bool) -> None:
+    options: Options = {"epsilon_decay": True, "model_count": 2, "min_scope": 0, "vw_exact": exact}
+    workspace = Workspace(cb_explore_adf=True, **options)
+    for _ in range(2):
+        workspace.learn(EVENT)
+    place, model = workspace.learner.task.decay.place[0], workspace.learner.model
+    assert workspace.learner.task.decay.tally[DROPPED] > 0
+    assert not workspace.weights[:, :, place].any()
+    assert bool(model.lanes[place, WEIGHT]) == exact
+    assert bool(model.sums[0, 2 * place]) == exact
+
+
+def test_rewards_outside_their_range_are_counted() -> None:
+    def outside(**options: Any) -> int:
+        workspace = Workspace(cb_explore_adf=True, epsilon_decay=True, **options)
+        workspace.learn(EVENT)
+        return int(workspace.learner.task.decay.tally[OUTSIDE_RANGE])
+
+    assert [outside(), outside(cost_range="0,1"), outside(reward_as_cost=True)] == [1, 0, 0]
 
 
 EVENT = "|a x\n|a y\n0:0.5:0.1 |a z\n\n"
@@ -203,9 +300,19 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             "--search cannot have cb_type with --squarecb",
         ),
         ({"bag": 2, "automl": 2, "vw_exact": True}, "--bag with --automl is not reproduced by --vw_exact"),
-        ({"squarecb": True, "automl": 2, "vw_exact": True, "l1": 0.1}, "are not reproduced by --vw_exact"),
         ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
-        ({"rnd": 1}, "rnd is an option of Vowpal Wabbit that onlineauto does not have"),
+        ({"rnd": 2, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
+        (
+            {"regcb": True, "automl": 2, "vw_exact": True, "l2": 0.1, "sgd": True},
+            "and neither --adaptive nor --normalized are not reproduced by --vw_exact",
+        ),
+        ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
+        ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
+        ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
+        ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
+        ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
+        ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
+        ({"rnd": 1, "automl": 2, "vw_exact": True}, "--rnd with --automl is not reproduced by --vw_exact"),
     ],
 )
 def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
@@ -216,4 +323,6 @@ def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
 def test_actions_and_models_that_share_weights_in_vw_are_refused() -> None:
     with pytest.raises(OptionError, match="--cb_explore with 3 models of --bag is not reproduced"):
         Workspace(cb_explore=4, bag=3, vw_exact=True)
+    with pytest.raises(OptionError, match="--cb with 6 live configs of --automl 3 is not reproduced"):
+        Workspace(cb=4, automl=3, cb_type="dr", vw_exact=True)
     assert Workspace(cb_explore=4, bag=3).weights.shape[2] == 3

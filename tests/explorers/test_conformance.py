@@ -27,11 +27,12 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "regcb": [{"regcb": True}, {"regcbopt": True}, {"regcb": True, "regcbopt": True, "first_only": True}],
     "synthcover": [{"synthcover": True}, {"synthcover": True, "synthcoverpsi": 2.0, "epsilon": 0.1}],
+    "rnd": [{"rnd": 1}, {"rnd": 3, "epsilon": 0.2}],
 }
 """Options with which each explorer is held to its promises."""
 
-VOTERS = {"bag", "cover"}
-"""Explorers that need several scores for each action, which only a model has; see `test_policies`."""
+VOTERS = {"bag", "cover", "epsilon_decay"}
+"""Explorers that are several models; `tests.engine.test_explorers` has them."""
 
 EACH = [pytest.param(options, id=str(options)) for several in SETTINGS.values() for options in several]
 STEPS = st.lists(st.integers(-400, 400), min_size=1, max_size=8, unique=True)

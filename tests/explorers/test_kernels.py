@@ -13,11 +13,13 @@ from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight
 from onlineauto.explorers.first_kernels import first
 from onlineauto.explorers.floor_kernels import hold_floor
 from onlineauto.explorers.regcb_kernels import regcb, regcb_optimistic
+from onlineauto.explorers.rnd_kernels import normal_of, rnd
 from onlineauto.explorers.sample_kernels import number_of, step_on
 from onlineauto.explorers.softmax_kernels import softmax
 from onlineauto.explorers.squarecb_kernels import greediness, squarecb, squarecb_elim
 from onlineauto.explorers.synthcover_kernels import synthcover
 from tests.naive import explorers as naive
+from tests.naive.guesses import normal
 
 F = np.float32
 SMALL = st.floats(-3, 3, width=32).map(F)
@@ -155,6 +157,22 @@ def test_the_likeliest_come_first(rows: list[tuple[np.float32, np.float32]]) -> 
     rank_by_probability(column([row[0] for row in rows]), column([row[1] for row in rows]), len(rows), order)
     expected = sorted(range(len(rows)), key=lambda action: (-rows[action][0], rows[action][1], action))
     assert list(order) == expected
+
+
+@given(st.data(), RANKED)
+def test_rnd(data: st.DataObject, scores: list[np.float32]) -> None:
+    n = len(scores)
+    order = data.draw(st.permutations(range(n)))
+    bonuses = data.draw(st.lists(st.floats(0, 3, width=32).map(F), min_size=n, max_size=n))
+    pmf = column(scores)
+    rnd(pmf, np.array(order, np.int32), n, column(bonuses))
+    assert list(pmf) == naive.rnd(scores, [bonuses[action] for action in order], expf)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_normal_numbers(seed: int) -> None:
+    number, state = normal_of(np.uint64(seed))
+    assert (number, int(state)) == normal(seed)
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -18,6 +18,7 @@ __all__ = [
     "merand48",
     "regcb",
     "regcb_optimistic",
+    "rnd",
     "softmax",
     "squarecb",
     "squarecb_elim",
@@ -52,11 +53,18 @@ def first(scores: Scores, *, tau: int, learnt: int) -> Scores:
 
 
 def softmax(scores: Scores, lambda_: np.float32, exp: Callable[[np.float32], np.float32]) -> Scores:
-    powers = [exp(-lambda_ * (score - scores[0])) for score in scores]
+    powers = [exp(-lambda_ * (score - min(scores))) for score in scores]
     total = F(0)
     for power in powers:
         total = total + power
     return [power / total for power in powers]
+
+
+def rnd(scores: Scores, bonuses: Sequence[np.float32], exp: Callable[[np.float32], np.float32]) -> Scores:
+    """`bonuses` are by rank, as the scores are."""
+    most = max(F(1e-3), *bonuses)
+    lowered = [score - F(0.5772156649) * (bonus - most) for score, bonus in zip(scores, bonuses, strict=True)]
+    return softmax(lowered, F(1) / most, exp)
 
 
 def gamma_of(scale: np.float32, exponent: np.float32, learnt: int) -> np.float32:

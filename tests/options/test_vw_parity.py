@@ -20,6 +20,7 @@ DEFAULTS = {
     "mellowness": "VW's explorers each declare one of their own",
     "cb_min_cost": "VW's 0 is that of --vw_exact; the lowest cost so far otherwise",
     "cb_max_cost": "VW's 1 is that of --vw_exact; the highest cost so far otherwise",
+    "rnd": "there is none unless asked for; VW's 1 is never used, since it asks for a number",
     "oracle_type": "VW's one_diff is that of --vw_exact; stepwise otherwise",
 }
 """Options with another default than VW declares, and why."""

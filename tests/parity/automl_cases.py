@@ -124,6 +124,23 @@ two     300  --automl 3 --default_lease 10 {_SURE} 1.99 --oracle_type champdupe
 """
 """Levels above 1, at which almost anything is better than the champion."""
 
+_NUMBERED = f"""
+numbered 400 --cb 4 --automl 4 --default_lease 10 {_SURE} 0.99
+numbered 300 --cb 4 --automl 2 --default_lease 10 {_SURE} 1.99 --cb_type dr --oracle_type one_diff_inclusion
+numbered 200 --cb 4 --automl 8 --default_lease 10 --interaction_type cubic --cb_type ips --l1 1e-4 --l2 1e-4
+numbered 400 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99
+numbered 400 --cb_explore 4 --automl 2 --default_lease 100 {_SURE} 0.99 --cb_type dr --first_only
+numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --softmax --oracle_type qbase_cubic -b 14
+numbered 300 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --oracle_type rand
+numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --squarecb --elim --cb_min_cost -1
+numbered 300 --cb_explore 4 --automl 2 --default_lease 10 {_SURE} 1.99 --regcb --cb_min_cost -1
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --synthcover --l1 1e-4
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --first 50 --random_seed 5 --cb_sample
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 -t
+numbered 100 --cb_explore 4 --automl 1 --default_lease 10
+"""
+"""VW lets actions and configs share weights unless there are as many configs as a power of two."""
+
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
 
 _EXPLORERS = f"""
@@ -141,9 +158,17 @@ two     300  --automl 4 --default_lease 10 --regcb --regcbopt {_RANGE} --mellown
 two     300  --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt {_RANGE} --sgd -l 0.05
 rewards 300  --automl 2 --default_lease 10 --synthcover --epsilon 0.05 --interaction_type cubic
 rewards 200  --automl 3 --default_lease 10 -t --softmax
+tastes  400  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb --l1 1e-4
+quick   300  --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --l2 1e-3 --sgd -l 0.05
+rewards 300  --automl 4 --default_lease 10 --squarecb --elim --l1 1e-4 --l2 1e-3 {_RANGE}
+rewards 300  --automl 3 --default_lease 10 --regcb --l1 1e-4 {_RANGE}
+rewards 300  --automl 3 --default_lease 10 --regcb --regcbopt --l2 1e-3 --adaptive -l 0.05 {_RANGE}
+rewards 60   --automl 1 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
 """
 
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _EXPLORERS)
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

@@ -122,6 +122,22 @@ def unsure(n: int, seed: int) -> bytes:
     return _file(events)
 
 
+def numbered(n: int, seed: int) -> bytes:
+    """Four actions on a line, some without a label; a namespace that was met once is on every line since.
+
+    Where one is not, the wheel's interactions read what the line before left of it.
+    """
+    draw = random.Random(seed)
+    lines = []
+    for event in range(n):
+        user, logged = draw.randrange(4), draw.randrange(4)
+        late = "".join(f" |{name} {name}{draw.randrange(3)}" for name, first in _LATE if event > first)
+        cost = -1 if logged == (user + event // 100) % 4 else 0
+        label = f"{logged + 1}:{cost}:0.25" if draw.random() < 0.9 else ""
+        lines.append(f"{label} |user u{user} |Time t{draw.randrange(2)}:{draw.uniform(0.1, 2):.2f}{late}")
+    return ("\n".join(lines) + "\n").encode()
+
+
 STREAMS: dict[str, Callable[[int, int], bytes]] = {
     "two": two,
     "quick": quick,
@@ -130,6 +146,7 @@ STREAMS: dict[str, Callable[[int, int], bytes]] = {
     "tastes": tastes,
     "odd": odd,
     "unsure": unsure,
+    "numbered": numbered,
 }
 """The streams by name."""
 

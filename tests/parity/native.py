@@ -34,6 +34,7 @@ FIXED: dict[str, str] = {
     "--regcb": "the same importance weight; other plausible costs, and several optimistic actions share",
     "--synthcover": "exact mode lets the prediction see the cost that is about to be learnt",
     "--bag": "exact mode draws by VW's generator",
+    "--rnd": "exact mode draws by VW's generator, and from indices of weights",
     "--cb_sample": "the same",
     "--cover 3 --l1": "the policies of exact mode share their penalties",
     "--examples": "exact mode counts the lines of a multi-line event one by one, native mode counts events",

@@ -51,6 +51,8 @@ _EXPLORERS: list[Options] = [
     {"bag": 3, "greedify": True},
     {"cover": 2},
     {"cb_sample": True},
+    {"rnd": 2},
+    {"epsilon_decay": True, "min_scope": 20, "min_champ_examples": 5},
 ]
 _SEARCHES: list[Options] = [
     {"automl": 3},

@@ -31,6 +31,8 @@ EXPLORING: list[Options] = [
     {"cb_explore_adf": True, "squarecb": True, "quadratic": ["::"]},
     {"cb_explore_adf": True, "synthcover": True, "epsilon": 0.25},
     {"cb_explore_adf": True, "bag": 3, "cb_type": "dr"},
+    {"cb_explore_adf": True, "rnd": 2, "quadratic": ["::"]},
+    {"cb_explore_adf": True, "epsilon_decay": True, "min_scope": 0, "cb_type": "dr"},
     {"cb_explore_adf": True, "cover": 2, "quadratic": ["::"]},
 ]
 """Kinds in which the two modes differ on purpose."""

@@ -1,0 +1,166 @@
+"""The models of ``--epsilon_decay``: let them learn, compare them, let one begin anew.
+
+The champion is the last of them. Models before it have begun later, the first one last. Of each there is
+evidence on its reward since its own beginning, and since that of each one before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.policy_kernels import learn_as, prepare, score_all
+from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
+from onlineauto.explorers._kernels import rank
+from onlineauto.explorers.epsilon_decay_kernels import decayed
+from onlineauto.explorers.explore_kernels import FILLED, WORK
+from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import NORM, WEIGHT
+
+if TYPE_CHECKING:
+    from onlineauto.engine.state import Actions, Buffers, Decay, Label, Run
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+
+@inline_kernel
+def _age(decay: Decay, model: int) -> int:
+    """Events that a model has learnt since it began."""
+    return int(decay.evidence[model, model, LOWER, T])
+
+
+@inline_kernel
+def _epsilon_of(run: Run, model: int) -> F32:
+    decay = run.task.decay
+    if decay.constant:
+        return run.task.exploration.epsilon
+    return decayed(decay.initial, _age(decay, model))
+
+
+@kernel
+def _probability(run: Run, action: int, n: int, epsilon: F32, explores: bool, buffers: Buffers) -> F32:
+    """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself."""
+    score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.explored[WORK]
+    rank(score, n, order)
+    if not explores:
+        return _ONE if order[0] == action else _ZERO
+    for i in range(n):
+        pmf[i] = score[order[i]]
+    greedy(pmf, n, epsilon, run.task.exploration.first_only)
+    found = _ZERO
+    for i in range(n):
+        found = pmf[i] if order[i] == action else found
+    return found
+
+
+@kernel
+def _reward(run: Run, label: Label) -> F32:
+    """Reward (float32) as a part of its range, cut off there."""
+    decay = run.task.decay
+    reward = label.cost if decay.cost_is_reward else -label.cost
+    if not run.task.exact:
+        reward = (reward - decay.low) / (decay.high - decay.low)
+    if reward < _ZERO or reward > _ONE:
+        decay.tally[OUTSIDE_RANGE] += 1
+        reward = min(max(reward, _ZERO), _ONE)
+    return reward
+
+
+@kernel
+def visit_models(run: Run, actions: Actions, label: Label, learns: bool, buffers: Buffers) -> tuple[int, int]:
+    """Let all models score and learn an event, the champion first, or let it score; count its features."""
+    decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
+    parts, cb_type = run.task.parts // models, run.model.settings[0].cb_type
+    reward = _reward(run, label) if learns else _ZERO
+    counted = shown = 0
+    for model in range(models - 1, -1 if learns else models - 2, -1):
+        champion, epsilon = model == models - 1, _epsilon_of(run, model)
+        policy = decay.place[model]
+        part = policy * parts
+        if learns:
+            prepare(run, actions, label, 0, part, cb_type, buffers)
+        counted, shown = score_all(run, actions, label, 0, part, buffers)
+        if champion:
+            decay.epsilon[0] = epsilon
+            for action in range(n):
+                short_loop()
+                buffers.score[action, 0] = buffers.explored[FILLED, action]
+        if learns:
+            explores = champion or decay.explores
+            share = _probability(run, int(label.action), n, epsilon, explores, buffers)
+            weight = share / label.probability if label.probability > _ZERO else _ZERO
+            weight = weight if run.task.exact else min(weight, _LARGEST_WEIGHT)
+            learn_as(run, actions, label, 0, part, policy, cb_type, champion, buffers)
+            for since in range(model + 1):
+                observe(decay.evidence[model, since], np.float64(weight), np.float64(reward))
+    return counted, shown
+
+
+@kernel
+def _clear_lane(run: Run, lane: int) -> None:
+    """Let a lane have learnt nothing; VW keeps the sums that go with its weights."""
+    model, decay = run.model, run.task.decay
+    for cell in range(len(model.touched)):
+        if model.touched[cell] or decay.everywhere:
+            for field in range(len(decay.unlearnt)):
+                model.weights[cell, field, lane] = decay.unlearnt[field]
+    if not run.task.exact:
+        model.lanes[lane, NORM] = model.lanes[lane, WEIGHT] = 0.0
+
+
+@kernel
+def _begin_anew(run: Run, model: int) -> None:
+    """Let a model have learnt nothing; VW looks for its lanes where they are without estimates."""
+    models, policy = run.task.exploration.policies, run.task.decay.place[model]
+    if run.task.exact:
+        for k in range(run.model.weights.shape[2] // models):
+            _clear_lane(run, k * models + policy)
+        return
+    parts = run.task.parts // models
+    for k in range(parts):
+        _clear_lane(run, policy * parts + k)
+    run.model.sums[0, 2 * policy] = run.model.sums[0, 2 * policy + 1] = 0
+
+
+@kernel
+def _move_up(run: Run, last: int, distance: int) -> None:
+    """Move models 0 to `last` so far up, over what is there; the first ones begin anew. -1 is none."""
+    decay, models = run.task.decay, run.task.exploration.policies
+    place, evidence = decay.place, decay.evidence
+    for model in range(last, -1, -1):
+        for since in range(model + 1):
+            evidence[model + distance, since + distance] = evidence[model, since]
+        place[model], place[model + distance] = place[model + distance], place[model]
+    for model in range(last + distance + 1 if last >= 0 else models, models):
+        for since in range(last + 1, distance - 1, -1):
+            evidence[model, since] = evidence[model, since - distance]
+    for model in range(models):
+        evidence[model, : min(model + 1, distance)] = 0.0
+    for model in range(distance):
+        _begin_anew(run, model)
+
+
+@kernel
+def compare_models(run: Run) -> None:
+    """Let a challenger that is proved to be better be the champion; let one that has grown too old go."""
+    decay, champion = run.task.decay, run.task.exploration.policies - 1
+    for model in range(champion - 1, -1, -1):
+        if _age(decay, model) >= decay.min_events:
+            own, other = decay.evidence[model, model], decay.evidence[champion, model]
+            if is_better(own, other, decay.test)[0]:
+                decay.tally[PROMOTED] += 1
+                _move_up(run, model, champion - model)
+                break
+    whole = np.float32(champion + 1 + decay.shift)
+    for model in range(champion - 1, -1, -1):
+        power = np.float64(np.float32(model + 1 + decay.shift) / whole)
+        age = _age(decay, model)
+        if age > decay.min_scope and np.float64(age) > np.float64(_age(decay, champion)) ** power:
+            decay.tally[DROPPED] += 1
+            _move_up(run, model - 1, 1)
+            break

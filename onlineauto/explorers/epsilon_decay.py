@@ -1,0 +1,159 @@
+"""Epsilon decay: the longer the champion has learnt the less it explores, until a younger model is better.
+
+There are several models, which all learn every event, each with its own ε, `initial_epsilon` · (n + 1)^(-1/3)
+after n events of its own. The oldest is the champion and explores. The others have begun later: when one of
+them is proved to earn more than the champion did over the same events, it becomes the champion, and with it a
+larger ε; so a change of the stream is noticed, and answered. One that has grown too old to be a fresh start
+gives way to a new one.
+
+Where VW errs, ``--vw_exact`` does too: a model that begins anew keeps sums of the one before, with
+``--cb_type dr`` the wrong weights are cleared. Rewards outside [0, 1] are cut off; without ``--vw_exact``,
+``--cost_range`` says where they are.
+
+Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002 (decaying
+ε); VW's ``--epsilon_decay``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.errors import OptionError
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.options import Configuration
+
+__all__ = ["EpsilonDecay", "EpsilonDecayOptions", "check_epsilon_decay"]
+
+_NEEDS = ("epsilon_decay",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonDecayOptions:
+    """Decaying ε."""
+
+    title: ClassVar[str] = "Exploration: decaying ε"
+
+    epsilon_decay: bool = option(
+        False,
+        "Explore the less the longer the champion has learnt; one that has begun later may take its place.",
+        keep=True,
+        needs=("cb_explore", "cb_explore_adf"),
+    )
+    model_count: int = option(
+        3, "Models, the champion one of them.", keep=True, minimum=1, maximum=64, metavar="N", needs=_NEEDS
+    )
+    initial_epsilon: float = option(
+        1.0,
+        "ε of a model that has learnt nothing yet.",
+        keep=True,
+        minimum=0,
+        maximum=1,
+        needs=_NEEDS,
+    )
+    constant_epsilon: bool = option(
+        False, "Explore with --epsilon, whatever was learnt.", keep=True, needs=_NEEDS
+    )
+    challenger_epsilon: bool = option(
+        False,
+        "Let a challenger's reward be that of exploring with its own ε, and not that of its best actions.",
+        keep=True,
+        needs=_NEEDS,
+    )
+    min_scope: int = option(
+        100,
+        "Events that a challenger learns at least before it gives way to a new one.",
+        keep=True,
+        minimum=0,
+        maximum=2**62,
+        metavar="EVENTS",
+        needs=_NEEDS,
+    )
+    shift_model_bounds: int = option(
+        0,
+        "Let challengers grow older: the I-th of N up to n^((I+S) / (N+S)) events, where the champion has n.",
+        keep=True,
+        minimum=0,
+        maximum=2**31,
+        metavar="S",
+        needs=_NEEDS,
+    )
+    min_champ_examples: int = option(
+        0,
+        "Events that a challenger learns at least before it becomes the champion.",
+        keep=True,
+        minimum=0,
+        maximum=2**62,
+        metavar="EVENTS",
+        needs=_NEEDS,
+    )
+    epsilon_decay_significance_level: float = option(
+        0.05,
+        "Probability of a wrong change of champion, shared among the models.",
+        keep=True,
+        above=0,
+        below=2,
+        because="each of two bounds has half of it",
+        needs=_NEEDS,
+    )
+    bonferroni_denominator: int = option(
+        0,
+        "Among how many that probability is shared; 0 is --model_count.",
+        keep=True,
+        minimum=0,
+        maximum=2**62,
+        metavar="N",
+        needs=_NEEDS,
+    )
+
+
+class EpsilonDecay(Explorer):
+    """ε-greedy with an ε that falls, and models that begin anew."""
+
+    name = "epsilon_decay"
+    flags = ("epsilon_decay",)
+    uses = ("epsilon", "first_only")
+    epsilon = 0.05
+    stack = ("cb_explore_adf_greedy", "epsilon_decay")
+
+    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
+        """How many models there are."""
+        del exact
+        return {"policies": configuration[EpsilonDecayOptions].model_count}
+
+    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
+        """As many models, each with its own estimates."""
+        return configuration[EpsilonDecayOptions].model_count * super().parts(
+            configuration, estimates=estimates, exact=exact
+        )
+
+
+def check_epsilon_decay(configuration: Configuration) -> None:
+    """Refuse what models that begin anew cannot be together with, and options without any effect.
+
+    Raises
+    ------
+    OptionError
+        Such as ``--automl``, which has champions of its own.
+    """
+    options, exact = configuration[EpsilonDecayOptions], bool(configuration.get("vw_exact"))
+    if not options.epsilon_decay:
+        return
+    if "automl" in configuration.supplied:
+        raise OptionError("--epsilon_decay and --automl exclude each other: each has a champion of its own")
+    if "epsilon" in configuration.supplied and not options.constant_epsilon and not exact:
+        raise OptionError(
+            "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: leave it out"
+        )
+    if "cb_sample" in configuration.supplied and exact:
+        raise OptionError(
+            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws for every "
+            "model, and again to predict; leave --vw_exact out"
+        )
+    if "cost_range" in configuration.supplied and exact:
+        raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")

@@ -1,0 +1,98 @@
+"""``--vw_exact --epsilon_decay`` is the wheel: predictions, weights, text, metrics, models."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from onlineauto.engine.state import DROPPED, PROMOTED
+from onlineauto.estimators.robust_kernels import LOWER, SUM, UPPER, T
+from tests.parity import case as plain
+from tests.parity.automl_outputs import parsed_metrics
+from tests.parity.automl_streams import content
+from tests.parity.ours import run_and_keep
+from tests.parity.result import differences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.engine.state import Decay
+    from tests.parity.wheel import Wheel
+
+_SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level"
+
+CASES = f"""
+quick    400 --cb_explore_adf
+quick    500 --cb_explore_adf {_SURE} 1.9 --min_scope 10
+quick    300 --cb_explore_adf {_SURE} 1.99 --model_count 5 --min_champ_examples 20 --opt_func brentq
+two      600 --cb_explore_adf {_SURE} 1.9 --model_count 2 --challenger_epsilon
+tastes   600 --cb_explore_adf {_SURE} 1.5 -q :: --min_scope 30 --cb_type dr
+three    400 --cb_explore_adf {_SURE} 1.99 --model_count 8 --min_scope 5 --shift_model_bounds 3
+tastes   400 --cb_explore_adf --model_count 1
+rewards  300 --cb_explore_adf --model_count 5 -q :: --first_only --tol_x 1e-3
+rewards  300 --cb_explore_adf --model_count 4 --min_scope 10 --cb_type dr -b 12
+rewards  300 --cb_explore_adf --min_scope 20 --constant_epsilon --epsilon 0.2
+rewards  300 --cb_explore_adf --min_scope 20 --initial_epsilon 0.3 --cb_type ips --sgd -l 0.05
+rewards  300 --cb_explore_adf --min_scope 20 --initial_weight 0.1 --cb_type dm --power_t 0.3
+rewards  200 --cb_explore_adf -t
+rewards  200 --cb_explore_adf --min_scope 10 --passes 2
+bandit   300 --cb_explore_adf --l1 1e-4 --l2 1e-4 --min_scope 10
+bandit   300 --cb_explore_adf --reward_as_cost --noconstant --min_scope 10 -q UA
+unsure   300 --cb_explore_adf --min_scope 10 --clip_p 0.2
+classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --reward_as_cost
+classic_bandit 300 --cb_explore 4 --model_count 2 --cb_type dr -b 10 --l2 1e-3
+"""
+
+Sums: TypeAlias = "dict[tuple[str, ...], float]"
+
+_SUMS = re.compile(r"_epsilon_decayconf_seq_estimators\[(\d+)\]\[(\d+)\]_(lower|upper)_gt_(t|sum_x) = (\S+)")
+_PLACE = re.compile(r"_epsilon_decay_weight_indices\[(\d+)\] = (\d+)")
+
+
+def _of_wheel(model: str) -> tuple[Sums, list[int]]:
+    """Sums of all estimators, and where the weights of each model are, of a readable model."""
+    sums: Sums = {found.groups()[:4]: float(found[5]) for found in _SUMS.finditer(model)}
+    return sums, [int(found[2]) for found in _PLACE.finditer(model)]
+
+
+def _of_ours(decay: Decay) -> tuple[Sums, list[int]]:
+    sums: Sums = {
+        (str(model), str(since), side, name): float(decay.evidence[model, since, row, entry])
+        for model in range(len(decay.place))
+        for since in range(model + 1)
+        for side, row in (("lower", LOWER), ("upper", UPPER))
+        for name, entry in (("t", T), ("sum_x", SUM))
+    }
+    return sums, [int(place) for place in decay.place]
+
+
+def _content(stream: str, events: int) -> bytes:
+    try:
+        return content(stream, events=events)
+    except KeyError:
+        return plain.content(stream, events=events)
+
+
+@pytest.mark.parametrize("line", CASES.strip().splitlines())
+def test_models_that_begin_anew_are_the_wheels(line: str, wheel: Wheel, tmp_path: Path) -> None:
+    stream, events, flags = line.split(maxsplit=2)
+    argv = [*flags.split(), "--epsilon_decay", "--extra_metrics", "metrics.json"]
+    file, metrics = tmp_path / "stream.txt", tmp_path / "metrics.json"
+    file.write_bytes(_content(stream, int(events)))
+    theirs = wheel.run(argv, file=file)
+    counted = dict(parsed_metrics(metrics.read_text()))
+    mine, workspace = run_and_keep(argv, file=file)
+    found = differences(theirs, mine)
+    assert not found, "\n".join(found)
+    reported = dict(parsed_metrics(metrics.read_text()))
+    for report in (counted, reported):
+        del report["total_log_calls"]  # VW's has warnings
+    assert reported == counted
+    decay = workspace.learner.task.decay
+    assert _of_ours(decay) == _of_wheel((tmp_path / "wheel.model").read_text("utf-8", "backslashreplace"))
+    if _SURE in line:
+        assert decay.tally[PROMOTED] > 0
+    if "--min_scope" in line:
+        assert decay.tally[DROPPED] > 0
