@@ -54,7 +54,7 @@ class Metrics:
     ----------
     configuration : Configuration
         What the run was asked to do.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
     searching : Searching, optional
         The search of ``--automl``.
@@ -67,7 +67,9 @@ class Metrics:
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
-        explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
+        self._slots = kind == "ccb_explore_adf"
+        explorer = chosen_explorer(configuration)
+        samples = self._slots or configuration[SampleOptions].cb_sample
         twice = explorer.predicts_apart or (mtr and not searches)
         self._predicts_first = kind == "cb_explore_adf" and twice and not samples
         self._explorer = f"cb_explore_adf_{explorer.name}"

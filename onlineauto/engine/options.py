@@ -26,7 +26,7 @@ from onlineauto.options import Configuration, Registry, option, options_of
 
 __all__ = ["GROUPS", "REGISTRY", "OutputOptions", "RunOptions", "refuse_command_line"]
 
-_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
+_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,9 @@ def check_bandit(configuration: Configuration) -> None:
     Raises
     ------
     OptionError
-        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf`` are supplied, or one of them
-        with ``--raw_predictions``.
+        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf``, ``--ccb_explore_adf`` are
+        supplied, or one of them with ``--raw_predictions``; or if ``--vw_exact`` asks for what we do not have
+        of VW's slots.
     """
     kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:

@@ -227,7 +227,9 @@ class Searching:
             end = min(end, begin + self._next.events - self.n_events)
         return min(end, begin + 1) if self.trace is not None else end
 
-    def answer(self, cursor: NDArray[np.int64], block: Block, model: Model, *, through: int) -> None:
+    def answer(
+        self, cursor: NDArray[np.int64], block: Block, model: Model, *, event: int, through: int
+    ) -> None:
         """Decide on what the loop stopped for, and carry it out.
 
         Parameters
@@ -238,6 +240,8 @@ class Searching:
             What it works on.
         model : Model
             Whose lanes are moved.
+        event : int
+            The event of the block that it stopped at.
         through : int
             Events that it is through with since the last time.
 
@@ -258,7 +262,7 @@ class Searching:
             )
         if self._replayed is not None:
             self._replay(model)
-        elif signal := self._signal(cursor, block):
+        elif signal := self._signal(cursor, block, event):
             search, decisions = decide(self._rules, self.search, signal, self.estimates)
             for decision in decisions:
                 self._carry_out(decision, model)
@@ -278,12 +282,12 @@ class Searching:
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         return interactions_for(self._rules, config, namespaces)
 
-    def _signal(self, cursor: NDArray[np.int64], block: Block) -> Signal | None:
+    def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
-            return NewNamespaces(self.slots.new_names(), of_actions(block, int(cursor[EVENT])))
+            return NewNamespaces(self.slots.new_names(), of_actions(block, event))
         if reason == REVIEW_DUE:
-            return ReviewDue(self._drifted(), of_actions(block, int(cursor[EVENT])))
+            return ReviewDue(self._drifted(), of_actions(block, event))
         if reason in (BOUND_CROSSED, LOSS_CROSSED):
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["make_task", "parts_of_slot"]
 
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
-_SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
+_SHAPES = {
+    "simple": SIMPLE,
+    "cb_adf": CB_ADF,
+    "cb_explore_adf": CB_ADF,
+    "ccb_explore_adf": CB_ADF,
+    "cb": CB,
+    "cb_explore": CB,
+}
 
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
@@ -38,7 +45,7 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     """
     if kind == "simple":
         return 1
-    if not kind.startswith("cb_explore"):
+    if "explore" not in kind:
         return 2 if estimates else 1
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
     parts = explorer.parts(configuration, estimates=estimates, exact=exact)
@@ -56,13 +63,16 @@ def make_task(configuration: Configuration, *, kind: str, cells: int, parts: int
     A live slot has so many parts, each a lane of the table.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
-    exact, explores = run.vw_exact, kind.startswith("cb_explore")
+    exact, explores, slots = run.vw_exact, "explore" in kind, kind == "ccb_explore_adf"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
     return Task(
         shape=_SHAPES[kind],
+        slots=slots,
         n_actions=n_actions,
         action_bits=(1 << n_actions.bit_length()) - 1,
-        exploration=make_exploration(configuration, exact=exact, seed=run.random_seed, active=explores),
+        exploration=make_exploration(
+            configuration, exact=exact, seed=run.random_seed, active=explores, samples=slots
+        ),
         parts=parts,
         forgets=exact and _forgets(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,

@@ -31,9 +31,11 @@ from onlineauto.engine.state import (
 from onlineauto.engine.task import make_task, parts_of_slot
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import CONSTANT_HASH, make_stream
+from onlineauto.features.slots import Slots, find_slots
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
@@ -94,7 +96,7 @@ class Workspace:
     ----------
     configuration : Configuration
         The options in force.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is and what is predicted for it.
     weights : float32[cells, 4, lanes]
         Weight, Σ gradient², scale and last rate of every cell; a lane for each live slot, the champion's
@@ -149,7 +151,10 @@ class Workspace:
             searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
         singled = bool(searched) and "namespaces" in automl.searched()
         features = configuration[FeatureOptions]
-        self._layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
+        self._layout = Layout(
+            features, exact=self.exact, searched=searched, singled=singled, slots=self._task.slots
+        )
+        self._told = None if configuration[SlotOptions].ccb_no_slot_index else False
         self.searching = self._make_search(automl, width=width)
         self._buffers = make_buffers(actions=16, slots=slots)
         self._scratch = self._layout.scratch(spans=8)
@@ -286,7 +291,8 @@ class Workspace:
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
-        valid, message = first_invalid_event(block) if self._task.shape == CB_ADF else (len(block), "")
+        checks = self._task.shape == CB_ADF and not self._task.slots  # those are checked as they are read
+        valid, message = first_invalid_event(block) if checks else (len(block), "")
         part = block if valid == len(block) else block.head(valid)
         adf = self._task.shape == CB_ADF
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
@@ -318,9 +324,10 @@ class Workspace:
 
         Returns
         -------
-        float32[n_actions] or float32[1]
-            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; the
-            prediction of a single line.
+        float32[n_actions], float32[n_slots, n_actions] or float32[1]
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
+            ``--ccb_explore_adf`` for each slot, 0 where a slot before it has the action; the prediction of a
+            single line.
 
         Raises
         ------
@@ -349,6 +356,8 @@ class Workspace:
     def _by_action(self, outcomes: Outcomes) -> NDArray[np.float32]:
         if self.kind == "simple":
             return outcomes.prediction
+        if outcomes.slots is not None:
+            return outcomes.slots.by_action(outcomes.action_start, outcomes.action, outcomes.score)
         scores = np.empty(len(outcomes.action), np.float32)
         scores[outcomes.action] = outcomes.score
         return scores
@@ -375,7 +384,7 @@ class Workspace:
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
             )
-        if self._task.shape == CB_ADF:
+        if self._task.shape == CB_ADF and not self._task.slots:
             _, message = first_invalid_event(block)
             if message:
                 raise InputError(message)
@@ -391,15 +400,25 @@ class Workspace:
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
-        n = len(block)
-        held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        samples = self._task.exploration.samples and self._task.exploration.active
-        results = make_results(block, n_actions=self._most_actions(block), samples=samples, exact=self.exact)
         self._layout.update(block)
+        slots = self._find_slots(block, standing) if self._task.slots else None
+        n = len(block if slots is None else slots)
+        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        if slots is not None:
+            held = held[slots.event]
+        samples = self._task.exploration.samples and self._task.exploration.active
+        results = make_results(
+            block,
+            n_actions=self._most_actions(block, slots),
+            samples=samples,
+            exact=self.exact,
+            slots=slots,
+            aside=standing != STREAM,
+        )
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
             self.searching.open_block()
-        stream = make_stream(block, held)
+        stream = make_stream(block, held, slots)
         self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
         while True:
@@ -410,10 +429,21 @@ class Workspace:
             if not searching:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0
-            self.searching.answer(cursor, block, self._model, through=through)
+            at = int(cursor[EVENT])
+            event = at if slots is None else int(slots.event[min(at, n - 1)])
+            self.searching.answer(cursor, block, self._model, event=event, through=through)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
                 break
-        return make_outcomes(block, held, results, simple=self.kind == "simple")
+        return make_outcomes(block, held, results, simple=self.kind == "simple", slots=slots)
+
+    def _find_slots(self, block: Block, standing: int) -> Slots:
+        """Find the slots of a block, and take note of whether they are told from one another from now on."""
+        slots = find_slots(
+            block, self._layout, hash_seed=self.configuration[FeatureOptions].hash_seed, told=self._told
+        )
+        if self._told is False and (standing == STREAM or self.exact):
+            self._told = slots.first_told < len(block)
+        return slots
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
         """What the loop works with, the same as the last time if nothing of it has changed."""
@@ -441,10 +471,12 @@ class Workspace:
         self._context = context
         return context
 
-    def _most_actions(self, block: Block) -> int:
-        """No less than the actions of all events together."""
+    def _most_actions(self, block: Block, slots: Slots | None) -> int:
+        """No less than the actions of all events, or slots, together."""
         if self.kind == "simple":
             return 0
+        if slots is not None:
+            return int((slots.line - slots.number - block.event_start[slots.event] - 1).sum())
         return len(block) * self._task.n_actions if self._task.shape == CB else block.n_lines
 
 

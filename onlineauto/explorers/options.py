@@ -11,6 +11,7 @@ from onlineauto.explorers.cover import CoverOptions
 from onlineauto.explorers.first import FirstOptions
 from onlineauto.explorers.regcb import RegcbOptions
 from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.explorers.softmax import SoftmaxOptions
 from onlineauto.explorers.squarecb import SquarecbOptions
 from onlineauto.explorers.synthcover import SynthcoverOptions
@@ -43,13 +44,13 @@ class ExplorerOptions:
         keep=True,
         minimum=0,
         maximum=1,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     first_only: bool = option(
         False,
         "Of several actions with the best score only the first one gets the rest, where they would share it.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
 
 
@@ -64,5 +65,6 @@ EXPLORER_GROUPS = (
     BagOptions,
     CoverOptions,
     SampleOptions,
+    SlotOptions,
 )
 """Every class of options of explorers, in the order of the help."""

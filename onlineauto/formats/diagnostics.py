@@ -103,6 +103,19 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
     Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
     Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
+    Code.SLOT_LABEL: ("label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'", _SKIPPED),
+    Code.SLOT_OUTCOME: (
+        "outcome {text} of a slot is not action:cost:probability[,action:probability]",
+        _SKIPPED,
+    ),
+    Code.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
+    Code.SLOT_ORDER: (
+        "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
+        _SKIPPED,
+    ),
+    Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
+    Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
+    Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 
 _WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})

@@ -39,7 +39,7 @@ class JsonReader(LineReader):
         ``"-"`` and None are standard input; gzip and zstd are found out.
     log : bool
         Whether the lines are those of a decision-service log, with the context in ``c``, and not contexts.
-    label : {"simple", "cb"}
+    label : {"simple", "cb", "ccb"}
         Whether labels are numbers or costs of actions.
     multiline : bool
         Whether an event has actions, in ``_multi``; else it is a single line.
@@ -85,7 +85,7 @@ class JsonReader(LineReader):
         source: Source | ByteSource,
         *,
         log: bool,
-        label: Literal["simple", "cb"] = "simple",
+        label: Literal["simple", "cb", "ccb"] = "simple",
         multiline: bool,
         exact: bool = False,
         chain_hash: bool = False,
@@ -99,6 +99,7 @@ class JsonReader(LineReader):
     ) -> None:
         rules = JsonRules(
             simple=label == "simple",
+            slots=label == "ccb",
             multiline=multiline,
             exact=exact,
             hash_all=hash_all,

@@ -267,7 +267,7 @@ def read_json_lines(
             _check_event(rules, state, stage)
             if not event.bad:
                 write_event(data, begin, weight, stage, reader)
-                close_event(rules, state, reader.lines, reader.events)
+                close_event(rules, state, reader.lines, reader.costs, reader.events)
         log.line_parse_error += event.bad
     close_records(state, reader.lines, reader.spans, reader.events)
     return (STOPPED if state.fatal else DONE), p

@@ -18,7 +18,7 @@ from onlineauto.formats.json_token_kernels import (
 )
 from onlineauto.formats.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.reading_kernels import report
-from onlineauto.formats.vw_label_kernels import read_vw_label
+from onlineauto.formats.vw_head_kernels import read_vw_label
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:

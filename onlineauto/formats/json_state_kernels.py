@@ -147,6 +147,7 @@ class JsonRules(NamedTuple):
     """How to read."""
 
     simple: bool
+    slots: bool  # events have slots
     multiline: bool
     exact: bool
     hash_all: bool
