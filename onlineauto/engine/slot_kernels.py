@@ -26,7 +26,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 def outcome_of(stream: Stream, slot: int) -> int:
     """Place of the cost that is the outcome of a slot's line, -1 if it has none."""
     i = stream.lines[slot].cost
-    if i < stream.lines[slot + 1].cost and stream.costs[i].probability >= _ZERO:
+    if i < stream.lines[slot + 1].cost and stream.costs[i].probability != -np.inf:
         return i  # type: ignore[no-any-return]
     return -1
 
@@ -88,6 +88,16 @@ def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None
 
 
 @kernel
+def _own_features(run: Run, slot: int) -> int:
+    """Features of a slot's line and the constant, which VW counts if there is no action to be had."""
+    n = 1 if run.layout.constant_key >= 0 else 0
+    for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):
+        if not run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]:
+            n += run.stream.spans[span + 1].start - run.stream.spans[span].start
+    return n  # type: ignore[no-any-return]
+
+
+@kernel
 def settle_slot(
     context: Sealed[Context], stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:
@@ -104,9 +114,7 @@ def settle_slot(
     if row.n_actions > 0:
         run.scratch.taken[results.action[first]] = True
     else:
-        constant = 1 if run.layout.constant_key >= 0 else 0
-        own = stream.spans[stream.lines[slot + 1].start].start - stream.spans[stream.lines[slot].start].start
-        row.n_features = row.shown_features = own + constant
+        row.n_features = row.shown_features = _own_features(run, slot)
     outcome = outcome_of(stream, slot)
     row.labelled = outcome >= 0
     row.loss = _ZERO
@@ -115,6 +123,8 @@ def settle_slot(
         row.known_action = known.action
         row.known_cost, row.known_probability = known.cost, known.probability
         if row.n_actions > 0 and results.action[first] == known.action:
-            row.loss = known.cost / known.probability * results.score[first] * stream.lines[shared].weight
+            uniform = run.task.uniform and known.probability == _ZERO
+            probability = _ONE / np.float32(row.n_actions) if uniform else known.probability
+            row.loss = known.cost / probability * results.score[first] * stream.lines[shared].weight
     if counts and (event + 1 == len(slots) or slots[event + 1, SHARED_LINE] != shared):
         _settle_event(run, results, event, holdout)

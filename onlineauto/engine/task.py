@@ -15,6 +15,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions
@@ -97,14 +98,16 @@ def _forgets(configuration: Configuration) -> bool:
     features = configuration[FeatureOptions]
     if configuration[AutomlOptions].automl is not None:
         return True
-    if not has_wildcards(features):
+    slots = configuration[SlotOptions].ccb_explore_adf  # they bring a wildcard of their own
+    if not slots and not has_wildcards(features):
         return False
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     plain = [text for text in texts if ":" not in text]
     explorer = chosen_explorer(configuration)
     if explorer.bounds(configuration) and (plain or features.experimental_full_name_interactions):
         raise OptionError(
-            f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit leaves the wildcards out of plausible costs; leave --vw_exact out, or use either"
+            f"--{explorer.name} with {'slots and' if slots else 'wildcards beside'} interactions is not "
+            "reproduced by --vw_exact: Vowpal Wabbit leaves wildcards, and what it makes of slots, out of "
+            "plausible costs; leave --vw_exact out, or use either"
         )
     return True

@@ -47,7 +47,7 @@ def make_exploration(
     active: bool = True,
     samples: bool = False,
 ) -> Exploration:
-    """How to explore before the first event, as the options have it; what `samples` does so without asking."""
+    """How to explore before the first event, as options have it; what `samples` does so unasked."""
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
     given = {
         "tau": 0,

@@ -62,7 +62,7 @@ class Block:
         Whether the line is a ``shared`` header.
     slot : bool[n_lines]
         Whether it is a slot, of ``--ccb_explore_adf``. Its outcome is a cost; then come the actions that it
-        is confined to, with a probability of -1.
+        is confined to, with a probability of -infinity.
     label, weight, initial : float32[n_lines]
         Simple label (`UNLABELLED` if none), importance weight, initial prediction.
     cost_start : int64[n_lines + 1]

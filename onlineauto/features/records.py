@@ -118,7 +118,7 @@ class Stream(NamedTuple):
 
 
 SHARED_LINE, FIRST_SLOT, SLOT_LINE, TOLD = range(4)
-"""Columns of slots: lines of the event's shared features, of its first slot and of the slot, the actions being
+"""Columns of slots: lines of the event's shared features, of its first slot and of the slot, with the actions
 between the first two; and the place of the feature that tells the slot, -1 if it is not told."""
 
 

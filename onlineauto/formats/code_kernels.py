@@ -94,3 +94,5 @@ class Code(IntEnum):
     TOO_MANY_SLOTS = 74
     SLOT_ACTION = 75
     VW_INT = 76
+    JSON_OUTCOMES = 77
+    SLOT_LISTS = 78

@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import read_label_index, read_label_property
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_slot_kernels import open_outcomes
 from onlineauto.formats.json_stage_kernels import NAMESPACE, open_default, open_frame
 from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.json_token_kernels import (
@@ -203,6 +204,8 @@ def read_envelope(
         event.n_baseline += n
         return after
     if is_name(data, start, stop, _OUTCOMES):
+        if rules.slots:
+            return open_outcomes(data, p, end, rules, state, event, frames)
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     return UNKNOWN

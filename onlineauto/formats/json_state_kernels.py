@@ -46,6 +46,12 @@ EVENT = np.dtype(
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
+        # Of the slots only.
+        ("n_slots", np.int64),
+        ("first_slot", np.int64),  # its line
+        ("outcome", np.int64),  # of how many slots it has been said what was logged
+        ("listed", np.int64),  # actions that a slot was logged with
+        ("pmf", np.int64),  # and probabilities
         # Where it is in the text: what was read last of it, and what says which action, cost and probability.
         ("label_start", np.int64),
         ("label_end", np.int64),
@@ -99,6 +105,7 @@ STAGED = {
             ("weight", np.float32),
             ("initial", np.float32),
             ("shared", np.bool_),
+            ("slot", np.bool_),
         ],
         align=True,
     ),

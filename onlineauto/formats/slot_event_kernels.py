@@ -12,9 +12,10 @@ from onlineauto.jit import kernel
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
 
-__all__ = ["slot_problem"]
+__all__ = ["CONFINED", "slot_problem"]
 
-_ZERO = np.float32(0)
+CONFINED = np.float32(-np.inf)
+"""Probability of a cost that is none: an action that the slot is confined to."""
 
 
 @kernel
@@ -29,7 +30,7 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
         allowed = allowed or costs[i].action == action
     for before in range(first, slot):
         i = lines[before].cost
-        if i < lines[before + 1].cost and costs[i].probability >= _ZERO and costs[i].action == action:
+        if i < lines[before + 1].cost and costs[i].probability > CONFINED and costs[i].action == action:
             return False
     return bool(allowed)
 
@@ -38,7 +39,7 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
 def slot_problem(
     lines: Records, costs: Records, first: int, end: int, n_costs: int, exact: bool
 ) -> tuple[Code, int]:
-    """What is wrong with the lines [first, end) of an event, whose costs end at `n_costs`, and with which one.
+    """What is wrong with the lines [first, end) of an event, whose costs end at `n_costs`; with which one.
 
     There have to be a shared line, actions, and no more slots than actions, in this order; in native mode
     what was logged of a slot, and what it is confined to, has to be an action that it can have.
@@ -60,7 +61,7 @@ def slot_problem(
             if costs[i].action >= n_actions:
                 return Code.SLOT_ACTION, slot
         i = lines[slot].cost
-        logged = i < stop and costs[i].probability >= _ZERO
+        logged = i < stop and costs[i].probability > CONFINED
         if logged and not _is_free(lines, costs, slots, slot, stop, costs[i].action):
             return Code.SLOT_ACTION, slot
     return Code.FINE, first

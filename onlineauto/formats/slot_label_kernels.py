@@ -18,6 +18,7 @@ from onlineauto.formats.label_kernels import (
     probability_problem,
 )
 from onlineauto.formats.reading_kernels import report
+from onlineauto.formats.slot_event_kernels import CONFINED
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
@@ -26,15 +27,12 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["ACTION", "CCB", "COLON", "COMMA", "CONFINED", "SHARED", "SLOT", "next_part", "read_slot_label"]
+__all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
 
 COLON, COMMA = 58, 44
 CCB, SHARED, ACTION, SLOT = (
     np.frombuffer(word, np.uint8) for word in (b"ccb", b"shared", b"action", b"slot")
 )
-
-CONFINED = np.float32(-1)
-"""Probability of a cost that is none: an action that the slot is confined to."""
 
 _ZERO = np.float32(0)
 _LARGEST = np.uint32(2**32 - 1)

@@ -9,7 +9,8 @@ import numpy as np
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.label_kernels import UNLABELLED, add_cost, is_word
 from onlineauto.formats.reading_kernels import report
-from onlineauto.formats.slot_label_kernels import ACTION, CCB, COLON, COMMA, CONFINED, SHARED, SLOT, next_part
+from onlineauto.formats.slot_event_kernels import CONFINED
+from onlineauto.formats.slot_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
 from onlineauto.formats.vw_label_kernels import count_vw_parts, next_vw_part, vw_number, vw_probability
 from onlineauto.jit import kernel
 
