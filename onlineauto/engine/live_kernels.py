@@ -99,6 +99,11 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
             slot = stream.slots[event, SLOT_LINE]
             found = _count_line(run.layout, stream, live, slot, actions.n, -1, shared, True)
             new = new or found
+            for i in range(run.scratch.n_left[0]):
+                short_loop()
+                key = run.scratch.left[i]
+                live.counts[key] += actions.n if live.marks[key] != shared else 0
+                live.marks[key] = shared
     for action in range(actions.n):
         short_loop()
         line = line_of(run, actions, action)

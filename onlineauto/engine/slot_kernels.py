@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.pass_kernels import account, run_on
 from onlineauto.engine.state import Actions, Label
-from onlineauto.features._kernels import open_slot
+from onlineauto.features._kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE, TOLD
 from onlineauto.jit import kernel, opened
 
@@ -66,6 +66,8 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
     n, logged = _list_actions(run, event)
     shared, told = row[SHARED_LINE], row[TOLD]
     slot = row[SLOT_LINE]
+    if slot == row[FIRST_SLOT]:
+        run.scratch.n_left[0] = 0
     groups, size, room = open_slot(run.layout, run.scratch, stream, shared, slot, told, stream.room)
     actions = Actions(shared + 1, n, n + 1, groups, room, size + (1 if told >= 0 else 0), 0)
     if logged < 0:
@@ -115,6 +117,8 @@ def settle_slot(
         run.scratch.taken[results.action[first]] = True
     else:
         row.n_features = row.shown_features = _own_features(run, slot)
+    if run.task.exact:
+        leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, TOLD] >= 0))
     outcome = outcome_of(stream, slot)
     row.labelled = outcome >= 0
     row.loss = _ZERO

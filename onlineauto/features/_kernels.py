@@ -109,6 +109,10 @@ def _copy_line(
         key = _key_of(layout, stream, span)
         if not layout.ignore[key]:
             groups = _count_span(scratch, stream, span, key, begin, groups)
+    for i in range(scratch.n_left[0] if slot >= 0 else 0):
+        if scratch.places[scratch.left[i]].group < begin:
+            _open_group(scratch, groups, scratch.left[i], 0, 0)
+            groups += 1
     for span in range(more[0], more[1]):
         short_loop()
         if not layout.ignore[_key_of(layout, stream, span)]:
@@ -128,6 +132,38 @@ def _copy_line(
         if not layout.ignore[_key_of(layout, stream, span)]:
             _copy_span(scratch, stream, span, _key_in_slot(layout, stream, span))
     return groups, room - first, room
+
+
+@kernel
+def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: bool) -> None:
+    """Take note of the namespaces that VW keeps on the list of the shared line after a slot.
+
+    They have no features then, but the next slot has its own in their order. If slots are told from one
+    another all stay; if not, one goes if it is the last when it is its turn.
+    """
+    left, n = scratch.left, scratch.n_left
+    for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):
+        key = _key_in_slot(layout, stream, span)
+        if not (
+            layout.ignore[_key_of(layout, stream, span)] or _is_listed(layout, scratch, stream, line, key)
+        ):
+            left[n[0]] = key
+            n[0] += 1
+    for span in range(stream.lines[slot].start, 0 if told else stream.lines[slot + 1].start):
+        if n[0] > 0 and left[n[0] - 1] == _key_in_slot(layout, stream, span):
+            n[0] -= 1
+
+
+@kernel
+def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key: int) -> bool:
+    """Whether a namespace is left over, or on a line."""
+    for i in range(scratch.n_left[0]):
+        if scratch.left[i] == key:
+            return True
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        if _key_of(layout, stream, span) == key:
+            return True
+    return False
 
 
 @inline_kernel

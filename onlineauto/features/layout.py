@@ -210,6 +210,8 @@ class Layout:
             lines=np.zeros(lines, np.int64),
             taken=np.zeros(lines, bool),
             listed=np.zeros(lines, bool),
+            left=np.zeros(self.n_keys, np.int32),
+            n_left=np.zeros(1, np.int64),
         )
 
     def _key_name(self, name: bytes) -> bytes:

@@ -156,6 +156,8 @@ class Scratch(NamedTuple):
     lines: NDArray[np.int64]  # [most lines of an event]: of the actions that a slot can have
     taken: NDArray[np.bool_]  # [the same]: actions that slots before it have
     listed: NDArray[np.bool_]  # [the same]: actions that a slot is confined to
+    left: NDArray[np.int32]  # [n_keys]: namespaces that VW forgets to take off the list after a slot
+    n_left: NDArray[np.int64]  # [1]
 
 
 class Example(NamedTuple):

@@ -1,4 +1,4 @@
-"""Slots of JSON: ``_slots`` of the context, ``_outcomes`` of the decision service, ``_a``, ``_p``, ``_inc``."""
+"""Slots of JSON: ``_slots`` of the context, ``_outcomes`` of a log, and their ``_a``, ``_p``, ``_inc``."""
 
 from __future__ import annotations
 

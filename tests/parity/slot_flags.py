@@ -38,6 +38,7 @@ _FLAGS = (
     "--invariant -q ::",
     "--normalized -q UA",
     "--loss_function logistic",
+    "--ccb_no_slot_index --noconstant",
     "--permutations -q ::",
     "--leave_duplicate_interactions -q UA -q AU",
     "-b 8 -q ::",

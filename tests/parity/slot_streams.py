@@ -52,7 +52,10 @@ def slots(n: int, seed: int) -> bytes:
             confined = sorted({chosen, *draw.sample(range(n_actions), 2)}) if draw.random() < 0.2 else ()
             listed = f" {','.join(map(str, confined))}" if confined else ""
             features = draw.choice(
-                ("", "|", "| top wide:0.5", "|S top |S side", "|U ash |A item3 |A y", "|S s |A x:2 | z")
+                (
+                    *("", "|", f"| top wide:{draw.random():.3f}", f"|S top |S side:{draw.random():.3f}"),
+                    *("|U ash |A item3 |A y", f"|S s |A x:2 | z:{draw.random():.3f}"),
+                )
             )
             lines.append(f"ccb slot{label}{listed} {features}")
         lines.append("")
