@@ -42,6 +42,7 @@ from onlineauto.engine.state import (
     SLOT,
 )
 from onlineauto.errors import InputError
+from onlineauto.features.slots import TOLD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -102,7 +103,7 @@ class Searching:
     options : AutomlOptions
         What to search, and how.
     layout : Layout
-        Told what the live slots cross.
+        Told what the live slots cross; if events have slots, all is crossed with what tells these, too.
     exact : bool
         Decide as VW does.
     width : int
@@ -163,6 +164,7 @@ class Searching:
         self.options = options
         self._rules = Rules.of(options, exact=exact, defaults=defaults)
         self._feature_cost = options.feature_cost
+        self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
         self.slots = LiveSlots(
             options,
@@ -280,7 +282,11 @@ class Searching:
                 self._screen(space)
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
-        return interactions_for(self._rules, config, namespaces)
+        found = interactions_for(self._rules, config, namespaces)
+        if not self._slots:
+            return found
+        told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
+        return tuple(dict.fromkeys((*found, *told)))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         reason = cursor[SIGNAL]

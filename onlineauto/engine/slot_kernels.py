@@ -96,7 +96,7 @@ def _own_features(run: Run, slot: int) -> int:
     for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):
         if not run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]:
             n += run.stream.spans[span + 1].start - run.stream.spans[span].start
-    return n  # type: ignore[no-any-return]
+    return n
 
 
 @kernel

@@ -62,7 +62,7 @@ def forget(scratch: Scratch, first: int, last: int) -> None:
 
 @inline_kernel
 def _key_of(layout: Layout, stream: Stream, span: int) -> int:
-    return layout.key[stream.spans[span].namespace]  # type: ignore[no-any-return]
+    return layout.key[stream.spans[span].namespace]
 
 
 @inline_kernel

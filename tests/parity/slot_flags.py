@@ -40,7 +40,6 @@ _FLAGS = (
     "--loss_function logistic",
     "--ccb_no_slot_index --noconstant",
     "--permutations -q ::",
-    "--leave_duplicate_interactions -q UA -q AU",
     "-b 8 -q ::",
     "--constant 0.5",
     "--nounif --cover 2 --epsilon 0.1",
@@ -55,6 +54,15 @@ _FLAGS = (
 
 _JSON = ("", "-q :: --all_slots_loss", "--chain_hash -q US --cb_type ips", "--softmax", "-t")
 
+_SEARCH = (
+    "--automl 3 --default_lease 20",
+    "--automl 4 --oracle_type one_diff_inclusion --default_lease 10 --priority_challengers 1",
+    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.9",
+    "--automl 3 --priority_type favor_popular_namespaces --default_lease 10",
+    "--automl 3 --default_lease 20 --cb_type ips --epsilon 0.2",
+    "--automl 3 --default_lease 20 --squarecb",
+)
+
 SLOTS = [
     *[
         case
@@ -62,6 +70,8 @@ SLOTS = [
         for case in cases(name, *(f"--ccb_explore_adf {flags}".strip() for flags in _EACH))
     ],
     *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS)),
+    *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
+    *cases("slots_rewards", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
     *cases("json/slots_log", *(f"--dsjson --ccb_explore_adf {flags}".strip() for flags in _JSON)),
     *cases("json/slots_json", *(f"--json --ccb_explore_adf {flags}".strip() for flags in _JSON)),
     *cases("slots_at_last", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS[::4])),
