@@ -11,7 +11,7 @@ from onlineauto.formats.code_kernels import Code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from onlineauto.formats.log_counts import LogCounts
+    from onlineauto.formats.log_counts import LogCounts, SlotLogCounts
 
 __all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
 
@@ -180,7 +180,7 @@ class Diagnostics:
         The first hundred.
     of_file : str
         Name of the file being read and a colon, if there are several.
-    log : LogCounts, optional
+    log : LogCounts or SlotLogCounts, optional
         What a decision-service log had in it, if the input is one.
 
     Examples
@@ -197,7 +197,7 @@ class Diagnostics:
     counts: Counter[Code] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
     of_file: str = ""
-    log: LogCounts | None = None
+    log: LogCounts | SlotLogCounts | None = None
 
     @property
     def total(self) -> int:

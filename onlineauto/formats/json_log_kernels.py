@@ -82,6 +82,8 @@ def read_original_cost(
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     event.original_cost = np.float32(event.original_cost + value)
+    event.first_cost = event.first_cost if event.n_costs > 0 else value
+    event.n_costs += 1
     return after
 
 
@@ -229,5 +231,13 @@ def count_event(event: Records, log: Records) -> None:
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)
     if event.n_ranked > 0 and event.ranked == _ONE:
         log.sum_cost_original_baseline = np.float32(log.sum_cost_original_baseline + event.original_cost)
+    log.sum_cost_original_first_slot = np.float32(log.sum_cost_original_first_slot + event.first_cost)
+    if event.n_ranked > 0 and event.n_baseline > 0 and event.ranked == event.baseline:
+        log.number_label_equal_baseline_first_slot += 1
+        log.sum_cost_original_label_equal_baseline_first_slot = np.float32(
+            log.sum_cost_original_label_equal_baseline_first_slot + event.first_cost
+        )
+    elif event.n_ranked > 0 and event.n_baseline > 0:
+        log.number_label_not_equal_baseline_first_slot += 1
     if event.skip:
         log.number_skipped_events += 1

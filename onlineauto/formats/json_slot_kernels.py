@@ -46,14 +46,20 @@ _ACTIONS, _PMF, _INCLUDED = (np.frombuffer(name, np.uint8) for name in (b"_a", b
 def open_slots(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, stage: Stage, reader: Reader
 ) -> int:
-    """Open the array of slots at `p`, a member of the context itself; the byte after its bracket."""
+    """Open the array of slots at `p`; the byte after its bracket.
+
+    VW closes the namespace that it stands in, usually the context, and goes on in that without a name.
+    """
     event, state = stage.event[0], reader.state[0]
     outer = stage.frames[event.depth - 1]
     late = event.n_slots > 0 or (rules.exact and event.lines < 2)
-    if p >= end or data[p] != _OPEN_LIST or not outer.root or late:
+    if p >= end or data[p] != _OPEN_LIST or late:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     close_namespace(stage, outer)
+    if rules.exact and not outer.root:
+        open_default(rules, state, outer)
+        outer.group = outer.segment = -1
     open_frame(SLOTS, p, rules, state, event, stage.frames)
     return p + 1
 
@@ -146,7 +152,8 @@ def read_slot_list(
     """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot: the byte after it."""
     event, state = stage.event[0], reader.state[0]
     outer = stage.frames[max(event.depth - 2, 0)].kind
-    if outer != SLOTS and outer != OUTCOMES:
+    nested = bool(outer == SLOTS and not stage.frames[max(event.depth - 3, 0)].root)
+    if (outer != SLOTS and outer != OUTCOMES) or (rules.exact and nested):  # VW gives it to another slot
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     if is_name_of_any_case(data, key.start, key.end, _INCLUDED):

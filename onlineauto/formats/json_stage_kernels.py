@@ -58,7 +58,8 @@ def begin_event(event: Records) -> None:
     event.action = 0
     event.cost = UNLABELLED
     event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
-    event.n_slots = event.first_slot = event.outcome = event.listed = event.pmf = 0
+    event.first_cost = _ZERO
+    event.n_costs = event.n_slots = event.first_slot = event.outcome = event.listed = event.pmf = 0
     event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
     event.label_start = event.label_end = 0
     event.index_at[0] = event.index_at[1] = 0

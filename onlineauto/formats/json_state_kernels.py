@@ -68,6 +68,8 @@ EVENT = np.dtype(
         ("drop_end", np.int64),
         ("skip", np.bool_),
         ("original_cost", np.float32),
+        ("first_cost", np.float32),  # the first one of several
+        ("n_costs", np.int64),
         ("id", np.int64, (2,)),  # bounds of the string, quotes included
         ("time", np.int64, (2,)),
     ],
@@ -137,6 +139,10 @@ LOG = np.dtype(
         ("number_skipped_events", np.int64),
         ("sum_cost_original", np.float32),
         ("sum_cost_original_baseline", np.float32),
+        ("sum_cost_original_first_slot", np.float32),
+        ("sum_cost_original_label_equal_baseline_first_slot", np.float32),
+        ("number_label_equal_baseline_first_slot", np.int64),
+        ("number_label_not_equal_baseline_first_slot", np.int64),
         ("has_first_id", np.bool_),
         ("has_first_time", np.bool_),
         # Bounds in the buffer, of those met since the reader last looked; empty if there are none.
