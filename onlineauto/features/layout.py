@@ -117,7 +117,7 @@ class Layout:
         self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
-        self._number: dict[bytes, int] = {}
+        self._number = {} if exact else {name: i + 1 for i, name in enumerate(self._own)}
         self._seen = np.zeros(0, bool)
         self._all_seen = False
         self.n_apart: Counter[int] = Counter()
@@ -296,7 +296,7 @@ class Layout:
         """Say of each product whether all of its namespaces have group keys; None if so."""
         if self._exact:
             return None
-        assert self._names is not None or not self._known
+        assert self._names is not None or self._known <= set(self._own)
         number = self._number
         if {name for product in products for name in product} <= number.keys():
             return None

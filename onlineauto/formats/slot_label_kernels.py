@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
 
 COLON, COMMA = 58, 44
+"""Bytes between the parts of an outcome."""
+
 CCB, SHARED, ACTION, SLOT = (
     np.frombuffer(word, np.uint8) for word in (b"ccb", b"shared", b"action", b"slot")
 )
+"""Words of a label."""
 
 _ZERO = np.float32(0)
 _LARGEST = np.uint32(2**32 - 1)
