@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from onlineauto import Workspace
-from onlineauto.errors import OptionError
+from onlineauto import Workspace, convert, read
+from onlineauto.errors import InputError, OptionError
+from onlineauto.interop.text import event_text
 from tests.naive.slots import Slot, SlotEvent, written_out
 from tests.parity.slot_streams import SLOT_STREAMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CROSSED = ("U|_id", "A|_id", "S|_id", "U|A|_id")
 EVENT = "ccb shared |U u\nccb action |A a\nccb action |A b\nccb action |A c\nccb slot |\nccb slot |S s\n"
@@ -123,3 +127,15 @@ def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, A
 def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="not reproduced by --vw_exact"):
         Workspace(ccb_explore_adf=True, vw_exact=True, **options)
+
+
+def test_slots_are_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "events.blocks"
+    assert convert(EVENT.encode(), path, ccb_explore_adf=True) == 1
+    assert (Workspace(ccb_explore_adf=True).fit(path).weights == 0).all()
+    with pytest.raises(OptionError, match="slots"):
+        convert(path, tmp_path / "events.txt", ccb_explore_adf=True)
+    [event] = read(EVENT.encode(), ccb_explore_adf=True).events()
+    assert (len(event.actions), len(event.slots)) == (3, 2)
+    with pytest.raises(InputError, match="slots"):
+        event_text(event)
