@@ -286,7 +286,7 @@ class Searching:
         if not self._slots:
             return found
         told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
-        return tuple(dict.fromkeys((*found, *told)))
+        return sorted({*found, *told}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         reason = cursor[SIGNAL]
