@@ -105,9 +105,9 @@ def _forgets(configuration: Configuration) -> bool:
     plain = [text for text in texts if ":" not in text]
     explorer = chosen_explorer(configuration)
     if explorer.bounds(configuration) and (plain or features.experimental_full_name_interactions):
+        what = "slots and" if slots else "wildcards beside other"
         raise OptionError(
-            f"--{explorer.name} with {'slots and' if slots else 'wildcards beside'} interactions is not "
-            "reproduced by --vw_exact: Vowpal Wabbit leaves wildcards, and what it makes of slots, out of "
-            "plausible costs; leave --vw_exact out, or use either"
+            f"--{explorer.name} with {what} interactions is not reproduced by --vw_exact: "
+            "Vowpal Wabbit leaves the wildcards out of plausible costs; leave --vw_exact out, or use either"
         )
     return True
