@@ -84,7 +84,7 @@ def run(configuration: Configuration) -> int:
         try:
             for block, outcomes in workspace.stream(source, diagnostics=found, start=start, every=every):
                 report.take(block, outcomes)
-                saving.note(len(outcomes))
+                saving.note(len(block))
                 if interrupt.seen:
                     break
         except Exception:

@@ -39,6 +39,7 @@ from onlineauto.engine.pass_kernels import (
     ESTIMATE,
     LEARN,
     SCORE,
+    account,
     draw_otherwise,
     explore_otherwise,
     run_on,
@@ -48,6 +49,7 @@ from onlineauto.engine.pass_kernels import (
 )
 from onlineauto.engine.plausible_kernels import bound_costs, score_before
 from onlineauto.engine.score_kernels import score_actions, scores_directly
+from onlineauto.engine.slot_kernels import settle_slot
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -75,15 +77,7 @@ from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
 from onlineauto.jit import F32, borrow, entry_kernel, inline_kernel, opened, short_loop
-from onlineauto.learners._kernels import (
-    HOLDOUT_WEIGHT,
-    MAX_LABEL,
-    MIN_LABEL,
-    UNLABELLED_WEIGHT,
-    T,
-    clip,
-    see_label,
-)
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
 from onlineauto.learners.cost_kernels import DR, MTR
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
@@ -94,7 +88,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Context, Results
     from onlineauto.features.records import Example, Stream
     from onlineauto.jit import Sealed
-    from onlineauto.learners._kernels import Model
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -352,26 +345,18 @@ def _taught(run: Run, actions: Actions, label: Label) -> Label:
 
 
 @inline_kernel
-def _account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
-    """Count the event in the time that learning rates decay with."""
-    model.shared[T] += weight
-    if labelled and holdout:
-        model.shared[HOLDOUT_WEIGHT] += weight
-    elif not labelled:
-        model.shared[UNLABELLED_WEIGHT] += weight
-
-
-@inline_kernel
-def _signal(run: Run, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]) -> int:
+def _signal(
+    run: Run, event: int, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]
+) -> int:
     """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
     if cursor[STEP] < MET:
         cursor[STEP] = MET
-        if count_namespaces(run, actions):
+        if count_namespaces(run, event, actions):
             return NEW_NAMESPACE
     if cursor[STEP] < RECOUNTED:
         cursor[STEP] = RECOUNTED
         if recounts:
-            count_namespaces(run, actions)
+            count_namespaces(run, event, actions)
     if tests and cursor[STEP] < REVIEWED:
         cursor[STEP] = REVIEWED
         if run.live.tally[LEARNT] >= run.live.review:
@@ -411,7 +396,7 @@ def run_events(
         tests = bool(learns or (training and _tests_unlabelled(run)))
         if searching:
             recounts = run.task.predicts_apart and (learns or (training and run.task.shape == CB_ADF))
-            signal = _signal(run, actions, tests, recounts, cursor)
+            signal = _signal(run, event, actions, tests, recounts, cursor)
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
@@ -434,8 +419,10 @@ def run_events(
                 note_learnt(run.task.exploration)
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
-        if standing == STREAM:
-            _account(run.model, label.weight, labelled, holdout)
+        if run.task.slots:
+            settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
+        elif standing == STREAM:
+            account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
             if run.task.shape != SIMPLE:

@@ -58,7 +58,8 @@ def convert(
     InputError
         The source cannot be read, or has what text cannot have.
     OptionError
-        An option is unknown or out of range; or blocks made with ``--hash all`` are to be text.
+        An option is unknown or out of range; or blocks made with ``--hash all``, or with slots, are to be
+        text.
     OSError
         The file cannot be written.
 
@@ -82,6 +83,8 @@ def convert(
         return write_blocks(path, blocks, rules=rules_of(configuration))
     if configuration[FeatureOptions].hash == "all":
         raise OptionError("blocks made with --hash all cannot be text: no name has a hash of one's choice")
+    if kind_of(configuration) == "ccb_explore_adf":
+        raise OptionError("blocks of --ccb_explore_adf cannot be text: slots are read only, not written")
     n_events = 0
     with replacing(path) as file:
         for block in blocks:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.slot_kernels import open_slot_event
 from onlineauto.engine.state import CB, SIMPLE, Actions, Label
 from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -57,7 +58,9 @@ def _simple_label(stream: Stream, line: int) -> Label:
 @inline_kernel
 def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
     stream, layout, scratch = run.stream, run.layout, run.scratch
-    first, room = stream.events[event], stream.constant + 1
+    if run.task.slots:
+        return open_slot_event(run, event)
+    first, room = stream.events[event], stream.room
     if run.task.shape == SIMPLE:
         return Actions(first, 1, 1, 0, room, 0, 0), _simple_label(stream, first)
     if run.task.shape == CB:

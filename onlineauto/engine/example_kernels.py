@@ -43,6 +43,12 @@ def apply_link(link: int, raw: F32) -> F32:
 
 
 @inline_kernel
+def line_of(run: Run, actions: Actions, action: int) -> int:
+    """Line of an action."""
+    return run.scratch.lines[action] if run.task.slots else actions.first + action
+
+
+@inline_kernel
 def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
     """Make the groups of one action.
 
@@ -55,7 +61,7 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
         bits = run.task.action_bits
         groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, bits, action)
     else:
-        line += action
+        line = line_of(run, actions, action)
         header = actions.first - 1 if n_shared else -1
         groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
         with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
@@ -72,7 +78,7 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
     """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
     features = counted.own + counted.crossed
     lines = run.stream.lines
-    if run.task.shape != CB_ADF or not lines[actions.first + action].shared:
+    if run.task.shape != CB_ADF or not lines[line_of(run, actions, action)].shared:
         return features
     constant = 1 if run.layout.constant_key >= 0 else 0
     return (actions.n_lines - 1) * (features - constant)

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["enabled_learners", "has_wildcards", "header"]
 
+_INPUTS = {"simple": "SIMPLE", "ccb_explore_adf": "CCB"}
 _OUTPUTS = {
     "simple": "SCALAR",
     "cb": "MULTICLASS",
     "cb_adf": "ACTION_SCORES",
     "cb_explore": "ACTION_PROBS",
     "cb_explore_adf": "ACTION_PROBS",
+    "ccb_explore_adf": "DECISION_PROBS",
 }
 
 
@@ -44,7 +46,7 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     ----------
     configuration : Configuration
         What the run was asked to do.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
 
     Examples
@@ -70,7 +72,7 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     """
     yield from _features(configuration[FeatureOptions])
     yield from _example_and_output(configuration)
-    if kind.startswith("cb_explore"):
+    if "explore" in kind:
         yield from chosen_explorer(configuration).announced(configuration)
     sources = configuration[InputOptions].data or ("-",)
     yield "using no cache"
@@ -80,7 +82,7 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     if kind != "simple" or "cb_type" in configuration.supplied:
         yield f"cb_type = {configuration[CbOptions].cb_type}"
     yield f"Enabled learners: {', '.join(enabled_learners(configuration, kind=kind))}"
-    yield f"Input label = {'SIMPLE' if kind == 'simple' else 'CB'}"
+    yield f"Input label = {_INPUTS.get(kind, 'CB')}"
     yield f"Output pred = {_OUTPUTS[kind]}"
     yield from COLUMN_TITLES
 
@@ -90,7 +92,8 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
     loss = configuration[LossOptions]
     names = ["gd"]
     searches = configuration[AutomlOptions].automl is not None
-    if has_wildcards(configuration[FeatureOptions]) and not searches:
+    slots = kind == "ccb_explore_adf"
+    if (slots or has_wildcards(configuration[FeatureOptions])) and not searches:
         names.append("generate_interactions")
     names.append(f"scorer-{loss.link}")
     if loss.binary:
@@ -98,10 +101,11 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
     if kind != "simple":
         names += ["csoaa_ldf-rank", "cb_adf"]
         names += ["automl"] if searches else []
-        if kind.startswith("cb_explore"):
+        if "explore" in kind:
             names += chosen_explorer(configuration).reductions
-            names += ["cb_sample"] if configuration[SampleOptions].cb_sample else []
+            names += ["cb_sample"] if slots or configuration[SampleOptions].cb_sample else []
         names.append("shared_feature_merger")
+        names += [kind] if slots else []
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]
     if configuration[OutputOptions].extra_metrics is not None:
         names.append("extra_metrics")

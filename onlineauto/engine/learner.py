@@ -88,9 +88,7 @@ class Learner:
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
-        self._name_cells = (
-            len(weights) if self.task.shape == CB else 2 ** configuration[FeatureOptions].bit_precision
-        )
+        self._bits = configuration[FeatureOptions].bit_precision
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy: let the table be the weights again, since copied arrays do not share memory."""

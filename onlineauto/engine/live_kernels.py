@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.example_kernels import line_of
 from onlineauto.engine.state import (
     BLOCK_END,
     BOUND_CROSSED,
@@ -30,6 +31,7 @@ from onlineauto.estimators.paired_kernels import is_worse as is_behind
 from onlineauto.estimators.paired_kernels import observe_predicted as pair_up
 from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
+from onlineauto.features.records import SLOT_LINE
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Place, clip
 from onlineauto.learners.loss_kernels import loss_value
@@ -53,15 +55,25 @@ LEANING = 0.25
 
 @inline_kernel
 def _count_line(
-    layout: Layout, stream: Stream, live: Live, line: int, times: int, above: int, mark: int
+    layout: Layout,
+    stream: Stream,
+    live: Live,
+    line: int,
+    times: int,
+    above: int,
+    mark: int,
+    slot: bool = False,
 ) -> bool:
     """Count the namespaces of a line that no mark above `above` has yet; return whether one is new."""
     new = False
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         key = layout.key[stream.spans[span].namespace]
+        ignored = layout.ignore[key]
+        if slot and key == layout.default_key:
+            key = np.int32(layout.slot_key)
         empty = stream.spans[span + 1].start == stream.spans[span].start
-        if layout.ignore[key] or empty or live.marks[key] == above or live.marks[key] == mark:
+        if ignored or empty or live.marks[key] == above or live.marks[key] == mark:
             continue
         live.marks[key] = mark
         live.counts[key] += times
@@ -71,7 +83,7 @@ def _count_line(
 
 
 @inline_kernel
-def count_namespaces(run: Run, actions: Actions) -> bool:
+def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
     live.tally[N_EVENTS] += 1
@@ -83,9 +95,18 @@ def count_namespaces(run: Run, actions: Actions) -> bool:
     new = False
     if actions.n_lines > actions.n and actions.n > 0:
         new = _count_line(run.layout, stream, live, actions.first - 1, actions.n, -1, shared)
+        if run.task.slots:
+            slot = stream.slots[event, SLOT_LINE]
+            found = _count_line(run.layout, stream, live, slot, actions.n, -1, shared, True)
+            new = new or found
+            for i in range(run.scratch.n_left[0]):
+                short_loop()
+                key = run.scratch.left[i]
+                live.counts[key] += actions.n if live.marks[key] != shared else 0
+                live.marks[key] = shared
     for action in range(actions.n):
         short_loop()
-        line = actions.first + action
+        line = line_of(run, actions, action)
         found = _count_line(run.layout, stream, live, line, 1, shared, shared + 1 + action)
         new = new or found
     live.tally[MARK] = shared + actions.n

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.engine.searching import Searching
     from onlineauto.features.block import Block
-    from onlineauto.formats.log_counts import LogCounts
+    from onlineauto.features.slots import Slots
+    from onlineauto.formats.log_counts import LogCounts, SlotLogCounts
     from onlineauto.options import Configuration
 
 __all__ = ["Metrics"]
@@ -57,7 +58,7 @@ class Metrics(Counters):
     ----------
     configuration : Configuration
         What the run was asked to do.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
     searching : Searching, optional
         The search of ``--automl``.
@@ -72,7 +73,9 @@ class Metrics(Counters):
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
-        explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
+        self._slots = kind == "ccb_explore_adf"
+        explorer = chosen_explorer(configuration)
+        samples = self._slots or configuration[SampleOptions].cb_sample
         twice = explorer.predicts_apart or (mtr and not searches)
         self._predicts_first = kind == "cb_explore_adf" and twice and not samples
         self._explorer = explorer.reductions[0]
@@ -82,7 +85,7 @@ class Metrics(Counters):
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics
         self._explored: _Explored | None = None
-        if kind.startswith("cb_explore"):
+        if "explore" in kind:
             multiline = kind.endswith("_adf")
             decays = configuration[EpsilonDecayOptions]
             models = decays.model_count if decays.epsilon_decay else 0
@@ -90,6 +93,9 @@ class Metrics(Counters):
 
     def update(self, block: Block, outcomes: Outcomes) -> None:
         """Count the outcomes of a block."""
+        if outcomes.slots is not None:
+            self._update_slots(outcomes, outcomes.slots)
+            return
         learns = self._learns(block, outcomes)
         n_actions = np.diff(outcomes.action_start)
         self._learn_calls += int(learns.sum())
@@ -104,6 +110,18 @@ class Metrics(Counters):
                 has_cost = _any(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
+    def _update_slots(self, outcomes: Outcomes, slots: Slots) -> None:
+        """Count events that have slots; what of an explorer is counted by event is 0 in VW."""
+        held = np.zeros(len(slots.start) - 1, bool)
+        held[slots.event] = outcomes.holdout
+        learns = self._training & (self._exact | ~held)
+        self._learn_calls += int(learns.sum())
+        self._predict_calls += int((~learns).sum())
+        learnt = learns[slots.event] & (np.diff(outcomes.action_start) > 0)
+        self._shared += int(learnt.sum())
+        assert self._explored is not None
+        self._explored.update_slots(outcomes, learnt)
+
     def counts(self) -> dict[str, Count]:
         """What `recount` takes."""
         explored = {} if self._explored is None else self._explored.counts()
@@ -115,7 +133,9 @@ class Metrics(Counters):
         if self._explored is not None:
             self._explored.recount(counts)
 
-    def report(self, diagnostics: Mapping[str, int], *, log: LogCounts | None = None) -> dict[str, Any]:
+    def report(
+        self, diagnostics: Mapping[str, int], *, log: LogCounts | SlotLogCounts | None = None
+    ) -> dict[str, Any]:
         """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
         counts: dict[str, Any] = {} if log is None else msgspec.to_builtins(log)
         report: dict[str, Any] = {name: value for name, value in counts.items() if isinstance(value, int)}
@@ -135,7 +155,9 @@ class Metrics(Counters):
             report["onlineauto"] = {"diagnostics": dict(diagnostics)}
         return report
 
-    def write(self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | None = None) -> None:
+    def write(
+        self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | SlotLogCounts | None = None
+    ) -> None:
         """Write the metrics to a file, or to standard output as `open_sink` has it.
 
         Raises
@@ -190,11 +212,25 @@ class _Explored(Counters):
         """Count a block, of which the events `learns` were learnt, if they have a cost."""
         self._features += int(outcomes.n_features.sum())
         self._namespaces += self._count_namespaces(block, outcomes)
-        labelled = learns & has_cost
-        asked = self._asked
-        self._labelled += asked * int(labelled.sum())
+        self._count_labels(outcomes, learns & has_cost)
         self._unlabelled += 0 if self._decays else int((learns & ~has_cost).sum())
-        action, cost = np.maximum(outcomes.known_action[labelled], 0), outcomes.known_cost[labelled]
+
+    def update_slots(self, outcomes: Outcomes, learns: NDArray[np.bool_]) -> None:
+        """Count slots; where the logged action could not be had, there is no label."""
+        slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
+        known = outcomes.known_action
+        has_cost = np.zeros(len(outcomes), bool)
+        has_cost[slot[outcomes.action == known[slot]]] = True
+        self._count_labels(outcomes, learns & has_cost)
+        self._unlabelled += int((learns & ~has_cost).sum())
+
+    def _count_labels(self, outcomes: Outcomes, labelled: NDArray[np.bool_]) -> None:
+        """Count what was logged, the actions numbered among those that could be had."""
+        known, cost = outcomes.known_action, outcomes.known_cost[labelled]
+        slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
+        before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
+        action, asked = before[labelled], self._asked
+        self._labelled += asked * int(labelled.sum())
         self._first += asked * int((action == 0).sum())
         self._non_zero += asked * int((cost != 0).sum())
         with np.errstate(over="ignore"):

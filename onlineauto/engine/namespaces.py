@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
@@ -13,10 +15,11 @@ __all__ = ["of_actions"]
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
     """Names of an event's namespaces that belong to actions.
 
-    With a ``shared`` line, those on the other lines. Without one, where what is shared may be repeated on
-    each line, those that are not the same on all of them. A single line tells nothing.
+    With a ``shared`` line, those on the other lines that are no slots. Without one, where what is shared may
+    be repeated on each line, those that are not the same on all of them. A single line tells nothing.
     """
     first, last = int(block.event_start[event]), int(block.event_start[event + 1])
+    last -= int(np.count_nonzero(block.slot[first:last]))
     if block.shared[first]:
         spans = block.span_namespace[block.line_start[first + 1] : block.line_start[last]]
         return frozenset(block.namespaces.names[number] for number in set(spans.tolist()))

@@ -20,7 +20,7 @@ _SEED = np.frombuffer(b"seed=", np.uint8)
 def name_events(
     tag: NDArray[np.uint8],
     tag_start: NDArray[np.int64],
-    event_start: NDArray[np.int64],
+    first_line: NDArray[np.int64],
     name: NDArray[np.uint64],
     named: NDArray[np.bool_],
     exact: bool,
@@ -31,11 +31,11 @@ def name_events(
     ----------
     tag, tag_start : uint8[], int64[n_lines + 1]
         Bytes of all tags, and where those of each line begin.
-    event_start : int64[n_events + 1]
-        First line of each event, whose tag counts.
+    first_line : int64[n_events]
+        Line of each event, or slot, whose tag counts.
     """
     for event in range(len(name)):
-        start, end = tag_start[event_start[event]], tag_start[event_start[event] + 1]
+        start, end = tag_start[first_line[event]], tag_start[first_line[event] + 1]
         if end - start <= len(_SEED):
             continue
         named[event] = True

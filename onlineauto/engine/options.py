@@ -27,7 +27,12 @@ from onlineauto.options import Configuration, Registry, option, options_of
 
 __all__ = ["GROUPS", "REGISTRY", "ModelOptions", "OutputOptions", "RunOptions", "refuse_command_line"]
 
-_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
+_NOT_OF_SLOTS: Final = {
+    "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
+    "experimental_full_name_interactions": "Vowpal Wabbit crosses full names with the slots in its own way",
+    "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
+}
+_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,14 +201,39 @@ def check_bandit(configuration: Configuration) -> None:
     Raises
     ------
     OptionError
-        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf`` are supplied, or one of them
-        with ``--raw_predictions``.
+        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf``, ``--ccb_explore_adf`` are
+        supplied, or one of them with ``--raw_predictions``.
     """
     kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
     if kinds and "raw_predictions" in configuration.supplied:
         raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
+
+
+def check_slots(configuration: Configuration) -> None:
+    """Refuse what we do not have of ``--ccb_explore_adf``.
+
+    Raises
+    ------
+    OptionError
+        Mostly if ``--vw_exact`` asks for it.
+    """
+    if "ccb_explore_adf" not in configuration.supplied:
+        return
+    if "csv_trace" in configuration.supplied:
+        raise OptionError("--csv_trace is not for --ccb_explore_adf, whose events are learnt slot by slot")
+    if not configuration[RunOptions].vw_exact:
+        return
+    for name, why in _NOT_OF_SLOTS.items():
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
+    automl = configuration[AutomlOptions]
+    if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
+        raise OptionError(
+            f"--oracle_type {automl.oracle(exact=True)} with --ccb_explore_adf is not reproduced by "
+            "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
+        )
 
 
 def check_automl(configuration: Configuration) -> None:
@@ -362,6 +392,7 @@ REGISTRY: Final = Registry(
         check_prediction_range,
         check_models,
         check_bandit,
+        check_slots,
         check_one_explorer,
         check_explorer,
         check_cost_range,

@@ -1,4 +1,4 @@
-"""What learning a block gave: one row an event, one entry an action."""
+"""What learning a block gave: one row an event, or slot, one entry an action."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.features.slots import Slots
 
 __all__ = ["Outcomes"]
 
@@ -52,6 +53,9 @@ class Outcomes:
         0-based actions in the order VW prints them: best first.
     score : float32[]
         Probability of each action (``--cb_explore*``) or its predicted cost (``--cb_adf``).
+    slots : Slots or None
+        Of ``--ccb_explore_adf``, where there is an entry for every slot in place of every event: which event
+        each is of. Its actions are those that no slot before it has, the chosen one first.
     """
 
     rows: Records
@@ -61,13 +65,16 @@ class Outcomes:
     label: NDArray[np.float32]
     action: NDArray[np.int32]
     score: NDArray[np.float32]
+    slots: Slots | None = None
 
     def __len__(self) -> int:
         """Count the events."""
         return len(self.rows)
 
     def by_action(self) -> NDArray[np.float32]:
-        """Scores of a single event, by action: float32[n_actions]."""
+        """Scores of a single event: float32[n_actions]; of one with slots float32[n_slots, n_actions]."""
+        if self.slots is not None:
+            return self.slots.by_action(self.action_start, self.action, self.score)
         scores = np.empty(len(self.action), np.float32)
         scores[self.action] = self.score
         return scores

@@ -16,6 +16,7 @@ from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore
 from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, inline_kernel, kernel, opened
+from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Context, Label
     from onlineauto.features.records import Stream
     from onlineauto.jit import Sealed
+    from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
 """Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
@@ -77,6 +79,16 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 def run_on(at: Context, stream: Stream) -> Run:
     """What works on a borrowed block in a context."""
     return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, stream, at.model, at.live, at.screen)
+
+
+@inline_kernel
+def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
+    """Count the event in the time that learning rates decay with."""
+    model.shared[T] += weight
+    if labelled and holdout:
+        model.shared[HOLDOUT_WEIGHT] += weight
+    elif not labelled:
+        model.shared[UNLABELLED_WEIGHT] += weight
 
 
 @kernel

@@ -5,6 +5,7 @@ kind                what a prediction looks like
 ==================  ===================================================================================
 single-line         ``0.579380 tag``; a whole number without decimals: ``1``
 ``--cb_explore*``   ``0:0.975,1:0.025 tag``: actions and their probabilities, then an empty line
+``--ccb_explore_*`` the same without a tag, a line for each slot, the chosen action first; then an empty line
 ``--cb_adf``        ``0 tag``: the best action, then an empty line; with ``--rank_all`` all actions with
                     their costs, as above
 ``--cb N``          like ``--cb_adf``: actions count from 0 here too, although labels count from 1
@@ -21,6 +22,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -62,7 +64,7 @@ class Predictions:
     ----------
     sink : Sink
         An open binary file; see `open_sink`.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
     rank_all : bool
         Whether ``--cb_adf`` and ``--cb`` write all actions, not only the best.
@@ -72,7 +74,7 @@ class Predictions:
 
     def __init__(self, sink: Sink, *, kind: str, rank_all: bool = False, raw: bool = False) -> None:
         self._sink = sink
-        self._lists = kind.startswith("cb_explore") or rank_all
+        self._lists = "explore" in kind or rank_all
         self._simple = kind == "simple"
         self._raw = raw
         self._numbers = _Spelled(_spell_number if self._simple else _spell_score)
@@ -95,7 +97,11 @@ class Predictions:
             texts, end = self._numbers.all(outcomes.raw if self._raw else outcomes.prediction), "\n"
         else:
             texts, end = self._action_lists(outcomes) if self._lists else _best_actions(outcomes), "\n\n"
-        if len(block.tag):
+        if outcomes.slots is not None:
+            start = outcomes.slots.start.tolist()
+            texts = ["".join(f"{text}\n" for text in texts[i:j]) for i, j in pairwise(start)]
+            end = "\n"
+        elif len(block.tag):
             texts = [text + tag for text, tag in zip(texts, _tags(block, outcomes.line), strict=True)]
         texts.append("")
         return end.join(texts).encode("latin-1")
@@ -104,7 +110,7 @@ class Predictions:
         scores = self._numbers.all(outcomes.score)
         pairs = [f"{action}:{score}" for action, score in zip(outcomes.action.tolist(), scores, strict=True)]
         start = outcomes.action_start.tolist()
-        return [",".join(pairs[start[event] : start[event + 1]]) for event in range(len(outcomes))]
+        return [",".join(pairs[i:j]) for i, j in pairwise(start)]
 
 
 @contextmanager

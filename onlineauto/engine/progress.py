@@ -19,6 +19,8 @@ import numpy as np
 
 from onlineauto.engine.counters import Counters
 from onlineauto.engine.options import OutputOptions, RunOptions
+from onlineauto.engine.slot_outcomes import EventOutcomes, of_events
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners.options import LossOptions, UpdateOptions
 
@@ -76,7 +78,7 @@ class Progress(Counters):
     configuration : Configuration
         Decides when rows are printed, whether events are held out, and which labels widen the range of
         predictions.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
 
     Attributes
@@ -123,6 +125,7 @@ class Progress(Counters):
     def __init__(self, configuration: Configuration, *, kind: str) -> None:
         run = configuration[RunOptions]
         self._simple = kind == "simple"
+        self._all_slots = configuration[SlotOptions].all_slots_loss
         self.example_number = self.total_features = 0
         self.weighted_labelled = self.weighted_unlabelled = self.weighted_labels = self.sum_loss = 0.0
         self.holdout = not run.holdout_off and (run.passes > 1 or run.holdout_after is not None)
@@ -170,6 +173,8 @@ class Progress(Counters):
             Takes each row of the table that is due, without a newline. Without it no row is made.
         """
         with np.errstate(all="ignore"):
+            if outcomes.slots is not None:
+                outcomes = of_events(outcomes, outcomes.slots, all_slots=self._all_slots)
             self._see_labels(outcomes)
             terms, totals = self._add_up(outcomes)
             start = 0
@@ -273,7 +278,10 @@ class Progress(Counters):
         shows_holdout = self.holdout and self.current_pass >= 1
         average, since = self._holdout_losses(totals, row) if shows_holdout else self._losses(totals, row)
         weight = float(totals.weight[row])
-        label, prediction = _shown_simple(outcomes, row) if self._simple else _shown_bandit(outcomes, row)
+        if isinstance(outcomes, EventOutcomes):
+            label, prediction = outcomes.shown(row)
+        else:
+            label, prediction = _shown_simple(outcomes, row) if self._simple else _shown_bandit(outcomes, row)
         line = format_row(
             average,
             since,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Scratch, Stream
+    from onlineauto.features.slots import Slots
     from onlineauto.jit import Sealed
 
 __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
@@ -74,25 +75,33 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
     """Return the scratch or, if it does not suffice for a block, a larger one."""
     spans = largest(block.line_start[block.event_start])
+    lines = largest(block.event_start) if layout.slots else 0
     if (
         len(scratch.places) != layout.n_keys
         or len(scratch.extents) <= spans
+        or len(scratch.lines) < lines
         or len(scratch.factors) < layout.highest_order
     ):
-        return layout.scratch(spans=2 * spans)
+        return layout.scratch(spans=2 * spans, lines=2 * lines)
     return scratch
 
 
-def make_results(block: Block, task: Task) -> Results:
-    """Room for the results of a block; if actions are drawn, what to draw by."""
-    draws = task.exploration.samples and task.exploration.active
-    name, named = np.zeros(len(block) if draws else 0, np.uint64), np.zeros(len(block), bool)
+def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside: bool = False) -> Results:
+    """Room for the results of a block; if actions are drawn, what to draw by.
+
+    Slots are drawn for one by one. Those without a name differ in their number where draws are not counted:
+    of events that are `aside`.
+    """
+    lines = block.event_start[:-1] if slots is None else slots.line
+    n, draws = len(lines), task.exploration.samples and task.exploration.active
+    name, named = np.zeros(n if draws else 0, np.uint64), np.zeros(n, bool)
     if draws:
-        tag_start = np.ascontiguousarray(block.tag_start)
-        name_events(block.tag, tag_start, block.event_start, name, named, task.exact)
-    n_actions = _most_actions(block, task)
+        name_events(block.tag, np.ascontiguousarray(block.tag_start), lines, name, named, task.exact)
+        if slots is not None and aside:
+            name[~named] = slots.number[~named]
+    n_actions = _most_actions(block, task, slots)
     return Results(
-        rows=np.zeros(len(block), ROW),
+        rows=np.zeros(n, ROW),
         action=np.empty(n_actions, np.int32),
         score=np.empty(n_actions, np.float32),
         name=name,
@@ -100,10 +109,12 @@ def make_results(block: Block, task: Task) -> Results:
     )
 
 
-def _most_actions(block: Block, task: Task) -> int:
-    """No less than the actions of all events together."""
+def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
+    """No less than the actions of all events, or slots, together."""
     if task.shape == SIMPLE:
         return 0
+    if slots is not None:
+        return int((slots.line - slots.number - block.event_start[slots.event] - 1).sum())
     return len(block) * task.n_actions if task.shape == CB else block.n_lines
 
 
@@ -112,16 +123,20 @@ def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
     return column[:n] if n <= len(column) else column[:1].repeat(n)
 
 
-def make_outcomes(block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool) -> Outcomes:
+def make_outcomes(
+    block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool, slots: Slots | None = None
+) -> Outcomes:
     """What the loop found out about a block, in columns."""
-    line, n, rows = block.event_start[:-1], len(block), results.rows
+    line, rows = block.event_start[:-1] if slots is None else slots.line, results.rows
+    n = len(rows)
     n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
     return Outcomes(
         rows=rows,
         line=line,
-        weight=block.weight[line],
+        weight=block.weight[line] if slots is None else slots.event_weight[slots.event],
         holdout=holdout,
         label=block.label[line] if simple else _same(_NO_LABELS, n),
         action=results.action[:n_actions],
         score=results.score[:n_actions],
+        slots=slots,
     )

@@ -43,6 +43,7 @@ from onlineauto.engine.state import (
     SLOT,
 )
 from onlineauto.errors import InputError, OptionError
+from onlineauto.features.slots import TOLD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -102,7 +103,7 @@ class Searching:
     options : AutomlOptions
         What to search, and how.
     layout : Layout
-        Told what the live slots cross.
+        Told what the live slots cross; if events have slots, all is crossed with what tells these, too.
     exact : bool
         Decide as VW does.
     width : int
@@ -163,6 +164,7 @@ class Searching:
         self.options = options
         self._rules = Rules.of(options, exact=exact, defaults=defaults)
         self._feature_cost = options.feature_cost
+        self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
         self.slots = LiveSlots(
             options,
@@ -268,7 +270,9 @@ class Searching:
             end = min(end, begin + self._next.events - self.n_events)
         return min(end, begin + 1) if self.trace is not None else end
 
-    def answer(self, cursor: NDArray[np.int64], block: Block, model: Model, *, through: int) -> None:
+    def answer(
+        self, cursor: NDArray[np.int64], block: Block, model: Model, *, event: int, through: int
+    ) -> None:
         """Decide on what the loop stopped for, and carry it out.
 
         Parameters
@@ -279,6 +283,8 @@ class Searching:
             What it works on.
         model : Model
             Whose lanes are moved.
+        event : int
+            The event of the block that it stopped at.
         through : int
             Events that it is through with since the last time.
 
@@ -299,7 +305,7 @@ class Searching:
             )
         if self._replayed is not None:
             self._replay(model)
-        elif signal := self._signal(cursor, block):
+        elif signal := self._signal(cursor, block, event):
             search, decisions = decide(self._rules, self.search, signal, self.estimates)
             for decision in decisions:
                 self._carry_out(decision, model)
@@ -317,14 +323,18 @@ class Searching:
                 self._screen(space)
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
-        return interactions_for(self._rules, config, namespaces)
+        found = interactions_for(self._rules, config, namespaces)
+        if not self._slots:
+            return found
+        told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
+        return sorted({*found, *told}, key=lambda names: (len(names), names))
 
-    def _signal(self, cursor: NDArray[np.int64], block: Block) -> Signal | None:
+    def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
-            return NewNamespaces(self.slots.new_names(), of_actions(block, int(cursor[EVENT])))
+            return NewNamespaces(self.slots.new_names(), of_actions(block, event))
         if reason == REVIEW_DUE:
-            return ReviewDue(self._drifted(), of_actions(block, int(cursor[EVENT])))
+            return ReviewDue(self._drifted(), of_actions(block, event))
         if reason in (BOUND_CROSSED, LOSS_CROSSED):
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:

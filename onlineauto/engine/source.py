@@ -40,7 +40,7 @@ __all__ = [
     "rules_of",
 ]
 
-KINDS = ("cb_explore_adf", "cb_adf", "cb_explore", "cb")
+KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
 
 Sources = Source | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
@@ -186,7 +186,7 @@ def open_lines(
     if exact and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
     rules: dict[str, Any] = {
-        "label": "simple" if kind == "simple" else "cb",
+        "label": {"simple": "simple", "ccb_explore_adf": "ccb"}.get(kind, "cb"),
         "multiline": kind.endswith("adf"),
         "exact": exact,
         "hash_all": features.hash == "all",

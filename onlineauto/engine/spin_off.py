@@ -38,9 +38,9 @@ def spin_off(workspace: Workspace) -> State:
     tree = small.state()
     told = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
-    slots = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
-    tree["search"] |= told | {"search": alone, "slots": slots}
-    return tree | {"layout": state["layout"], "predicts_only": True}
+    live = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
+    tree["search"] |= told | {"search": alone, "slots": live}
+    return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
 def _options(workspace: Workspace) -> dict[str, object]:

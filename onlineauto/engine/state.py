@@ -67,6 +67,7 @@ class Task(NamedTuple):
     """What to do with an event."""
 
     shape: int
+    slots: bool  # events of shape CB_ADF have slots, which the loop goes through one by one
     n_actions: int  # of ``--cb N``
     action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
     exploration: Exploration

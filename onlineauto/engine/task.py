@@ -16,6 +16,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["make_task", "parts_of_slot"]
 
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
-_SHAPES = {"simple": SIMPLE, "cb_adf": CB_ADF, "cb_explore_adf": CB_ADF, "cb": CB, "cb_explore": CB}
+_SHAPES = {
+    "simple": SIMPLE,
+    "cb_adf": CB_ADF,
+    "cb_explore_adf": CB_ADF,
+    "ccb_explore_adf": CB_ADF,
+    "cb": CB,
+    "cb_explore": CB,
+}
 
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
@@ -62,13 +70,16 @@ def make_task(
     A live slot has so many parts, each a lane of the table; `unlearnt` is a cell before the first event.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
-    exact, explores = run.vw_exact, kind.startswith("cb_explore")
+    exact, explores, slots = run.vw_exact, "explore" in kind, kind == "ccb_explore_adf"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
     return Task(
         shape=_SHAPES[kind],
+        slots=slots,
         n_actions=n_actions,
         action_bits=(1 << n_actions.bit_length()) - 1,
-        exploration=make_exploration(configuration, exact=exact, seed=run.random_seed, active=explores),
+        exploration=make_exploration(
+            configuration, exact=exact, seed=run.random_seed, active=explores, samples=slots
+        ),
         decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
         forgets=exact and _forgets(configuration),
@@ -102,14 +113,16 @@ def _forgets(configuration: Configuration) -> bool:
     features = configuration[FeatureOptions]
     if configuration[AutomlOptions].automl is not None:
         return True
-    if not has_wildcards(features):
+    slots = configuration[SlotOptions].ccb_explore_adf  # they bring a wildcard of their own
+    if not slots and not has_wildcards(features):
         return False
     texts = (*features.quadratic, *features.cubic, *features.interactions)
     plain = [text for text in texts if ":" not in text]
     explorer = chosen_explorer(configuration)
     if explorer.lists_again(configuration) and (plain or features.experimental_full_name_interactions):
+        what = "slots and" if slots else "wildcards beside other"
         raise OptionError(
-            f"--{explorer.name} with wildcards beside other interactions is not reproduced by --vw_exact: "
+            f"--{explorer.name} with {what} interactions is not reproduced by --vw_exact: "
             "Vowpal Wabbit leaves the wildcards out when it lists the features again; leave --vw_exact out, "
             "or use either"
         )

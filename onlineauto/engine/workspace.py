@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.automl.config import ORDERS
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine._kernels import run_events
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.learner import Learner
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
+from onlineauto.engine.parts import make_layout, make_searching
 from onlineauto.engine.position import Position, behind, cut
-from onlineauto.engine.replay import replayed_entries
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
-from onlineauto.engine.searching import Searching
+from onlineauto.engine.slot_finder import SlotFinder
 from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.spin_off import spin_off
 from onlineauto.engine.state import (
@@ -33,13 +31,10 @@ from onlineauto.engine.state import (
 )
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.layout import Layout
-from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import make_stream
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
-from onlineauto.learners.rule import default_settings
 
 if TYPE_CHECKING:
     import os
@@ -63,8 +58,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Workspace"]
-
-_SCREEN_CELLS = 1 << 18
 
 
 class Workspace:
@@ -93,7 +86,7 @@ class Workspace:
     ----------
     configuration : Configuration
         The options in force.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is and what is predicted for it.
     learner : Learner
         What learns: the table of weights, and the rule.
@@ -125,15 +118,11 @@ class Workspace:
         self.position = Position()
         self.predicts_only = False
         self.learner = Learner(configuration, kind=self.kind)
-        automl = configuration[AutomlOptions]
-        searched: tuple[int, ...] = ()
-        if automl.automl:
-            searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
-        singled = bool(searched) and "namespaces" in automl.searched()
-        features = configuration[FeatureOptions]
-        self._layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
-        self.searching = self._make_search(automl)
-        self._buffers = make_buffers(actions=16, slots=automl.automl or 1)
+        self._layout = make_layout(configuration, slots=self.learner.task.slots)
+        self._slot_finder = SlotFinder(configuration, self._layout)
+        simple = self.kind == "simple"
+        self.searching = make_searching(configuration, self._layout, self.learner, simple=simple)
+        self._buffers = make_buffers(actions=16, slots=configuration[AutomlOptions].automl or 1)
         self._scratch = self._layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._parser = open_lines(b"", configuration)
@@ -192,21 +181,6 @@ class Workspace:
     @on_decision.setter
     def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
         self.searching.on_decision = listener
-
-    def _make_search(self, automl: AutomlOptions) -> Searching:
-        run = self.configuration[RunOptions]
-        return Searching(
-            automl,
-            self._layout,
-            exact=self.exact,
-            width=self.learner.width,
-            simple=self.kind == "simple",
-            cells=min(len(self.weights), _SCREEN_CELLS),
-            defaults=default_settings(self.configuration),
-            unlearnt=self.learner.unlearnt,
-            random_seed=run.random_seed,
-            replayed=replayed_entries(self.configuration, REGISTRY),
-        )
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -274,7 +248,7 @@ class Workspace:
 
     def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
-        valid, message = first_invalid_event(block) if self.learner.task.shape == CB_ADF else (len(block), "")
+        valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
         adf = self.learner.task.shape == CB_ADF
         held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
@@ -284,6 +258,11 @@ class Workspace:
         self.position = Position(passes, events + len(part), holdout.counts())
         yield part, outcomes
         return message
+
+    def _first_invalid(self, block: Block) -> tuple[int, str]:
+        """First event that cannot be learnt, and why not; slots are checked as they are read."""
+        task = self.learner.task
+        return first_invalid_event(block) if task.shape == CB_ADF and not task.slots else (len(block), "")
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -314,6 +293,7 @@ class Workspace:
             "predicts_only": self.predicts_only,
             "learner": self.learner.state(),
             "layout": self._layout.state(),
+            "slots": self._slot_finder.state(),
             "search": self.searching.state(),
         }
 
@@ -332,6 +312,7 @@ class Workspace:
         self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
         self._layout.restore(state["layout"])
+        self._slot_finder.restore(state["slots"])
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
 
@@ -378,9 +359,10 @@ class Workspace:
 
         Returns
         -------
-        float32[n_actions] or float32[1]
-            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; the
-            prediction of a single line.
+        float32[n_actions], float32[n_slots, n_actions] or float32[1]
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
+            ``--ccb_explore_adf`` for each slot, 0 where a slot before it has the action; the prediction of a
+            single line.
 
         Raises
         ------
@@ -429,10 +411,9 @@ class Workspace:
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
             )
-        if self.learner.task.shape == CB_ADF:
-            _, message = first_invalid_event(block)
-            if message:
-                raise InputError(message)
+        _, message = self._first_invalid(block)
+        if message:
+            raise InputError(message)
         return self._run(block, holdout, STREAM)
 
     def predict_block(self, block: Block) -> Outcomes:
@@ -445,14 +426,18 @@ class Workspace:
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
-        n = len(block)
-        held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        results = make_results(block, self.learner.task)
         self._layout.update(block)
+        task = self.learner.task
+        slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None
+        n = len(block if slots is None else slots)
+        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        if slots is not None:
+            held = held[slots.event]
+        results = make_results(block, task, slots=slots, aside=standing != STREAM)
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
             self.searching.open_block()
-        stream = make_stream(block, held)
+        stream = make_stream(block, held, slots)
         self.learner.cut_names(stream)
         self._scratch = enough_scratch(self._scratch, self._layout, block)
         cursor = np.zeros(4, np.int64)
@@ -464,10 +449,12 @@ class Workspace:
             if not searching:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0
-            self.searching.answer(cursor, block, self.learner.model, through=through)
+            at = int(cursor[EVENT])
+            event = at if slots is None else int(slots.event[min(at, n - 1)])
+            self.searching.answer(cursor, block, self.learner.model, event=event, through=through)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
                 break
-        return make_outcomes(block, held, results, simple=self.kind == "simple")
+        return make_outcomes(block, held, results, simple=self.kind == "simple", slots=slots)
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
         """What the loop works with, the same as the last time if nothing of it has changed."""

@@ -38,7 +38,7 @@ class BagOptions:
         minimum=1,
         maximum=2**16,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     greedify: bool = option(
         False, "Let the first of these models learn every event once.", keep=True, needs=("bag",)

@@ -40,7 +40,7 @@ class CoverOptions:
         minimum=1,
         maximum=2**15,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     psi: float = option(
         1.0,

@@ -48,9 +48,14 @@ EXPLORER_STATE = ("counts", "costs", "random")
 
 
 def make_exploration(
-    configuration: Configuration, *, exact: bool = False, seed: int = 0, active: bool = True
+    configuration: Configuration,
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    active: bool = True,
+    samples: bool = False,
 ) -> Exploration:
-    """How to explore before the first event, as the options have it."""
+    """How to explore before the first event, as options have it; what `samples` does so unasked."""
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
     given = {
         "tau": 0,
@@ -78,7 +83,7 @@ def make_exploration(
         active=active,
         bounds=explorer.bounds(configuration),
         regresses=explorer.cb_types == ("mtr",),
-        samples=configuration[SampleOptions].cb_sample,
+        samples=samples or configuration[SampleOptions].cb_sample,
         epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else explorer.epsilon),
         first_only=options.first_only,
         tau=int(given["tau"]),

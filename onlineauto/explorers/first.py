@@ -35,7 +35,7 @@ class FirstOptions:
         minimum=0,
         maximum=2**63 - 1,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
 
 

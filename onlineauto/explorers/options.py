@@ -13,6 +13,7 @@ from onlineauto.explorers.first import FirstOptions
 from onlineauto.explorers.regcb import RegcbOptions
 from onlineauto.explorers.rnd import RndOptions
 from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.explorers.slots import SlotOptions
 from onlineauto.explorers.softmax import SoftmaxOptions
 from onlineauto.explorers.squarecb import SquarecbOptions
 from onlineauto.explorers.synthcover import SynthcoverOptions
@@ -46,14 +47,14 @@ class ExplorerOptions:
         override=True,
         minimum=0,
         maximum=1,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     first_only: bool = option(
         False,
         "Of several actions with the best score only the first one gets the rest, where they would share it.",
         keep=True,
         override=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
 
 
@@ -70,5 +71,6 @@ EXPLORER_GROUPS = (
     RndOptions,
     EpsilonDecayOptions,
     SampleOptions,
+    SlotOptions,
 )
 """Every class of options of explorers, in the order of the help."""

@@ -42,13 +42,13 @@ class RegcbOptions:
         False,
         "Choose alike among all actions that may still be the best.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     regcbopt: bool = option(
         False,
         "Choose the action with the lowest cost that is plausible.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
 
 

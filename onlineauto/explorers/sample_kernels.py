@@ -98,7 +98,7 @@ def put_first(
     order, pmf : int32[n], float32[n]
         Actions and their probabilities.
     name : uint64
-        Hash of what names the event, if it is `named`; otherwise its number does.
+        Hash of what names the event, if it is `named`; otherwise it is named by its number, this much more.
     keeps : bool
         Whether the draw counts: later ones are others then.
     """
@@ -111,7 +111,7 @@ def put_first(
         if at.exact:
             number = number_of(step_on(name if named else seed))
         else:
-            number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]))
+            number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
         place = pick_place(pmf, n, number)
         if keeps and not named:
             at.counts[DRAWN] += 1

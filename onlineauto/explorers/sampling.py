@@ -40,7 +40,7 @@ class SampleOptions:
         "Put an action first that is drawn by its probability, or the logged one of an event that is learnt. "
         "A tag seed=NAME says by what to draw.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
 
 

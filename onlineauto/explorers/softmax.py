@@ -32,7 +32,7 @@ class SoftmaxOptions:
         False,
         "Choose an action with a probability proportional to exp(-lambda * cost).",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     lambda_: float = option(
         1.0,

@@ -45,7 +45,7 @@ class SquarecbOptions:
         "Choose an action with a probability that falls with the inverse of how much worse than the best it "
         "looks.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     gamma_scale: float = option(
         10.0,

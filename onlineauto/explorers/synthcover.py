@@ -35,7 +35,7 @@ class SynthcoverOptions:
         False,
         "Pour probability over the actions, each bit onto the best one, which makes it look worse.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     synthcoverpsi: float = option(
         0.1,

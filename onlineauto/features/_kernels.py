@@ -60,36 +60,126 @@ def forget(scratch: Scratch, first: int, last: int) -> None:
         scratch.places[key].end = scratch.groups[covered].end if covered >= 0 else 0
 
 
+@inline_kernel
+def _key_of(layout: Layout, stream: Stream, span: int) -> int:
+    return layout.key[stream.spans[span].namespace]
+
+
+@inline_kernel
+def _key_in_slot(layout: Layout, stream: Stream, span: int) -> int:
+    """Group key of a span of a slot, whose features without a namespace have one of their own."""
+    key = _key_of(layout, stream, span)
+    return layout.slot_key if key == layout.default_key else key
+
+
+@inline_kernel
+def _count_span(scratch: Scratch, stream: Stream, span: int, key: int, begin: int, groups: int) -> int:
+    """Count the features of a span into its group, which is made if it is not there; return the groups."""
+    if scratch.places[key].group < begin:
+        _open_group(scratch, groups, key, 0, 0)
+        groups += 1
+    scratch.groups[scratch.places[key].group].end += stream.spans[span + 1].start - stream.spans[span].start
+    return groups
+
+
+@inline_kernel
+def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
+    """Copy the features of a span behind those of its group that are copied already."""
+    at = scratch.places[key].end
+    start, end = stream.spans[span].start, stream.spans[span + 1].start
+    _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
+    _copy(stream.features, start, end, at)
+
+
 @kernel
 def _copy_line(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, room: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, room: int
 ) -> tuple[int, int, int]:
-    """As `open_line`, for a line that opens a namespace in parts: copy its features, put together."""
+    """As `open_line`, for a line that opens a namespace in parts: copy its features, put together.
+
+    With `slot`, a line too if it is not -1, there are the features of both.
+    """
     groups, first = begin, room
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+    spans = stream.lines[line].start, stream.lines[line + 1].start
+    more = (
+        (stream.lines[slot].start, stream.lines[slot + 1].start) if slot >= 0 else (np.int64(0), np.int64(0))
+    )
+    for span in range(spans[0], spans[1]):
         short_loop()
-        key = layout.key[stream.spans[span].namespace]
-        if layout.ignore[key]:
-            continue
-        if scratch.places[key].group < begin:
-            _open_group(scratch, groups, key, 0, 0)
+        key = _key_of(layout, stream, span)
+        if not layout.ignore[key]:
+            groups = _count_span(scratch, stream, span, key, begin, groups)
+    for i in range(scratch.n_left[0] if slot >= 0 else 0):
+        if scratch.places[scratch.left[i]].group < begin:
+            _open_group(scratch, groups, scratch.left[i], 0, 0)
             groups += 1
-        group = scratch.places[key].group
-        scratch.groups[group].end += stream.spans[span + 1].start - stream.spans[span].start
+    for span in range(more[0], more[1]):
+        short_loop()
+        if not layout.ignore[_key_of(layout, stream, span)]:
+            groups = _count_span(scratch, stream, span, _key_in_slot(layout, stream, span), begin, groups)
     for group in range(begin, groups):
         short_loop()
         size = scratch.groups[group].end
         _place(scratch, group, room, room)
         room += size
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+    for span in range(spans[0], spans[1]):
         short_loop()
-        key = layout.key[stream.spans[span].namespace]
+        key = _key_of(layout, stream, span)
         if not layout.ignore[key]:
-            at = scratch.places[key].end
-            start, end = stream.spans[span].start, stream.spans[span + 1].start
-            _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
-            _copy(stream.features, start, end, at)
+            _copy_span(scratch, stream, span, key)
+    for span in range(more[0], more[1]):
+        short_loop()
+        if not layout.ignore[_key_of(layout, stream, span)]:
+            _copy_span(scratch, stream, span, _key_in_slot(layout, stream, span))
     return groups, room - first, room
+
+
+@kernel
+def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: bool) -> None:
+    """Take note of the namespaces that VW keeps on the list of the shared line after a slot.
+
+    They have no features then, but the next slot has its own in their order. If slots are told from one
+    another all stay; if not, one goes if it is the last when it is its turn.
+    """
+    left, n = scratch.left, scratch.n_left
+    for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):
+        key = _key_in_slot(layout, stream, span)
+        if not (
+            layout.ignore[_key_of(layout, stream, span)] or _is_listed(layout, scratch, stream, line, key)
+        ):
+            left[n[0]] = key
+            n[0] += 1
+    for span in range(stream.lines[slot].start, 0 if told else stream.lines[slot + 1].start):
+        if n[0] > 0 and left[n[0] - 1] == _key_in_slot(layout, stream, span):
+            n[0] -= 1
+
+
+@kernel
+def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key: int) -> bool:
+    """Whether a namespace is left over, or on a line."""
+    for i in range(scratch.n_left[0]):
+        if scratch.left[i] == key:
+            return True
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        if _key_of(layout, stream, span) == key:
+            return True
+    return False
+
+
+@inline_kernel
+def open_slot(
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: int, room: int
+) -> tuple[int, int, int]:
+    """Make the groups of a shared line and of a slot: of what each namespace has on either.
+
+    `told` is the place of the feature that tells slots, -1 if they are not told. Returns the number of
+    groups, that of the lines' features, and the end of the room in use.
+    """
+    groups, size, room = _copy_line(layout, scratch, stream, line, slot, 0, room)
+    if told >= 0:
+        _open_group(scratch, groups, layout.told_key, told, told + 1)
+        groups += 1
+    return groups, size, room
 
 
 @inline_kernel
@@ -116,7 +206,7 @@ def open_line(
             _place(scratch, group, scratch.groups[group].start, end)
         else:
             forget(scratch, begin, groups)
-            return _copy_line(layout, scratch, stream, line, begin, room)
+            return _copy_line(layout, scratch, stream, line, -1, begin, room)
     return groups, size, room
 
 

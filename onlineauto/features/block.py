@@ -60,6 +60,9 @@ class Block:
         First span of each line.
     shared : bool[n_lines]
         Whether the line is a ``shared`` header.
+    slot : bool[n_lines]
+        Whether it is a slot, of ``--ccb_explore_adf``. Its outcome is a cost; then come the actions that it
+        is confined to, with a probability of -infinity.
     label, weight, initial : float32[n_lines]
         Simple label (`UNLABELLED` if none), importance weight, initial prediction.
     cost_start : int64[n_lines + 1]
@@ -99,6 +102,7 @@ class Block:
         lines["number"][:-1] = columns["line_number"]
         for name in ("label", "weight", "initial", "shared"):
             lines[name][:-1] = columns[name]
+        lines["slot"][:-1] = columns.get("slot", False)
         costs = np.zeros(len(columns["cost"]), COST)
         for name, column in (("action", "cost_action"), ("cost", "cost"), ("probability", "probability")):
             costs[name] = columns[column]
@@ -168,6 +172,11 @@ class Block:
     def shared(self) -> NDArray[np.bool_]:
         """Whether the line is a ``shared`` header: bool[n_lines]."""
         return self.lines["shared"][:-1]  # type: ignore[no-any-return]
+
+    @property
+    def slot(self) -> NDArray[np.bool_]:
+        """Whether the line is a slot: bool[n_lines]."""
+        return self.lines["slot"][:-1]  # type: ignore[no-any-return]
 
     @property
     def label(self) -> NDArray[np.float32]:

@@ -24,6 +24,8 @@ class Line:
         1-based line number in the input.
     shared : bool
         Whether it is the ``shared`` line.
+    slot : bool
+        Whether it is a slot.
     tag : str
         Tag, empty if none.
     label : float or None
@@ -38,6 +40,7 @@ class Line:
 
     number: int
     shared: bool
+    slot: bool = False
     tag: str
     label: float | None
     weight: float
@@ -60,7 +63,12 @@ class Event:
     @property
     def actions(self) -> tuple[Line, ...]:
         """The lines that are actions."""
-        return self.lines[1:] if self.lines[0].shared else self.lines
+        return tuple(line for line in self.lines[self.lines[0].shared :] if not line.slot)
+
+    @property
+    def slots(self) -> tuple[Line, ...]:
+        """The lines that are slots."""
+        return tuple(line for line in self.lines if line.slot)
 
 
 def events(block: Block) -> list[Event]:
@@ -78,6 +86,7 @@ def _line(block: Block, line: int) -> Line:
     return Line(
         number=int(block.line_number[line]),
         shared=bool(block.shared[line]),
+        slot=bool(block.slot[line]),
         tag=block.tag_of(line),
         label=None if label == UNLABELLED else float(label),
         weight=float(block.weight[line]),

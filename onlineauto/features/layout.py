@@ -18,14 +18,17 @@ import numpy as np
 from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import (
     WILDCARD,
+    Term,
     compile_products,
     count_products,
     parse_full_names,
     parse_letters,
 )
+from onlineauto.features.namespaces import DEFAULT
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.features.records import EXTENT, FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
+from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +46,7 @@ MAX_PRODUCTS = 200_000
 """Wildcards take in no further namespaces beyond so many products (unless exact)."""
 
 _EXACT_CONSTANT = 128
-_CCB_SLOT = 139
+_DEFAULT = 32
 
 
 class Layout:
@@ -59,9 +62,14 @@ class Layout:
         Orders of interactions among which a search chooses (`cross`), in place of those of the options.
     singled : bool
         Namespaces themselves are chosen among too, as products of one factor.
+    slots : bool
+        Events have slots, with two namespaces of their own (see `onlineauto.features.slots`). Every product
+        is there with the feature that tells them too, and so is every namespace.
 
     Attributes
     ----------
+    slots : bool
+        Events have slots.
     version : int
         Changes with the group keys and with what can be crossed.
     kernel_layout : records.Layout
@@ -81,6 +89,7 @@ class Layout:
         exact: bool,
         searched: Sequence[int] = (),
         singled: bool = False,
+        slots: bool = False,
     ) -> None:
         self._options = options
         self._exact = exact
@@ -95,15 +104,20 @@ class Layout:
         self._products = [parse_letters(text) for text in letters]
         self._extents = full_names if exact else []
         self._products += [] if exact else full_names
+        self.slots = slots
+        self._own = (SLOT_NAME, TOLD_NAME) if slots else ()
+        if slots and not searched:
+            told = Term(TOLD_NAME, full=True)
+            self._products += [(*terms, told) for terms in (*self._products, (WILDCARD,))]
         self._ignore = b"".join(decoded(text) for text in options.ignore)
         self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
         self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
-        self._known: set[bytes] = set()
+        self._known: set[bytes] = set(self._own[:1])
         self._letters: Counter[bytes] = Counter()
         self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
-        self._number: dict[bytes, int] = {}
+        self._number = {} if exact else {name: i + 1 for i, name in enumerate(self._own)}
         self._seen = np.zeros(0, bool)
         self._all_seen = False
         self.n_apart: Counter[int] = Counter()
@@ -129,7 +143,8 @@ class Layout:
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(known)
             self.version += 1
-            self._number = {} if self._exact else {name: i + 1 for i, name in enumerate(known)}
+            names_of_keys = [] if self._exact else [*self._own, *known]
+            self._number = {name: i + 1 for i, name in enumerate(names_of_keys)}
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
         self._all_seen = bool(self._seen.all())
@@ -148,7 +163,7 @@ class Layout:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where another left off, of the same options."""
         self._known, self._left_out = set(state["known"]), set(state["left_out"])
-        self._letters = Counter(name[:1] for name in self._known)
+        self._letters = Counter(name[:1] for name in self._known.difference(self._own))
         self.version += 1
         self.interactions = self._make_interactions()
 
@@ -157,7 +172,7 @@ class Layout:
         if self._exact:
             return np.array([self._interacts(bytes([key])) for key in range(256)])
         names = self._names.names[: self._n_names] if self._names is not None else []
-        return np.array([False, *(name in self._known for name in names)])
+        return np.array([False, *(name in self._known for name in (*self._own, *names))])
 
     def name_of(self, key: int) -> bytes:
         """Name of the namespace with a group key; its first byte only, if exact."""
@@ -165,7 +180,8 @@ class Layout:
             return bytes([key])
         assert self._names is not None
         assert key > 0, "0 is the constant's, and that of names that the block does not have"
-        return self._names.names[key - 1]
+        own = len(self._own)
+        return self._own[key - 1] if key <= own else self._names.names[key - 1 - own]
 
     def keys(self) -> dict[bytes, int]:
         """Group keys of the namespaces of the block at hand, by what `name_of` calls them."""
@@ -193,8 +209,8 @@ class Layout:
         """Factors of the longest product, those included that were compiled apart."""
         return max((*self.n_products, *self.n_apart), default=1)
 
-    def scratch(self, spans: int) -> Scratch:
-        """Working records for events of so many spans."""
+    def scratch(self, spans: int, lines: int = 0) -> Scratch:
+        """Working records for events of so many spans and, if they have slots, lines."""
         places = np.zeros(self.n_keys, PLACE)
         places["group"] = -1
         return Scratch(
@@ -202,6 +218,11 @@ class Layout:
             places=places,
             factors=np.zeros(self.highest_order, FACTOR),
             extents=np.zeros(spans + 1, EXTENT),
+            lines=np.zeros(lines, np.int64),
+            taken=np.zeros(lines, bool),
+            listed=np.zeros(lines, bool),
+            left=np.zeros(self.n_keys, np.int32),
+            n_left=np.zeros(1, np.int64),
         )
 
     def _key_name(self, name: bytes) -> bytes:
@@ -211,7 +232,7 @@ class Layout:
         """Whether wildcards range over this namespace."""
         if self._is_ignored(name):
             return False
-        return not self._exact or 32 <= name[0] <= 126 or name[0] == _CCB_SLOT
+        return not self._exact or 32 <= name[0] <= 126 or name[:1] == SLOT_NAME
 
     def _is_ignored(self, name: bytes) -> bool:
         return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
@@ -238,17 +259,26 @@ class Layout:
         if self._exact:
             key = np.array([name[0] for name in names], np.int32)
             n_keys, constant = 256, _EXACT_CONSTANT
+            default, slot, told = _DEFAULT, SLOT_NAME[0], TOLD_NAME[0]
         else:
-            key = np.arange(1, len(names) + 1, dtype=np.int32)
-            n_keys, constant = len(names) + 1, 0
+            first = 1 + len(self._own)
+            key = np.arange(first, first + len(names), dtype=np.int32)
+            n_keys, constant = first + len(names), 0
+            default = first + names.index(DEFAULT) if DEFAULT in names else -1
+            slot, told = 1, 2
         ignore, ignore_linear = np.zeros(n_keys, bool), np.zeros(n_keys, bool)
         ignore[key] = ignored
         ignore_linear[key] = linear
+        if self._own:
+            ignore_linear[[slot, told]] = self._singled, False
         return KernelLayout(
             key=key,
             ignore=ignore,
             ignore_linear=ignore_linear,
             constant_key=-1 if self._options.noconstant else constant,
+            default_key=default if self._own else -1,
+            slot_key=slot,
+            told_key=told,
             singled=self._singled,
         )
 

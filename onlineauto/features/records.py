@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
+    from onlineauto.features.slots import Slots
 
 __all__ = [
     "CONSTANT_HASH",
@@ -17,11 +18,15 @@ __all__ = [
     "EXTENT",
     "FACTOR",
     "FEATURE",
+    "FIRST_SLOT",
     "GROUP",
     "LINE",
     "PLACE",
     "RUN",
+    "SHARED_LINE",
+    "SLOT_LINE",
     "SPAN",
+    "TOLD",
     "Example",
     "Interactions",
     "Layout",
@@ -49,6 +54,7 @@ LINE = np.dtype(
         ("weight", np.float32),
         ("initial", np.float32),
         ("shared", np.bool_),
+        ("slot", np.bool_),
     ],
     align=True,
 )
@@ -91,6 +97,8 @@ EXTENT = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int32)], 
 
 
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
+_NO_FEATURES = np.empty(0, FEATURE)
+_NO_SLOTS = np.empty((0, 4), np.int64)
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together: of no product (0), or of one (1 + its number)."""
@@ -104,8 +112,15 @@ class Stream(NamedTuple):
     lines: Records
     costs: Records
     spans: Records
-    features: Records  # those of the block, the constant, and room for what one example adds
+    features: Records  # those of the block, the constant, what tells slots, room for what one example adds
     constant: int  # its place
+    room: int  # where the room begins
+    slots: NDArray[np.int64]  # [n, 4]: what the loop goes through if events have slots, see the columns below
+
+
+SHARED_LINE, FIRST_SLOT, SLOT_LINE, TOLD = range(4)
+"""Columns of slots: lines of the event's shared features, of its first slot and of the slot, with the actions
+between the first two; and the place of the feature that tells the slot, -1 if it is not told."""
 
 
 class Layout(NamedTuple):
@@ -115,6 +130,9 @@ class Layout(NamedTuple):
     ignore: NDArray[np.bool_]  # [n_keys]: dropped altogether
     ignore_linear: NDArray[np.bool_]  # [n_keys]: kept for interactions only
     constant_key: int  # group key of the constant; -1: no constant
+    default_key: int  # of the namespace without a name, if events have slots; else -1
+    slot_key: int  # of that of a slot
+    told_key: int  # of the feature that tells slots
     singled: bool  # what is kept for interactions only is used itself as a product of one factor
 
 
@@ -136,6 +154,11 @@ class Scratch(NamedTuple):
     places: Records  # [n_keys]
     factors: Records  # of the product at hand: start, end: features; repeats: those of the factor before
     extents: Records  # start, end: features; name; ends with the name -1
+    lines: NDArray[np.int64]  # [most lines of an event]: of the actions that a slot can have
+    taken: NDArray[np.bool_]  # [the same]: actions that slots before it have
+    listed: NDArray[np.bool_]  # [the same]: actions that a slot is confined to
+    left: NDArray[np.int32]  # [n_keys]: namespaces that VW forgets to take off the list after a slot
+    n_left: NDArray[np.int64]  # [1]
 
 
 class Example(NamedTuple):
@@ -161,19 +184,27 @@ def cut_names(stream: Stream, mask: np.uint32, *, constant: bool) -> None:
     stream.features["hash"][:end] &= mask
 
 
-def make_stream(block: Block, holdout: NDArray[np.bool_]) -> Stream:
+def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
     """Make a block ready for kernels, which copy what has to be put together behind its features.
 
     Parameters
     ----------
     block : Block
         Events.
-    holdout : bool[n_events]
-        Events to predict and not to learn.
+    holdout : bool[n]
+        Events, or slots, to predict and not to learn.
+    slots : Slots, optional
+        The slots of the events, which then are what is gone through one by one.
     """
     n = block.n_features
+    told = _NO_FEATURES if slots is None else slots.told
+    room = n + 1 + len(told)
     most = largest(block.span_start[block.line_start[block.event_start]])
-    features = np.empty(n + 1 + 2 * most + 1, FEATURE)  # the constant may be copied too
+    features = np.empty(room + 2 * most + 1, FEATURE)  # the constant may be copied too
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
     features[n] = _CONSTANT
-    return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n)
+    table = _NO_SLOTS
+    if slots is not None:
+        features[n + 1 : room] = told
+        table = slots.table(n + 1)
+    return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n, room, table)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.feature_kernels import read_features
-from onlineauto.formats.label_kernels import read_head
+from onlineauto.formats.head_kernels import read_head
 from onlineauto.formats.line_kernels import (
     DONE,
     GROW,
@@ -83,24 +83,24 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         state.line_number += 1
         if is_empty(data, place, False):
             if rules.multiline:
-                close_event(rules, state, lines, events)
+                close_event(rules, state, lines, costs, events)
             continue
         if state.skipped:
             continue
         line = open_line(state, lines, begin)
         bar = find_bar(data, marks, place)
         good = _is_text(place, bar, rules.strict, state)
-        if good and bar > place.start:
+        if good and (bar > place.start or rules.slots):
             good = read_head(data, marks, place.start, bar, rules, state, line, costs, tag)
         if good and read_features(data, marks, bar, place.stop, rules, state, spans, features, names):
             state.lines += 1
         else:
             drop_event(state)
         if not rules.multiline:
-            close_event(rules, state, lines, events)
+            close_event(rules, state, lines, costs, events)
     if state.fatal:
         drop_event(state)
     else:
-        close_event(rules, state, lines, events)
+        close_event(rules, state, lines, costs, events)
     close_records(state, lines, spans, events)
     return (STOPPED if state.fatal else DONE), p

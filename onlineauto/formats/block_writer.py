@@ -170,7 +170,7 @@ class _FrameWriter:
         spans["namespace"][:-1] = self._renumbered[spans["namespace"][:-1]]
         spans["namespace"][-1] = 0
         lines = _clean(block.lines[: n_lines + 1], LINE)
-        for name in ("number", "label", "weight", "initial", "shared"):
+        for name in ("number", "label", "weight", "initial", "shared", "slot"):
             lines[name][-1] = 0  # the record that ends the last line has no other meaning
         return {
             "events": np.array(block.event_start, np.int64),

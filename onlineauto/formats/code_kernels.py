@@ -87,3 +87,12 @@ class Code(IntEnum):
     JSON_DROP_ONE = 67
     JSON_TWO_CONTEXTS = 68
     JSON_LABEL = 69
+    SLOT_LABEL = 70
+    SLOT_OUTCOME = 71
+    SLOT_SUM = 72
+    SLOT_ORDER = 73
+    TOO_MANY_SLOTS = 74
+    SLOT_ACTION = 75
+    VW_INT = 76
+    JSON_OUTCOMES = 77
+    SLOT_LISTS = 78

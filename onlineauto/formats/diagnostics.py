@@ -11,7 +11,7 @@ from onlineauto.formats.code_kernels import Code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from onlineauto.formats.log_counts import LogCounts
+    from onlineauto.formats.log_counts import LogCounts, SlotLogCounts
 
 __all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
 
@@ -103,6 +103,24 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
     Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
     Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
+    Code.SLOT_LABEL: ("label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'", _SKIPPED),
+    Code.SLOT_OUTCOME: (
+        "outcome {text} of a slot is not action:cost:probability[,action:probability]",
+        _SKIPPED,
+    ),
+    Code.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
+    Code.SLOT_ORDER: (
+        "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
+        _SKIPPED,
+    ),
+    Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
+    Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
+    Code.JSON_OUTCOMES: (
+        "outcomes are no list, precede the context or are more than its slots",
+        _SKIPPED,
+    ),
+    Code.SLOT_LISTS: ("'_a' and '_p' of a slot are not equally many", _SKIPPED),
+    Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 
 _WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
@@ -162,7 +180,7 @@ class Diagnostics:
         The first hundred.
     of_file : str
         Name of the file being read and a colon, if there are several.
-    log : LogCounts, optional
+    log : LogCounts or SlotLogCounts, optional
         What a decision-service log had in it, if the input is one.
 
     Examples
@@ -179,7 +197,7 @@ class Diagnostics:
     counts: Counter[Code] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
     of_file: str = ""
-    log: LogCounts | None = None
+    log: LogCounts | SlotLogCounts | None = None
 
     @property
     def total(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from onlineauto.formats.json_kernels import read_json_lines
 from onlineauto.formats.json_mark_kernels import find_json_marks
 from onlineauto.formats.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
 from onlineauto.formats.line_reader import LineReader
-from onlineauto.formats.log_counts import LogCounts
+from onlineauto.formats.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.reading_kernels import STATE
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class JsonReader(LineReader):
         ``"-"`` and None are standard input; gzip and zstd are found out.
     log : bool
         Whether the lines are those of a decision-service log, with the context in ``c``, and not contexts.
-    label : {"simple", "cb"}
+    label : {"simple", "cb", "ccb"}
         Whether labels are numbers or costs of actions.
     multiline : bool
         Whether an event has actions, in ``_multi``; else it is a single line.
@@ -55,7 +56,7 @@ class JsonReader(LineReader):
 
     Attributes
     ----------
-    counts : LogCounts
+    counts : LogCounts or SlotLogCounts
         What the log had in it so far; the diagnostics of a log have them too.
 
     Raises
@@ -68,8 +69,7 @@ class JsonReader(LineReader):
 
     Source
     ------
-    VW's JSON and DSJSON; 9.11.9's ``parse_example_json.cc`` for `exact`. Not read: slots and outcomes of
-    ``--ccb_explore_adf``, and ``__aid``.
+    VW's JSON and DSJSON; 9.11.9's ``parse_example_json.cc`` for `exact`. Not read: ``__aid``.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class JsonReader(LineReader):
         source: Source | ByteSource,
         *,
         log: bool,
-        label: Literal["simple", "cb"] = "simple",
+        label: Literal["simple", "cb", "ccb"] = "simple",
         multiline: bool,
         exact: bool = False,
         chain_hash: bool = False,
@@ -99,6 +99,7 @@ class JsonReader(LineReader):
     ) -> None:
         rules = JsonRules(
             simple=label == "simple",
+            slots=label == "ccb",
             multiline=multiline,
             exact=exact,
             hash_all=hash_all,
@@ -112,7 +113,8 @@ class JsonReader(LineReader):
         super().__init__(
             source, rules=rules, unit="line", block_bytes=block_bytes, diagnostics=diagnostics, name=name
         )
-        self.counts = self.diagnostics.log or LogCounts()  # of all files of a run together
+        fresh = SlotLogCounts() if rules.slots else LogCounts()
+        self.counts = self.diagnostics.log or fresh  # of all files of a run together
         if log:
             self.diagnostics.log = self.counts
         self._json_rules = rules
@@ -159,11 +161,10 @@ class JsonReader(LineReader):
         counts, log = self.counts, self._stage.log[0]
         if self._json_rules.log:
             self.diagnostics.log = counts
-        counts.line_parse_error = int(log["line_parse_error"])
-        counts.number_events_zero_actions = int(log["number_events_zero_actions"])
-        counts.number_skipped_events = int(log["number_skipped_events"])
-        counts.dsjson_sum_cost_original = float(log["sum_cost_original"])
-        counts.dsjson_sum_cost_original_baseline = float(log["sum_cost_original_baseline"])
+        for field in fields(counts):
+            name = field.name.removeprefix("dsjson_")
+            if name in (LOG.names or ()):
+                setattr(counts, field.name, log[name].item())
         for bounds, name in (
             ("first_id", "first_event_id"),
             ("last_id", "last_event_id"),

@@ -10,12 +10,14 @@ from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import give_label, read_label_property, settle_label
 from onlineauto.formats.json_log_kernels import UNKNOWN, count_event, read_envelope
 from onlineauto.formats.json_member_kernels import read_element, read_member, skip_unread
+from onlineauto.formats.json_slot_kernels import close_slot, settle_single_slot
 from onlineauto.formats.json_stage_kernels import (
     ARRAY,
     LABEL,
     LOG_OBJECT,
     MULTI,
     NAMESPACE,
+    SLOTS,
     begin_event,
     begin_line,
     close_namespace,
@@ -62,14 +64,18 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
         close_namespace(stage, frame)
         if frame.root:
-            if rules.exact:
+            if rules.exact and rules.slots:
+                settle_single_slot(stage)
+            elif rules.exact:
                 settle_label(rules, state, event, stage.lines, stage.costs, True)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0:
             outer = stage.frames[event.depth - 1]
-            if outer.kind == MULTI and not rules.exact:
+            if outer.kind >= SLOTS:
+                close_slot(rules, stage, state, outer.kind)
+            elif outer.kind == MULTI and not rules.exact:
                 event.line = 0
-    elif frame.kind == MULTI:
+    elif frame.kind >= MULTI:
         event.line = 0
     elif frame.kind == LABEL and rules.exact:
         settle_label(rules, state, event, stage.lines, stage.costs, False)
@@ -175,8 +181,8 @@ def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
     event = stage.event[0]
     if rules.multiline and event.lines < 2:
         fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
-    elif not rules.exact:
-        give_label(rules, state, event, stage.lines, stage.costs)
+    elif not rules.exact and event.n_slots == 0:
+        give_label(rules, state, stage)
 
 
 @inline_kernel
@@ -267,7 +273,7 @@ def read_json_lines(
             _check_event(rules, state, stage)
             if not event.bad:
                 write_event(data, begin, weight, stage, reader)
-                close_event(rules, state, reader.lines, reader.events)
+                close_event(rules, state, reader.lines, reader.costs, reader.events)
         log.line_parse_error += event.bad
     close_records(state, reader.lines, reader.spans, reader.events)
     return (STOPPED if state.fatal else DONE), p

@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_number_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.json_slot_kernels import settle_single_slot
 from onlineauto.formats.json_stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.json_token_kernels import (
@@ -18,7 +19,7 @@ from onlineauto.formats.json_token_kernels import (
 )
 from onlineauto.formats.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.reading_kernels import report
-from onlineauto.formats.vw_label_kernels import read_vw_label
+from onlineauto.formats.vw_head_kernels import read_vw_label
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
 @kernel
 def _claim(rules: JsonRules, state: Records, event: Records) -> None:
     """In native mode, let a label within an action be that action's, and no other's."""
-    if rules.exact or event.line == 0:
+    if rules.exact or rules.slots or event.line == 0:
         return
     if event.index >= 0 and event.index != event.line - 1:
         fail(state, event, Code.SECOND_LABEL, event.label_start, event.label_end, rules.strict)
@@ -304,8 +305,12 @@ def _label_problem(rules: JsonRules, event: Records) -> Code:
 
 
 @kernel
-def give_label(rules: JsonRules, state: Records, event: Records, lines: Records, costs: Records) -> None:
-    """Give the label that was found to its line, wherever in the event it stands: native mode."""
+def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
+    """Give the label that was found to its line, wherever in the event it stands: native mode.
+
+    An event that should have slots and has none gets one, as a single decision.
+    """
+    event = stage.event[0]
     start, end = event.label_start, event.label_end
     if not event.found or event.cost == UNLABELLED:
         return
@@ -327,5 +332,10 @@ def give_label(rules: JsonRules, state: Records, event: Records, lines: Records,
             fail(state, event, Code.JSON_NO_LABEL_INDEX, start, end, rules.strict)
     if at >= event.lines:
         fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
-    if not event.bad:
-        add_staged_cost(event, lines, costs, at, event.action, event.cost, event.probability)
+    if event.bad:
+        return
+    if rules.slots:
+        event.action, event.has_probability = np.uint32(at), True
+        settle_single_slot(stage)
+        return
+    add_staged_cost(event, stage.lines, stage.costs, at, event.action, event.cost, event.probability)

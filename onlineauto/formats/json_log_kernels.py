@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import read_label_index, read_label_property
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_slot_kernels import open_outcomes
 from onlineauto.formats.json_stage_kernels import NAMESPACE, open_default, open_frame
 from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.json_token_kernels import (
@@ -81,6 +82,8 @@ def read_original_cost(
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     event.original_cost = np.float32(event.original_cost + value)
+    event.first_cost = event.first_cost if event.n_costs > 0 else value
+    event.n_costs += 1
     return after
 
 
@@ -203,6 +206,8 @@ def read_envelope(
         event.n_baseline += n
         return after
     if is_name(data, start, stop, _OUTCOMES):
+        if rules.slots:
+            return open_outcomes(data, p, end, rules, state, event, frames)
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     return UNKNOWN
@@ -226,5 +231,13 @@ def count_event(event: Records, log: Records) -> None:
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)
     if event.n_ranked > 0 and event.ranked == _ONE:
         log.sum_cost_original_baseline = np.float32(log.sum_cost_original_baseline + event.original_cost)
+    log.sum_cost_original_first_slot = np.float32(log.sum_cost_original_first_slot + event.first_cost)
+    if event.n_ranked > 0 and event.n_baseline > 0 and event.ranked == event.baseline:
+        log.number_label_equal_baseline_first_slot += 1
+        log.sum_cost_original_label_equal_baseline_first_slot = np.float32(
+            log.sum_cost_original_label_equal_baseline_first_slot + event.first_cost
+        )
+    elif event.n_ranked > 0 and event.n_baseline > 0:
+        log.number_label_not_equal_baseline_first_slot += 1
     if event.skip:
         log.number_skipped_events += 1

@@ -17,10 +17,12 @@ from onlineauto.formats.json_label_kernels import (
 )
 from onlineauto.formats.json_log_kernels import is_label_index, is_label_property, read_original_cost
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_slot_kernels import open_slot, open_slots, read_slot_list
 from onlineauto.formats.json_stage_kernels import (
     ARRAY,
     MULTI,
     NAMESPACE,
+    SLOTS,
     add_feature,
     begin_line,
     open_again,
@@ -200,12 +202,15 @@ def _read_string_member(
 
 
 @kernel
-def _is_list_of_slots(data: NDArray[np.uint8], key: String, rules: JsonRules) -> bool:
-    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case."""
+def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
+    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case.
+
+    It reads probabilities (`with_pmf`) everywhere but in the context of a log.
+    """
     actions = is_name(data, key.start, key.end, _ACTIONS) or is_name_of_any_case(
         data, key.start, key.end, _INCLUDED
     )
-    return actions or (not rules.log and is_name(data, key.start, key.end, _PMF))
+    return actions or (with_pmf and is_name(data, key.start, key.end, _PMF))
 
 
 @kernel
@@ -233,6 +238,9 @@ def _read_special(
         if stop > start + n:
             fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
             return end
+        if rules.slots:
+            fail(state, event, Code.JSON_LABEL, p, end, rules.strict)
+            return end
         if p < end and data[p] == _QUOTE:
             return _read_string_member(data, marks, key, p, end, rules, stage, reader)
         return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
@@ -240,7 +248,12 @@ def _read_special(
         return _read_string_member(data, marks, key, p, end, rules, stage, reader)
     if is_name(data, start, stop, _ORIGINAL) and rules.log:
         return read_original_cost(data, p, end, rules, state, event)
-    if rules.exact and _is_list_of_slots(data, key, rules):
+    if rules.slots:
+        if is_name(data, start, stop, _SLOTS):
+            return open_slots(data, p, end, rules, stage, reader)
+        if _is_list_of_slots(data, key, stage.frames[max(event.depth - 2, 0)].kind >= SLOTS or not rules.log):
+            return read_slot_list(data, marks, key, p, end, rules, stage, reader)
+    if rules.exact and _is_list_of_slots(data, key, not rules.log):
         return read_list(data, marks, p, end, rules, state, event)[2]
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
     unknown |= is_name_of_any_case(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
@@ -371,6 +384,8 @@ def read_element(
     event, state = stage.event[0], reader.state[0]
     if frame.kind == MULTI:
         return _open_action(data, p, end, rules, state, stage)
+    if frame.kind >= SLOTS:
+        return open_slot(data, p, end, rules, frame.kind, stage, reader)
     byte = load1(data, p) if p < end else np.uint8(0)
     if byte == _N:
         return read_word(data, p, end, rules, state, event)[1]

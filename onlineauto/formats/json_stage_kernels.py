@@ -40,8 +40,8 @@ __all__ = [
     "write_event",
 ]
 
-LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI = range(5)
-"""Kinds of objects and arrays; the last two are arrays."""
+LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI, SLOTS, OUTCOMES = range(7)
+"""Kinds of objects and arrays; the last four are arrays."""
 
 _SPACE = 32
 _ONE = np.float32(1)
@@ -58,6 +58,8 @@ def begin_event(event: Records) -> None:
     event.action = 0
     event.cost = UNLABELLED
     event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
+    event.first_cost = _ZERO
+    event.n_costs = event.n_slots = event.first_slot = event.outcome = event.listed = event.pmf = 0
     event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
     event.label_start = event.label_end = 0
     event.index_at[0] = event.index_at[1] = 0
@@ -74,7 +76,7 @@ def begin_line(event: Records, lines: Records) -> None:
     line.label = UNLABELLED
     line.weight = _ONE
     line.initial = _ZERO
-    line.shared = False
+    line.shared = line.slot = False
     event.lines += 1
 
 
@@ -232,6 +234,26 @@ def add_staged_cost(
     line.last_cost = i
 
 
+@kernel
+def put_outcome(
+    event: Records,
+    lines: Records,
+    costs: Records,
+    at: int,
+    action: np.uint32,
+    cost: F32,
+    probability: F32,
+) -> None:
+    """Stage the outcome of a slot, the line `at`, before the actions that it is confined to."""
+    line = lines[at]
+    first, last = line.first_cost, line.last_cost
+    line.first_cost = line.last_cost = -1
+    add_staged_cost(event, lines, costs, at, action, cost, probability)
+    if first >= 0:
+        costs[line.first_cost].next = first
+        line.last_cost = last
+
+
 # -- the end -----------------------------------------------------------------------------------------------
 
 
@@ -269,10 +291,15 @@ def _write_costs(state: Records, staged: Records, from_: Records, line: Records,
 @inline_kernel
 def write_event(data: NDArray[np.uint8], begin: int, weight: F32, stage: Stage, reader: Reader) -> None:
     """Write the lines of the staged event, which begins at `begin`; their weights are divided by `weight`."""
-    state = reader.state[0]
-    for i in range(stage.event[0].lines):
+    state, n, n_slots = reader.state[0], stage.event[0].lines, stage.event[0].n_slots
+    first_slot = stage.event[0].first_slot
+    for k in range(n):
+        i = k
+        if n_slots > 0 and k >= first_slot:  # slots come last
+            i = k + n_slots if k + n_slots < n else k + n_slots - n + first_slot
         staged = stage.lines[np.uint64(i)]
         line = open_line(state, reader.lines, begin)
+        line.slot = staged.slot
         line.label = staged.label
         line.weight = np.float32(staged.weight / weight)
         line.initial = staged.initial

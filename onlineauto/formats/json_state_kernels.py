@@ -46,6 +46,12 @@ EVENT = np.dtype(
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
+        # Of the slots only.
+        ("n_slots", np.int64),
+        ("first_slot", np.int64),  # its line
+        ("outcome", np.int64),  # of how many slots it has been said what was logged
+        ("listed", np.int64),  # actions that a slot was logged with
+        ("pmf", np.int64),  # and probabilities
         # Where it is in the text: what was read last of it, and what says which action, cost and probability.
         ("label_start", np.int64),
         ("label_end", np.int64),
@@ -62,6 +68,8 @@ EVENT = np.dtype(
         ("drop_end", np.int64),
         ("skip", np.bool_),
         ("original_cost", np.float32),
+        ("first_cost", np.float32),  # the first one of several
+        ("n_costs", np.int64),
         ("id", np.int64, (2,)),  # bounds of the string, quotes included
         ("time", np.int64, (2,)),
     ],
@@ -99,6 +107,7 @@ STAGED = {
             ("weight", np.float32),
             ("initial", np.float32),
             ("shared", np.bool_),
+            ("slot", np.bool_),
         ],
         align=True,
     ),
@@ -130,6 +139,10 @@ LOG = np.dtype(
         ("number_skipped_events", np.int64),
         ("sum_cost_original", np.float32),
         ("sum_cost_original_baseline", np.float32),
+        ("sum_cost_original_first_slot", np.float32),
+        ("sum_cost_original_label_equal_baseline_first_slot", np.float32),
+        ("number_label_equal_baseline_first_slot", np.int64),
+        ("number_label_not_equal_baseline_first_slot", np.int64),
         ("has_first_id", np.bool_),
         ("has_first_time", np.bool_),
         # Bounds in the buffer, of those met since the reader last looked; empty if there are none.
@@ -147,6 +160,7 @@ class JsonRules(NamedTuple):
     """How to read."""
 
     simple: bool
+    slots: bool  # events have slots
     multiline: bool
     exact: bool
     hash_all: bool

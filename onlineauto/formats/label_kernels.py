@@ -1,4 +1,4 @@
-"""Labels and tags in native mode: what stands before the first ``|`` of a line."""
+"""Labels and tags in native mode: what `onlineauto.formats.head_kernels` reads of a line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["UNLABELLED", "add_cost", "add_tag", "is_word", "probability_problem", "read_head"]
+__all__ = [
+    "UNLABELLED",
+    "add_cost",
+    "add_tag",
+    "is_whole_number",
+    "is_word",
+    "label_number",
+    "next_word",
+    "probability_problem",
+    "read_costs",
+    "read_simple",
+]
 
 _QUOTE = 39
 _ZERO = np.float32(0)
@@ -67,26 +78,15 @@ def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: 
 
 
 @inline_kernel
-def _next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+def next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
     """Bounds of the next word between blanks and tabs; empty at the end."""
     while p < end and is_blank(load1(data, p)):
         p += 1
     return p, (after_word(data, marks, p, end) if p < end else p)
 
 
-@inline_kernel
-def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
-    """Bounds of the last word between blanks and tabs; empty if there is none."""
-    while end > start and is_blank(load1(data, end - 1)):
-        end -= 1
-    first = end
-    while first > start and not is_blank(load1(data, first - 1)):
-        first -= 1
-    return first, end
-
-
 @kernel
-def _number(
+def label_number(
     data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
 ) -> tuple[F32, Code]:
     """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
@@ -102,7 +102,7 @@ def _number(
 
 
 @kernel
-def _read_simple(
+def read_simple(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
     p: int,
@@ -114,18 +114,20 @@ def _read_simple(
     """Read ``[label [weight [initial]]]``."""
     position = 0
     while True:
-        start, p = _next_word(data, marks, p, end)
+        start, p = next_word(data, marks, p, end)
         if start == p:
             return True
         code = Code.TOO_MANY_NUMBERS
         if position == 0:
-            line.label, code = _number(data, start, p, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
+            line.label, code = label_number(data, start, p, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
         elif position == 1:
-            line.weight, code = _number(data, start, p, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
+            line.weight, code = label_number(data, start, p, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
             if line.weight < _ZERO:
                 code = Code.WEIGHT_NEGATIVE
         elif position == 2:
-            line.initial, code = _number(data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE)
+            line.initial, code = label_number(
+                data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE
+            )
         if code != Code.FINE:
             report(state, code, start, p, strict)
             return False
@@ -141,7 +143,8 @@ def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, i
 
 
 @kernel
-def _is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
+def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Whether ``data[start:end]`` is digits."""
     for i in range(start, end):
         if data[i] < 48 or data[i] > 57:
             return False
@@ -160,7 +163,7 @@ def _shape_problem(
         return Code.NO_ACTION_NAME
     if first < end and rules.multiline and is_word(data, start, first, _SHARED):
         return Code.SHARED_WITH_MORE
-    if not rules.multiline and not _is_whole_number(data, start, first):
+    if not rules.multiline and not is_whole_number(data, start, first):
         return Code.ACTION_NOT_A_NUMBER
     if first == end and rules.multiline:
         return Code.NO_COST
@@ -199,12 +202,12 @@ def _read_cost(
     wrong_start, wrong_end = start, end
     if code == Code.FINE and first < end:
         wrong_start, wrong_end = first + 1, second
-        cost, code = _number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
+        cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
         if code == Code.FINE and second == end:
             report(state, Code.TAKEN_AS_UNIFORM, start, end, False)
         elif code == Code.FINE:
             wrong_start, wrong_end = second + 1, end
-            probability, code = _number(
+            probability, code = label_number(
                 data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
             )
             if code == Code.FINE:
@@ -233,7 +236,7 @@ def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_
 
 
 @kernel
-def _read_costs(
+def read_costs(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
     p: int,
@@ -246,7 +249,7 @@ def _read_costs(
     """Read the words of a contextual-bandit label."""
     n_words = 0
     while True:
-        start, p = _next_word(data, marks, p, end)
+        start, p = next_word(data, marks, p, end)
         if start == p:
             return True
         shared = rules.multiline and is_word(data, start, p, _SHARED)
@@ -261,44 +264,3 @@ def _read_costs(
         else:
             state.labelled = True
         n_words += 1
-
-
-@inline_kernel
-def _looks_like_label(
-    data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int, rules: Rules
-) -> bool:
-    """Whether a tag may have been meant as a label."""
-    if rules.simple:
-        return read_number(data, start, end)[1] == DECIMAL
-    return next_one(marks, start) < end or (rules.multiline and is_word(data, start, end, _SHARED))
-
-
-@kernel
-def read_head(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    start: int,
-    bar: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-    tag: NDArray[np.uint8],
-) -> bool:
-    """Read label and tag of a line; False, with the problem reported, if something is wrong with them.
-
-    The tag is the last word, if it touches the bar or begins with ``'``.
-    """
-    first, last = _last_word(data, start, bar)
-    if first == last:
-        return True
-    end = bar
-    if last == bar or data[first] == _QUOTE:
-        add_tag(data, first, last, state, tag)
-        end = first
-        alone = _next_word(data, marks, start, end)[0] == end
-        if alone and data[first] != _QUOTE and _looks_like_label(data, marks, first, last, rules):
-            report(state, Code.TAG_LIKE_LABEL, first, last, False)
-    if rules.simple:
-        return _read_simple(data, marks, start, end, rules.strict, state, line)
-    return _read_costs(data, marks, start, end, rules, state, line, costs)

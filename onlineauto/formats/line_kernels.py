@@ -10,6 +10,7 @@ from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.label_kernels import UNLABELLED
 from onlineauto.formats.mark_kernels import next_one
 from onlineauto.formats.reading_kernels import is_blank, report
+from onlineauto.formats.slot_event_kernels import slot_problem
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -162,16 +163,28 @@ def drop_event(state: Records) -> None:
 
 
 @kernel
-def close_event(rules: Rules | JsonRules, state: Records, lines: Records, events: NDArray[np.int64]) -> None:
+def close_event(
+    rules: Rules | JsonRules, state: Records, lines: Records, costs: Records, events: NDArray[np.int64]
+) -> None:
     """Make the lines since the last event an event, if there are any and it is good."""
     n = state.lines - state.first_line
-    if n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
+    if rules.slots:
+        code, bad = slot_problem(lines, costs, state.first_line, state.lines, state.costs, rules.exact)
+        if n > 0 and code != Code.FINE:
+            line = state.line_number
+            state.line_number = lines[bad].number
+            report(state, code, state.line_begin, state.line_begin, rules.strict or rules.exact)
+            state.line_number = line
+            n = 0
+            drop_event(state)
+    elif n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
         line = state.line_number
         state.line_number = lines[state.first_line].number
         report(state, Code.NO_ACTIONS, state.line_begin, state.line_begin, rules.strict)
         state.line_number = line
+        n = 0
         drop_event(state)
-    elif n > 0:
+    if n > 0:
         events[state.events] = state.first_line
         state.events += 1
     _open_event(state)
@@ -192,7 +205,7 @@ def open_line(state: Records, lines: Records, p: int) -> Records:
     line.label = UNLABELLED
     line.weight = _ONE
     line.initial = _ZERO
-    line.shared = False
+    line.shared = line.slot = False
     return line
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LogCounts"]
+__all__ = ["LogCounts", "SlotLogCounts"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +32,38 @@ class LogCounts:
     number_skipped_events: int = 0
     dsjson_sum_cost_original: float = 0.0
     dsjson_sum_cost_original_baseline: float = 0.0
+    first_event_id: str = ""
+    first_event_time: str = ""
+    last_event_id: str = ""
+    last_event_time: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class SlotLogCounts:
+    """The same of events that have slots, which VW counts by their first slot.
+
+    Attributes
+    ----------
+    dsjson_number_label_equal_baseline_first_slot, dsjson_number_label_not_equal_baseline_first_slot : int
+        Events with ``_ba`` whose first slot got the first action of that, and other ones.
+    line_parse_error, number_events_zero_actions, number_skipped_events : int
+        As of `LogCounts`.
+    dsjson_sum_cost_original, dsjson_sum_cost_original_first_slot : float
+        Sum of ``_original_label_cost`` of all slots, and of the first ones; float32.
+    dsjson_sum_cost_original_label_equal_baseline_first_slot : float
+        The latter of events whose first slot got the first action of ``_ba``.
+    first_event_id, first_event_time, last_event_id, last_event_time : str
+        As of `LogCounts`.
+    """
+
+    dsjson_number_label_equal_baseline_first_slot: int = 0
+    dsjson_number_label_not_equal_baseline_first_slot: int = 0
+    line_parse_error: int = 0
+    number_events_zero_actions: int = 0
+    number_skipped_events: int = 0
+    dsjson_sum_cost_original: float = 0.0
+    dsjson_sum_cost_original_first_slot: float = 0.0
+    dsjson_sum_cost_original_label_equal_baseline_first_slot: float = 0.0
     first_event_id: str = ""
     first_event_time: str = ""
     last_event_id: str = ""

@@ -67,6 +67,7 @@ class Rules(NamedTuple):
     """How to read."""
 
     simple: bool
+    slots: bool  # events have slots
     multiline: bool
     exact: bool
     hash_all: bool

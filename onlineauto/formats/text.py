@@ -30,8 +30,9 @@ class TextReader(LineReader):
     ----------
     source : path, bytes, binary file, None or ByteSource
         ``"-"`` and None are standard input; gzip and zstd are found out.
-    label : {"simple", "cb"}
-        ``label [weight [initial]]``, or ``action:cost:probability`` and ``shared``.
+    label : {"simple", "cb", "ccb"}
+        ``label [weight [initial]]``; ``action:cost:probability`` and ``shared``; or ``ccb`` and ``shared``,
+        ``action`` or ``slot [action:cost:probability[,action:probability...]] [action,action...]``.
     multiline : bool
         Whether empty lines separate events; else every line is one.
     exact : bool
@@ -87,7 +88,7 @@ class TextReader(LineReader):
         self,
         source: Source | ByteSource,
         *,
-        label: Literal["simple", "cb"] = "simple",
+        label: Literal["simple", "cb", "ccb"] = "simple",
         multiline: bool,
         exact: bool = False,
         hash_all: bool = False,
@@ -100,6 +101,7 @@ class TextReader(LineReader):
     ) -> None:
         rules = Rules(
             simple=label == "simple",
+            slots=label == "ccb",
             multiline=multiline,
             exact=exact,
             hash_all=hash_all,
@@ -125,8 +127,9 @@ class TextReader(LineReader):
         self._make_bitmaps(end)
         blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
         lines = newlines + 1
+        lists = end // 2 if self._text_rules.slots else 0  # of actions, with commas between
         self._make_records(
-            events=lines, lines=lines, spans=bars, features=blanks, costs=blanks + lines, tag=end
+            events=lines, lines=lines, spans=bars, features=blanks, costs=blanks + lines + lists, tag=end
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from onlineauto.formats.line_kernels import (
 )
 from onlineauto.formats.reading_kernels import report
 from onlineauto.formats.vw_feature_kernels import read_vw_features
-from onlineauto.formats.vw_label_kernels import read_vw_head
+from onlineauto.formats.vw_head_kernels import read_vw_head
 from onlineauto.jit import borrow, entry_kernel, kernel
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reade
         state.line_number += 1
         if is_empty(data, place, True):
             if rules.multiline:
-                close_event(rules, state, lines, events)
+                close_event(rules, state, lines, costs, events)
             continue
         n_features, line = state.features, open_line(state, lines, begin)
         bar = find_bar(data, marks, place)
-        if bar > place.start:
+        if bar > place.start or rules.slots:
             read_vw_head(data, place.start, bar, place.stop, rules, state, line, costs, tag)
         if not state.fatal:
             read_vw_features(data, marks, bar, place.stop, rules, state, spans, features, names)
@@ -101,7 +101,7 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reade
         else:
             _drop_line(state, line, n_features)
         if not rules.multiline:
-            close_event(rules, state, lines, events)
-    close_event(rules, state, lines, events)
+            close_event(rules, state, lines, costs, events)
+    close_event(rules, state, lines, costs, events)
     close_records(state, lines, spans, events)
     return (STOPPED if state.fatal else DONE), p

@@ -1,4 +1,4 @@
-"""Labels and tags as VW reads them, for exact mode."""
+"""Labels as VW reads them, for exact mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.float_kernels import parse_vw_float
-from onlineauto.formats.label_kernels import UNLABELLED, add_cost, add_tag, is_word
+from onlineauto.formats.label_kernels import UNLABELLED, add_cost, is_word
 from onlineauto.formats.reading_kernels import report
 from onlineauto.jit import F32, kernel
 
@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.json_state_kernels import JsonRules
-    from onlineauto.formats.reading_kernels import Rules
 
-__all__ = ["read_vw_head", "read_vw_label"]
+__all__ = [
+    "count_vw_parts",
+    "next_vw_part",
+    "read_vw_costs",
+    "read_vw_simple",
+    "vw_number",
+    "vw_probability",
+]
 
 _COLON, _SPACE, _TAB, _QUOTE = 58, 32, 9, 39
 _ZERO = np.float32(0)
@@ -32,7 +37,7 @@ _GRAPH = np.frombuffer(b"graph", np.uint8)
 
 
 @kernel
-def _next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tuple[int, int]:
+def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tuple[int, int]:
     """Bounds of the next part that is not empty; empty at the end."""
     while p < end and data[p] == separator:
         p += 1
@@ -43,17 +48,18 @@ def _next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tup
 
 
 @kernel
-def _count_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
+def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
+    """How many parts there are that are not empty."""
     n = 0
     while True:
-        start, p = _next_part(data, p, end, separator)
+        start, p = next_vw_part(data, p, end, separator)
         if start == p:
             return n
         n += 1
 
 
 @kernel
-def _number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
     """VW's ``float_of_string``: 0, with a warning, for what is no number.
 
     After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows. VW's even
@@ -68,17 +74,17 @@ def _number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state:
 
 
 @kernel
-def _read_simple(
+def read_vw_simple(
     data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records
 ) -> None:
     """Read ``[label [weight [initial]]]``; more words than these are no label."""
-    n = _count_parts(data, p, end, _SPACE)
+    n = count_vw_parts(data, p, end, _SPACE)
     if n > 3:
         report(state, Code.VW_TOO_MANY_TOKENS, p, end, False)
         return
     for i in range(n):
-        start, p = _next_part(data, p, end, _SPACE)
-        value = _number(data, start, p, line_end, state)
+        start, p = next_vw_part(data, p, end, _SPACE)
+        value = vw_number(data, start, p, line_end, state)
         if i == 0:
             line.label = value
         elif i == 1:
@@ -88,9 +94,9 @@ def _read_simple(
 
 
 @kernel
-def _probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+def vw_probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
     """Probability, brought between 0 and 1."""
-    value = _number(data, start, end, line_end, state)
+    value = vw_number(data, start, end, line_end, state)
     if value > _ONE:
         report(state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
         return _ONE
@@ -105,19 +111,19 @@ def _read_cost(
     data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
 ) -> None:
     """Read ``action[:cost[:probability]]``; empty parts do not count."""
-    n = _count_parts(data, start, end, _COLON)
+    n = count_vw_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
         report(state, Code.VW_MALFORMED_COST, start, end, True)
         return
-    action, p = _next_part(data, start, end, _COLON)
+    action, p = next_vw_part(data, start, end, _COLON)
     action_end = p
     cost, probability = UNLABELLED, _ZERO
     if n > 1:
-        part, p = _next_part(data, p, end, _COLON)
-        cost = _number(data, part, p, line_end, state)
+        part, p = next_vw_part(data, p, end, _COLON)
+        cost = vw_number(data, part, p, line_end, state)
     if n > 2:
-        part, p = _next_part(data, p, end, _COLON)
-        probability = _probability(data, part, p, line_end, state)
+        part, p = next_vw_part(data, p, end, _COLON)
+        probability = vw_probability(data, part, p, line_end, state)
     if is_word(data, action, action_end, _SHARED):
         if n == 1:
             probability = _SHARED_MARK
@@ -130,79 +136,16 @@ def _read_cost(
 
 
 @kernel
-def _read_costs(
+def read_vw_costs(
     data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
 ) -> None:
     """Read the words of a contextual-bandit label; ``shared`` alone is a mark and no cost."""
     first = state.costs
     while not state.fatal:
-        start, p = _next_part(data, p, end, _SPACE)
+        start, p = next_vw_part(data, p, end, _SPACE)
         if start == p:
             break
         _read_cost(data, start, p, line_end, state, costs)
     if state.costs == first + 1 and costs[first].probability == _SHARED_MARK:
         line.shared = True
         state.costs = first
-
-
-@kernel
-def _after_tab(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """The byte after the first tab, `start` if there is none."""
-    for i in range(start, end):
-        if data[i] == _TAB:
-            return i + 1
-    return start
-
-
-@kernel
-def read_vw_head(
-    data: NDArray[np.uint8],
-    start: int,
-    bar: int,
-    line_end: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-    tag: NDArray[np.uint8],
-) -> None:
-    """Read label and tag of a line as VW does: a tab discards everything before it.
-
-    Source
-    ------
-    VW 9.11.9, ``substring_to_example`` in ``parse_example_text.cc`` and the label parsers.
-    """
-    start = _after_tab(data, start, bar)
-    last = bar
-    while last > start and data[last - 1] == _SPACE:
-        last -= 1
-    first = last
-    while first > start and data[first - 1] != _SPACE:
-        first -= 1
-    if first == last:
-        return
-    end = bar
-    if last == bar or data[first] == _QUOTE:
-        add_tag(data, first, last, state, tag)
-        end = first
-    if rules.simple:
-        _read_simple(data, start, end, line_end, state, line)
-    else:
-        _read_costs(data, start, end, line_end, state, line, costs)
-
-
-@kernel
-def read_vw_label(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    line: Records,
-    costs: Records,
-) -> None:
-    """Read a label that stands alone, in a JSON string."""
-    if rules.simple:
-        _read_simple(data, start, end, end, state, line)
-    else:
-        _read_costs(data, start, end, end, state, line, costs)

@@ -12,7 +12,7 @@ from onlineauto.features.event import Event
 from onlineauto.formats.text_writer import number_text
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, named_event
-from onlineauto.interop.text import write_events
+from onlineauto.interop.text import refuse_slots, write_events
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +49,7 @@ def event_dsjson(
     Raises
     ------
     InputError
-        The event has no actions, more than one label, or a namespace or a tag that cannot be written.
+        The event has no actions, has slots or more than one label, or a name that cannot be written.
 
     Examples
     --------
@@ -61,6 +61,7 @@ def event_dsjson(
     """
     if not isinstance(event, NamedEvent | Event):
         event = named_event(event)
+    refuse_slots(event)
     lines: list[NamedLine | Line] = list(event.lines)
     if isinstance(event, NamedEvent) and not event.multiline:
         raise InputError("event: it has no actions, which a decision has to choose from")

@@ -66,6 +66,8 @@ def read_named(
     configuration = REGISTRY.from_keywords(**options)
     if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
+    if kind_of(configuration) == "ccb_explore_adf":
+        raise OptionError("names cannot be told with ccb_explore_adf: an event of names has no slots")
     lines = _Lines(source)
     reader = open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)

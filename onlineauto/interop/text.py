@@ -28,6 +28,18 @@ __all__ = ["event_text", "write_events", "write_text"]
 _NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
 
 
+def refuse_slots(event: NamedEvent | Event) -> None:
+    """Refuse to write an event that has slots.
+
+    Raises
+    ------
+    InputError
+        It has.
+    """
+    if isinstance(event, Event) and event.slots:
+        raise InputError("event: it has slots, which are read only, not written")
+
+
 def event_text(
     event: Mapping[str, Any] | NamedEvent | Event,
     *,
@@ -53,7 +65,7 @@ def event_text(
     Raises
     ------
     InputError
-        The mapping is no event, or a namespace or a tag cannot be written.
+        The mapping is no event, has slots, or a namespace or a tag cannot be written.
 
     Examples
     --------
@@ -66,6 +78,7 @@ def event_text(
     """
     if not isinstance(event, NamedEvent | Event):
         event = named_event(event)
+    refuse_slots(event)
     if isinstance(event, NamedEvent):
         multiline = event.multiline
     elif multiline is None:

@@ -149,7 +149,7 @@ class CbOptions:
         keep=True,
         choices=("mtr", "ips", "dr", "dm"),
         metavar="TYPE",
-        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
+        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     clip_p: float = option(
         0.0,
@@ -159,7 +159,7 @@ class CbOptions:
         minimum=0,
         maximum=1,
         metavar="P",
-        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf"),
+        needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     rank_all: bool = option(
         False,

@@ -112,7 +112,8 @@ def test_a_wrong_command_line(words: list[str], message: str, capsys: pytest.Cap
 def test_warnings_of_options_without_effect(learn: Learn, capsys: pytest.CaptureFixture[str]) -> None:
     learn(lambda configuration: len(configuration.warnings) - 1)
     assert main(["--epsilon", "0.1"]) == 0
-    warning = "onlineauto: warning: --epsilon has no effect without --cb_explore or --cb_explore_adf\n"
+    needed = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
+    warning = f"onlineauto: warning: --epsilon has no effect without {needed}\n"
     assert capsys.readouterr() == ("", warning)
     assert main(["--epsilon", "0.1", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

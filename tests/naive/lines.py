@@ -51,6 +51,7 @@ class Settings:
 class Line:
     number: int
     shared: bool = False
+    slot: bool = False
     label: float = NOTHING
     weight: float = 1.0
     initial: float = 0.0
@@ -100,6 +101,7 @@ def _unpack_line(block: Block, i: int) -> Line:
     return Line(
         number=int(block.line_number[i]),
         shared=bool(block.shared[i]),
+        slot=bool(block.slot[i]),
         label=float(block.label[i]),
         weight=float(block.weight[i]),
         initial=float(block.initial[i]),

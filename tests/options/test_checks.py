@@ -118,16 +118,25 @@ def test_options_at_odds(words: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+EXPLORING = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
+
+
 @pytest.mark.parametrize(
     ("words", "warning"),
     [
-        ("--epsilon 0.1", "--epsilon has no effect without --cb_explore or --cb_explore_adf"),
-        ("--first_only --cb_adf", "--first_only has no effect without --cb_explore or --cb_explore_adf"),
+        (
+            "--epsilon 0.1",
+            "--epsilon has no effect without --cb_explore or --cb_explore_adf or --ccb_explore_adf",
+        ),
+        (
+            "--first_only --cb_adf",
+            "--first_only has no effect without --cb_explore or --cb_explore_adf or --ccb_explore_adf",
+        ),
         ("--rank_all", "--rank_all has no effect without --cb_adf"),
         ("--search learning_rate --cb_adf", "--search has no effect without --automl"),
         (
             "--clip_p 0.1",
-            "--clip_p has no effect without --cb or --cb_adf or --cb_explore or --cb_explore_adf",
+            f"--clip_p has no effect without --cb or --cb_adf or {EXPLORING}",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from tests.parity.feature_flags import FEATURES
 from tests.parity.json_flags import JSON
 from tests.parity.odd_text import ODD_BANDIT, ODD_CLASSIC, ODD_SIMPLE
 from tests.parity.single_line_flags import LOSSES, PASSES, UPDATES
+from tests.parity.slot_flags import SLOTS
 
 __all__ = ["CASES", "DATASETS", "GENERATED"]
 
@@ -61,7 +62,19 @@ _WHEEL_CRASHES = {Case(stream="odd_bandit/shared_only", flags="--cb_adf --cb_typ
 CASES: tuple[Case, ...] = tuple(
     case
     for case in dict.fromkeys(
-        [*LOSSES, *UPDATES, *FEATURES, *PASSES, *BANDITS, *EXPLORING, *GENERATED, *DATASETS, *ODD_TEXT, *JSON]
+        [
+            *LOSSES,
+            *UPDATES,
+            *FEATURES,
+            *PASSES,
+            *BANDITS,
+            *EXPLORING,
+            *SLOTS,
+            *GENERATED,
+            *DATASETS,
+            *ODD_TEXT,
+            *JSON,
+        ]
     )
     if case not in _WHEEL_CRASHES
 )

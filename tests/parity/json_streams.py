@@ -10,6 +10,8 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+from tests.parity.slot_streams import SLOT_JSON
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -208,6 +210,7 @@ def long_numbers(n: int, seed: int) -> bytes:
 
 
 JSON_STREAMS: dict[str, Callable[[int, int], bytes]] = {
+    **SLOT_JSON,
     "log": log,
     "contexts": contexts,
     "lines": lines,

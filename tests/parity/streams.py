@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from tests.parity.slot_streams import SLOT_STREAMS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -138,6 +140,7 @@ def classic_bandit(n: int, seed: int) -> bytes:
 
 
 STREAMS: dict[str, Callable[[int, int], bytes]] = {
+    **SLOT_STREAMS,
     "numbers": numbers,
     "signs": signs,
     "bits": bits,

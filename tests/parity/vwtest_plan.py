@@ -27,9 +27,10 @@ _STRIPPED: Final = {
     "--final_regressor": 1,
     "--predict_only_model": 0,
     "--onethread": 0,
+    "--example_queue_limit": 1,
 }
 """Flags that change nothing that is compared, and how many words follow them: our passes read the input
-again, models are saved after the last event, threads change no number."""
+again, models are saved after the last event, threads and what they read ahead change no number."""
 
 _MODEL_FILES: Final = ("-i", "--initial_regressor", "--readable_model", "--invert_hash")
 _NEGATIVE: Final = re.compile(r"-[.\d]")

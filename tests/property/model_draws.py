@@ -21,6 +21,7 @@ _KINDS: list[Options] = [
     {"cb_adf": True},
     {"cb_explore_adf": True},
     {"cb_explore_adf": True},
+    {"ccb_explore_adf": True},
     {"cb": 3},
     {"cb_explore": 3},
 ]
@@ -84,7 +85,7 @@ def draw_configuration(draw: random.Random) -> Configuration:
             options |= draw.choice(_LOSSES)
         else:
             options |= draw.choice(_TYPES)
-        if any(name.startswith("cb_explore") for name in kind):
+        if any("explore" in name for name in kind):
             options |= draw.choice(_EXPLORERS)
         if draw.random() < 0.6:
             options |= draw.choice(_SEARCHES) | {"default_lease": draw.choice([16, 40, 100])}
@@ -99,7 +100,8 @@ def draw_configuration(draw: random.Random) -> Configuration:
 
 def draw_stream(draw: random.Random, configuration: Configuration, *, n: int) -> list[str]:
     """Draw events in which what is best depends on two namespaces together, and changes half way."""
-    simple = not any(configuration.get(name) for name in ("cb", "cb_adf", "cb_explore", "cb_explore_adf"))
+    slots = configuration.get("ccb_explore_adf")
+    simple = not (slots or any(map(configuration.get, ("cb", "cb_adf", "cb_explore", "cb_explore_adf"))))
     adf = bool(configuration.get("cb_adf") or configuration.get("cb_explore_adf"))
     signs = configuration.get("loss_function") == "logistic"
     events = []
@@ -115,6 +117,12 @@ def draw_stream(draw: random.Random, configuration: Configuration, *, n: int) ->
             continue
         logged = draw.randrange(3)
         cost = -1 if (logged == best) != (draw.random() < 0.1) else 0
+        if slots:
+            actions = [f"ccb action |Act p{action}" for action in range(3)]
+            first = f"ccb slot {logged}:{cost}:0.333 |place top"
+            others = ["ccb slot |place side"] if number > n // 4 and draw.random() < 0.5 else []
+            events.append("\n".join([f"ccb shared {context}", *actions, first, *others]) + "\n\n")
+            continue
         if not adf:
             events.append(f"{logged + 1}:{cost}:0.333 {context}\n")
             continue

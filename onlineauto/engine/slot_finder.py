@@ -1,0 +1,49 @@
+"""Slot finder: the slots of one block after the other, and whether they are told from one another by now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.explorers.slots import SlotOptions
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.slots import Slots, find_slots
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.options import Configuration
+
+__all__ = ["SlotFinder"]
+
+
+class SlotFinder:
+    """Finds slots; see `onlineauto.features.slots`.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Says whether slots are ever told from one another.
+    layout : Layout
+        Says which features are ignored.
+    """
+
+    def __init__(self, configuration: Configuration, layout: Layout) -> None:
+        self._layout, self._hash_seed = layout, configuration[FeatureOptions].hash_seed
+        self._told = None if configuration[SlotOptions].ccb_no_slot_index else False
+
+    def find(self, block: Block, *, lasts: bool) -> Slots:
+        """Find the slots of a block; that they are told from one another is remembered, if it `lasts`."""
+        slots = find_slots(block, self._layout, hash_seed=self._hash_seed, told=self._told)
+        if self._told is False and lasts:
+            self._told = slots.first_told < len(block)
+        return slots
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        return {"told": self._told}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off, of the same options."""
+        self._told = state["told"]

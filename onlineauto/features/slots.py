@@ -1,0 +1,128 @@
+"""Slots: what the loop goes through when events have several slots, each with one of the actions.
+
+A slot is an event of its own to the loop: its features are those of the shared line and of the slot, its
+actions those that no slot before it has. What tells slots from one another is a feature ``index0``,
+``index1``, ... in a namespace of its own, from the first event on that has several slots or a slot with
+features. Before, the model is that of ``--cb_explore_adf``.
+
+Source: VW ``conditional_contextual_bandit.cc``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import murmur3
+from onlineauto.features.records import FEATURE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Records
+
+__all__ = ["SLOT_NAME", "TOLD_NAME", "Slots", "find_slots"]
+
+SLOT_NAME, TOLD_NAME = b"\x8b", b"\x8c"
+"""Names of the namespaces of a slot's features without a namespace, and of the feature that tells it."""
+
+_SPACE = b"_id"
+
+
+class Slots(NamedTuple):
+    """The slots of a block.
+
+    Attributes
+    ----------
+    line : int64[n]
+        Line of each.
+    event : int64[n]
+        Event that it belongs to.
+    start : int64[n_events + 1]
+        First slot of each event.
+    event_start : int64[n_events + 1]
+        First line of each event.
+    event_weight : float32[n_events]
+        Importance weight of each event.
+    number : int64[n]
+        Which of its event's it is, from 0.
+    first_told : int
+        First event whose slots are told from one another; the number of events if there is none.
+    told : FEATURE[]
+        The features that tell them.
+    """
+
+    line: NDArray[np.int64]
+    event: NDArray[np.int64]
+    start: NDArray[np.int64]
+    event_start: NDArray[np.int64]
+    event_weight: NDArray[np.float32]
+    number: NDArray[np.int64]
+    first_told: int
+    told: Records
+
+    def __len__(self) -> int:
+        """Count the slots."""
+        return len(self.line)
+
+    def table(self, place: int) -> NDArray[np.int64]:
+        """What kernels see of them: int64[n, 4]; the first feature that tells slots is at `place`."""
+        shared, told = self.event_start[self.event], place + self.number
+        told[self.event < self.first_told] = -1
+        return np.column_stack([shared, self.line - self.number, self.line, told])
+
+    def by_action(
+        self, action_start: NDArray[np.int64], action: NDArray[np.int32], score: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Scores of the slots of a block that is one event: float32[n_slots, n_actions], else 0.
+
+        Slot i has those from ``action_start[i]`` on.
+        """
+        n_actions = int(self.event_start[1] - self.event_start[0]) - 1 - len(self)
+        scores = np.zeros((len(self), n_actions), np.float32)
+        scores[np.repeat(np.arange(len(self)), np.diff(action_start)), action] = score
+        return scores
+
+
+def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | None) -> Slots:
+    """Find the slots of a block.
+
+    Parameters
+    ----------
+    block : Block
+        Events, each a shared line, its actions, its slots.
+    layout : Layout
+        Says which features are ignored.
+    hash_seed : int
+        ``--hash_seed``.
+    told : bool or None
+        Whether slots were told from one another before; None if they never are.
+    """
+    starts = block.event_start
+    line = starts[0] + np.flatnonzero(block.slot[starts[0] : starts[-1]])
+    event = np.searchsorted(starts, line, "right") - 1
+    start = np.searchsorted(line, starts)
+    number = np.arange(len(line)) - start[event]
+    first_told = len(block) if told is None else 0
+    if told is False:
+        several = np.diff(start) > 1
+        several[event[(number == 0) & _has_features(block, layout, line)]] = True
+        first_told = int(several.argmax()) if several.any() else len(block)
+    features = np.empty(0 if first_told == len(block) else int(number.max(initial=-1)) + 1, FEATURE)
+    seed = np.uint32(murmur3(np.frombuffer(_SPACE, np.uint8), 0, len(_SPACE), np.uint32(hash_seed)))
+    for i in range(len(features)):
+        name = np.frombuffer(b"index%d" % i, np.uint8)
+        features[i] = (murmur3(name, 0, len(name), seed), 1)
+    weight = block.weight[starts[:-1]]
+    return Slots(line, event, start, starts, weight, number, first_told, features)
+
+
+def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether lines have features that are not ignored: bool[]."""
+    kept = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    found: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]
+    return found

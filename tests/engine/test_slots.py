@@ -1,0 +1,141 @@
+"""``--ccb_explore_adf`` beside slots that are written out as events of their own, and what it promises."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace, convert, read
+from onlineauto.errors import InputError, OptionError
+from onlineauto.interop.text import event_text
+from tests.naive.slots import Slot, SlotEvent, written_out
+from tests.parity.slot_streams import SLOT_STREAMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CROSSED = ("U|_id", "A|_id", "S|_id", "U|A|_id")
+EVENT = "ccb shared |U u\nccb action |A a\nccb action |A b\nccb action |A c\nccb slot |\nccb slot |S s\n"
+
+
+def draw_events(n: int, seed: int) -> list[SlotEvent]:
+    draw = random.Random(seed)
+    events = []
+    for _ in range(n):
+        n_actions = draw.randrange(2, 6)
+        left, slots = list(range(n_actions)), []
+        for number in range(draw.randrange(1, n_actions + 1)):
+            chosen = left.pop(draw.randrange(len(left)))
+            confined = tuple({chosen, draw.randrange(n_actions)}) if draw.random() < 0.3 else ()
+            outcome = (chosen, draw.choice((-1.0, 0.0, 0.5)), 0.5)
+            slots.append(Slot(f"|S s{number} w:{draw.random():.3f}", outcome, confined))
+        actions = tuple(f"|A a{draw.randrange(5)} x:{draw.random():.3f}" for _ in range(n_actions))
+        events.append(SlotEvent(f"|U u{draw.randrange(4)} y:{draw.random():.3f}", actions, tuple(slots)))
+    return events
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"cb_type": "ips"}, {"cb_type": "dr"}, {"softmax": True}, {"squarecb": True}, {"noconstant": True}],
+)
+def test_slots_are_learnt_as_events_of_their_own(options: dict[str, Any]) -> None:
+    events = draw_events(40, 7)
+    workspace = Workspace(ccb_explore_adf=True, quadratic="UA", **options)
+    full_names = ["U|A", *CROSSED]
+    twin = Workspace(cb_explore_adf=True, experimental_full_name_interactions=full_names, **options)
+    for event in events:
+        found = workspace.learn(event.text())
+        for slot, (text, actions) in enumerate(written_out(event)):
+            expected = np.zeros(len(event.actions), np.float32)
+            expected[actions] = twin.learn(text)
+            np.testing.assert_allclose(found[slot], expected, atol=2e-5)
+    assert workspace.label_range == pytest.approx(twin.label_range)
+
+
+def test_a_choice_is_taken_from_the_slots_after_it() -> None:
+    workspace = Workspace(ccb_explore_adf=True).fit(SLOT_STREAMS["slots_rewards"](50, 1))
+    for block, outcomes in workspace.stream(SLOT_STREAMS["slots_seeded"](50, 1)):
+        slots = outcomes.slots
+        assert slots is not None
+        assert len(outcomes) == len(slots) == 3 * len(block)
+        chosen = outcomes.action[outcomes.action_start[:-1]].reshape(-1, 3)
+        assert all(len(set(row)) == 3 for row in chosen.tolist())
+        assert np.diff(outcomes.action_start).reshape(-1, 3).tolist() == [[4, 3, 2]] * len(block)
+
+
+def test_a_prediction_is_a_row_for_each_slot_and_changes_nothing() -> None:
+    workspace = Workspace(ccb_explore_adf=True).fit(SLOT_STREAMS["slots"](60, 3))
+    before = workspace.weights.copy()
+    first, again = workspace.predict(EVENT), workspace.predict(EVENT)
+    assert first.shape == (2, 3)
+    assert (first == again).all()
+    np.testing.assert_allclose(first.sum(axis=1), 1, rtol=1e-6)
+    assert (first[1] == 0).sum() == 1
+    assert (workspace.weights == before).all()
+
+
+def test_draws_of_slots_are_not_the_same_draw() -> None:
+    workspace = Workspace(ccb_explore_adf=True, epsilon=1.0)
+    text = "ccb shared |U u\n" + "ccb action |A a\n" * 6 + "ccb slot |\n" * 6
+    chosen = [int(np.flatnonzero(row == 0).size) for row in workspace.predict(text)]
+    assert chosen == [0, 1, 2, 3, 4, 5]
+    block = workspace._parse_one(text)
+    outcomes = workspace.predict_block(block)
+    places = outcomes.action[outcomes.action_start[:-1]].tolist()
+    assert places != sorted(places)
+
+
+def test_before_slots_differ_the_model_is_that_of_a_bandit() -> None:
+    events = "".join(
+        f"ccb shared |U u{i % 3}\nccb action |A a\nccb action |A b\nccb slot {i % 2}:{i % 5}:0.5 |\n\n"
+        for i in range(30)
+    )
+    single = events.replace("ccb shared", "shared")
+    lines = []
+    for event in single.split("\n\n")[:-1]:
+        shared, a, b, slot = event.split("\n")
+        logged, cost, p = slot.split()[2].split(":")
+        actions = [line.removeprefix("ccb action ") for line in (a, b)]
+        actions[int(logged)] = f"0:{cost}:{p} {actions[int(logged)]}"
+        lines += [shared, *actions, ""]
+    slots = Workspace(ccb_explore_adf=True, quadratic="UA").fit(events.encode())
+    bandit = Workspace(cb_explore_adf=True, quadratic="UA").fit("\n".join(lines).encode())
+    assert slots.weights.tobytes() == bandit.weights.tobytes()
+
+
+@pytest.mark.parametrize("search", [{}, {"oracle_type": "one_diff"}, {"estimator": "robust"}])
+def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, Any]) -> None:
+    workspace = Workspace(ccb_explore_adf=True, automl=3, default_lease=50, **search)
+    workspace.fit(SLOT_STREAMS["slots_rewards"](400, 2))
+    used = set(workspace.searching.interactions(0))
+    assert {(name, b"\x8c") for name in (b"A", b"S", b"U")} <= used
+    assert workspace.searching.n_learnt == 1200
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"leave_duplicate_interactions": True, "quadratic": "UA"},
+        {"experimental_full_name_interactions": ["U|A"]},
+        {"automl": 2, "oracle_type": "rand"},
+        {"automl": 2, "interaction_type": "cubic"},
+    ],
+)
+def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="not reproduced by --vw_exact"):
+        Workspace(ccb_explore_adf=True, vw_exact=True, **options)
+
+
+def test_slots_are_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "events.blocks"
+    assert convert(EVENT.encode(), path, ccb_explore_adf=True) == 1
+    assert (Workspace(ccb_explore_adf=True).fit(path).weights == 0).all()
+    with pytest.raises(OptionError, match="slots"):
+        convert(path, tmp_path / "events.txt", ccb_explore_adf=True)
+    [event] = read(EVENT.encode(), ccb_explore_adf=True).events()
+    assert (len(event.actions), len(event.slots)) == (3, 2)
+    with pytest.raises(InputError, match="slots"):
+        event_text(event)

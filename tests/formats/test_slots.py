@@ -1,0 +1,133 @@
+"""Labels of slots beside their naive twin, and what is wrong with events that have slots."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.errors import ParseError
+from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json import JsonReader
+from onlineauto.formats.text import TextReader
+from tests.naive.lines import Line, unpack
+from tests.naive.slots import CONFINED, read_slot_label
+
+ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"
+PIECES = ("ccb", "shared", "action", "slot", "0:1:0.5", "1:-0.5:1", "2:0:0.25,1:0.5,0:0.25", "1:x:0.5", "1:1")
+ODD = (
+    "0:1:2",
+    "0:1:0",
+    "0:1:-1",
+    "0:1:0.5,1",
+    "0:1:0.5,1:0.1",
+    "0:1:0.5,1:0.5,",
+    "1,2",
+    "1,",
+    "x,1",
+    "0:1:0.5:2",
+)
+
+
+def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tuple[int, Code]]]:
+    reader = TextReader(text.encode(), label="ccb", multiline=True, exact=exact)
+    events = unpack(reader)
+    return events, [(found.line, found.code) for found in reader.diagnostics.kept]
+
+
+def event(*slots: str) -> str:
+    return "ccb shared |U u\n" + ACTIONS + "".join(f"ccb slot {slot}\n" for slot in slots) + "\n"
+
+
+@settings(max_examples=300, deadline=None)
+@given(words=st.lists(st.sampled_from(PIECES + ODD), max_size=5))
+def test_a_label_is_read_as_its_twin_reads_it(words: list[str]) -> None:
+    label = " ".join(words)
+    expected = read_slot_label(label)
+    events, problems = read("ccb shared |U u\n" + ACTIONS + f"{label} |S s\n")
+    if isinstance(expected, Code):
+        assert (events, problems) == ([], [(5, expected)])
+        return
+    shared, slot, costs = expected
+    fine = not shared and all(action < 3 for action, _, _ in costs)
+    fine &= not (len(costs) > 1 and costs[0][2] != CONFINED and costs[0][0] not in [c[0] for c in costs[1:]])
+    assert bool(events) == fine
+    if fine:
+        line = events[0][-1]
+        found = [(action, np.float32(cost), p) for action, cost, p in line.costs]
+        assert (line.slot, found) == (slot, [(action, np.float32(cost), p) for action, cost, p in costs])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (event("0:1:0.5 |", "0:1:0.5 |"), (6, Code.SLOT_ACTION)),
+        (event("3:1:0.5 |"), (5, Code.SLOT_ACTION)),
+        (event("0:1:0.5 1,2 |"), (5, Code.SLOT_ACTION)),
+        (event("|", "|", "|", "|"), (5, Code.TOO_MANY_SLOTS)),
+        (ACTIONS + "ccb slot |\n", (1, Code.SLOT_ORDER)),
+        ("ccb shared |\nccb slot |\n" + ACTIONS, (3, Code.SLOT_ORDER)),
+        ("ccb shared |\nccb shared |\n" + ACTIONS, (2, Code.SLOT_ORDER)),
+        ("ccb shared |\n|A a\n", (2, Code.SLOT_LABEL)),
+    ],
+)
+def test_an_event_that_cannot_be_is_skipped_and_located(text: str, problem: tuple[int, Code]) -> None:
+    events, problems = read(text + "\n" + event("0:1:0.5 |"))
+    assert (len(events), problems) == (1, [problem])
+
+
+@pytest.mark.parametrize(
+    "slots", [("0:1 |",), ("0:1:0.5,1:0.1 |",), ("|", "|", "|", "|"), ("0:1:1 1:1:1 |",)]
+)
+def test_what_is_fatal_to_vw_stops_exact_mode(slots: tuple[str, ...]) -> None:
+    with pytest.raises(ParseError):
+        read(event(*slots), exact=True)
+
+
+def test_exact_mode_reads_lists_and_outcomes_in_any_order() -> None:
+    events, _ = read(event("2,x 0:1:0.5 |"), exact=True)
+    assert [cost[0] for cost in events[0][-1].costs] == [0, 2, 0]
+
+
+def log(slots: list[object], outcomes: list[object]) -> bytes:
+    context = {"_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}], "_slots": slots}
+    return json.dumps({"c": context, "_outcomes": outcomes}).encode() + b"\n"
+
+
+GOOD = {"_label_cost": 1.0, "_a": [1, 0], "_p": [0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (GOOD, None),
+        ({}, None),
+        ({**GOOD, "_p": [0.5]}, Code.SLOT_LISTS),
+        ({**GOOD, "_p": [0, 1]}, Code.PROBABILITY_ZERO),
+        ({"_a": [1], "_p": [1]}, Code.NO_COST),
+        ({**GOOD, "_a": [7, 1]}, Code.SLOT_ACTION),
+    ],
+)
+def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> None:
+    reader = JsonReader(log([{"S": {"s": 1}}], [outcome]), log=True, label="ccb", multiline=True)
+    events = unpack(reader)
+    assert [found.code for found in reader.diagnostics.kept] == ([code] if code else [])
+    assert [[line.slot for line in lines] for lines in events] == (
+        [] if code else [[False, False, False, True]]
+    )
+
+
+def test_more_outcomes_than_slots_are_a_problem() -> None:
+    reader = JsonReader(log([{}], [GOOD, GOOD]), log=True, label="ccb", multiline=True)
+    assert unpack(reader) == []
+    assert [found.code for found in reader.diagnostics.kept] == [Code.JSON_OUTCOMES]
+
+
+def test_slots_come_after_the_actions_wherever_they_stand() -> None:
+    text = b'{"_slots": [{"_inc": [1], "S": {"s": 1}}], "_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}]}\n'
+    ((*actions, slot),) = unpack(JsonReader(text, log=False, label="ccb", multiline=True))
+    assert [line.shared for line in actions] == [True, False, False]
+    assert (slot.slot, [cost[0] for cost in slot.costs]) == (True, [1])
