@@ -50,7 +50,7 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     if kind == "simple":
         return 1
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
-    explores = kind.startswith("cb_explore")
+    explores = "explore" in kind
     parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
     slots = configuration[AutomlOptions].automl or 1
     if exact and kind in ("cb", "cb_explore") and (parts * slots) & (parts * slots - 1):
