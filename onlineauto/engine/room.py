@@ -12,7 +12,7 @@ from onlineauto.engine.outcomes import Outcomes
 from onlineauto.engine.state import CB, ROW, SIMPLE, Buffers, Results
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
-from onlineauto.features.records import RUN, largest
+from onlineauto.features.records import FACTOR, RUN, largest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,16 +73,17 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
-    """Return the scratch or, if it does not suffice for a block, a larger one."""
+    """Return the scratch or, if it does not suffice for a block, a larger one.
+
+    Within a block only products can become longer, and what earlier slots of an event have taken is kept.
+    """
     spans = largest(block.line_start[block.event_start])
     lines = largest(block.event_start) if layout.slots else 0
-    if (
-        len(scratch.places) != layout.n_keys
-        or len(scratch.extents) <= spans
-        or len(scratch.lines) < lines
-        or len(scratch.factors) < layout.highest_order
-    ):
+    small = len(scratch.extents) <= spans or len(scratch.lines) < lines
+    if small or len(scratch.places) != layout.n_keys:
         return layout.scratch(spans=2 * spans, lines=2 * lines)
+    if len(scratch.factors) < layout.highest_order:
+        return scratch._replace(factors=np.zeros(layout.highest_order, FACTOR))
     return scratch
 
 
