@@ -34,6 +34,7 @@ from onlineauto.learners._kernels import (
     W,
     materialize,
 )
+from onlineauto.learners.rule import make_rule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.learner import Learner
     from onlineauto.interop.vw_file import VwDescent, VwFile
     from onlineauto.interop.vw_search import VwBound, VwConfig, VwEstimator, VwSearch
-    from onlineauto.learners._kernels import Rule
     from onlineauto.options import Configuration
 
 __all__ = ["fields_of", "read_vw_model"]
@@ -106,15 +106,16 @@ def _data_of(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
         raise InputError(f"cannot read the model {os.fspath(source)}: {error.strerror}") from None
 
 
-def fields_of(rule: Rule) -> list[int]:
+def fields_of(configuration: Configuration) -> list[int]:
     """Fields of a cell that VW saves."""
+    rule = make_rule(configuration)
     return [W, *([A] if rule.adaptive else []), *([N] if rule.normalized else [])]
 
 
 def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) -> None:
     model = learner.model
     cell, lane = divmod(file.cell, model.weights.shape[2])
-    fields = fields_of(learner.rule)[: file.value.shape[1]]
+    fields = fields_of(configuration)[: file.value.shape[1]]
     model.weights[cell[:, None], fields, lane[:, None]] = file.value
     model.touched[cell] = True
     model.shared[MIN_LABEL], model.shared[MAX_LABEL] = file.head.low, file.head.high

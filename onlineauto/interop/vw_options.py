@@ -103,8 +103,6 @@ def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
     automl = configuration[AutomlOptions].automl
     averages = models = 1
     if PER_MODEL in head.options.split():
-        if explorer.name == "cover":
-            raise OptionError("--per_model_save_load with --cover is not reproduced")
         estimates = bandit and configuration[CbOptions].cb_type == "dr"
         models = (automl or 1) * parts_of_slot(configuration, kind=kind, estimates=estimates)
         averages = models // 2 if estimates else models
