@@ -79,8 +79,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     if several:
         words.append(PER_MODEL.decode())
     model = workspace.learner.model
-    penalties = np.unique(model.penalised[parts])
-    later = whole and len(penalties) == 1  # VW applies them, as it does its own
+    later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies them, as it does its own
     cell, value = _cells(workspace, parts, whole=whole, penalised=not later)
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
     bits = int(math.log2(len(model.weights) * _room(parts)))
@@ -119,7 +118,7 @@ def _cells(
     fields = fields_of(workspace.configuration) if whole else [W]
     begun = learner.unlearnt.any()
     rows = np.arange(len(model.weights)) if begun else np.flatnonzero(model.touched)
-    value = model.weights[np.ix_(rows, fields, parts)].transpose(0, 2, 1)
+    value = model.weights[np.ix_(rows, np.array(fields), np.array(parts))].transpose(0, 2, 1)
     if penalised:
         for part, lane in enumerate(parts):
             value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)

@@ -1,7 +1,7 @@
 """Fields of Vowpal Wabbit's binary files, one after the other: read from bytes, or written to them.
 
-The layout of a file is a function of a `Fields` and of a value: a `FieldReader` takes each field from the file
-and gives it back, a `FieldWriter` writes that of the value and gives this back. So it is said once for both.
+The layout of a file is a function of a `Fields` and of a value: a `FieldReader` takes each field from the
+file and gives it back, a `FieldWriter` writes that of the value and gives this back. So it is said once.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@
     file = head  options  checksum  explorer  search  averages  descent  cell ...
 
 What lies behind the checksum depends on the options: an explorer's counter, if it has one; the state of
-``--automl``; the sums of ``--cb_type mtr``; those of gradient descent; and then, until the file ends, the cells
-that are not zero, each with its number. There is no checksum of these, and nothing says how many they are: a
-file that was cut off between two of them is one with fewer cells.
+``--automl``; the sums of ``--cb_type mtr``; those of gradient descent; and then, until the file ends, the
+cells that are not zero, each with its number. There is no checksum of these, and nothing says how many they
+are: a file that was cut off between two of them is one with fewer cells, and one with changed weights is one
+with other weights.
 
 Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore_adf_*.cc``,
 ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
@@ -15,6 +16,7 @@ Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,12 +30,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["VERSION", "VwDescent", "VwFile", "VwHead", "VwShape", "begins_as_vw", "read_vw_file", "vw_file_bytes"]
+__all__ = [
+    "VERSION",
+    "VwDescent",
+    "VwFile",
+    "VwHead",
+    "VwShape",
+    "begins_as_vw",
+    "read_vw_file",
+    "vw_file_bytes",
+]
 
 VERSION = b"9.11.9"
 """The version whose files are read, and that files are written as."""
 
-_BEGIN = len(VERSION + b"\0").to_bytes(4, "little") + VERSION + b"\0"
+_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
 """From so many bits on, the number of a cell is a uint64."""
 _KEPT = 4
@@ -162,8 +173,8 @@ class VwFile:
 
 
 def begins_as_vw(data: bytes) -> bool:
-    """Whether a file that begins with this is one of the version that is known."""
-    return data[: len(_BEGIN)] == _BEGIN
+    """Whether a file that begins with this is a model file, of any version since the seventh."""
+    return _BEGIN.match(data) is not None
 
 
 def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) -> VwFile:
@@ -184,11 +195,11 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         It is none, of another version, or not whole.
     """
     reader = FieldReader(data, name=name)
-    if data[4:5] in b"789" and data[5:6] == b"." and not begins_as_vw(data):
-        version = data[4:16].partition(b"\0")[0].decode("ascii", "replace")
-        raise reader.fail(f"it is of version {version}, and only those of {VERSION.decode()} are known")
-    if not begins_as_vw(data):
+    begin = _BEGIN.match(data)
+    if begin is None:
         raise reader.fail("it begins with something else")
+    if begin[1] != VERSION:
+        raise reader.fail(f"it is of version {begin[1].decode()}, and only {VERSION.decode()} is known")
     head = _head(reader, VwHead())
     expected = shape(head)
     explorer = tuple([reader.number(kind, 0) for kind in expected.explorer])

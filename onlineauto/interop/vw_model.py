@@ -57,8 +57,8 @@ def read_vw_model(
     """Make the workspace that a model file of Vowpal Wabbit 9.11.9 has, in exact mode.
 
     It predicts what VW does with ``-i``, and goes on to learn as VW does: what VW does not save begins anew.
-    So of several models (bags, covers, estimates of ``dr``, live slots) all but the first begin with new sums,
-    unless the file was made with ``--per_model_save_load``.
+    So of several models (bags, covers, estimates of ``dr``, live slots) all but the first begin with new
+    sums, unless the file was made with ``--per_model_save_load``.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     configuration, searching = workspace.configuration, workspace.searching
     if not workspace.exact:
         _refuse(workspace)
-    values = {
+    values: dict[str, Any] = {
         option.name: configuration.get(option.name)
         for option in REGISTRY.options
         if option.keep and option.vw and option.name in configuration.supplied
@@ -124,7 +124,7 @@ def _refuse(workspace: Workspace) -> None:
     configuration = workspace.configuration
     for reason in _reasons(workspace, configuration):
         raise OptionError(
-            f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, and it predicts the same"
+            f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, where it does not"
         )
 
 

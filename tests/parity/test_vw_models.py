@@ -1,0 +1,124 @@
+"""Models come from the wheel, and go to it, with the same predictions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.engine.options import REGISTRY
+from onlineauto.interop import read_vw_model, write_vw_model
+from onlineauto.interop.vw_file import VwHead, VwShape, read_vw_file, vw_file_bytes
+from onlineauto.interop.vw_options import configuration_of, shape_of
+from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, theirs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.parity.wheel import Wheel
+
+_NUMBER = re.compile(r"(?<=[:\n ,])-?\d[\d.]*(?:e-?\d+)?")
+
+
+def by_id(cases: list[ModelCase]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
+
+
+def same(directory: Path, one: str, other: str) -> bool:
+    text = (directory / one).read_text()
+    assert text
+    return text == (directory / other).read_text()
+
+
+@by_id(FROM_WHEEL)
+def test_a_model_comes_from_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    extra = "--cache_file c -k" if "--passes" in case.flags else ""
+    theirs(wheel, f"{case.flags} -d first -f model.vw {extra}", directory=tmp_path)
+    theirs(wheel, f"-t -i model.vw {case.again} -d second -p tested", directory=tmp_path)
+    theirs(wheel, f"-i model.vw {case.again} -d second -p learnt -f later.vw", directory=tmp_path)
+    ours(f"convert model.vw model.oam {case.again}", directory=tmp_path)
+    ours("-t -i model.oam -d second -p our_tested", directory=tmp_path)
+    ours("-i model.oam -d second -p our_learnt -f later.oam", directory=tmp_path)
+    assert same(tmp_path, "tested", "our_tested")
+    assert same(tmp_path, "learnt", "our_learnt")
+    _same_weights(tmp_path, case)
+
+
+def _same_weights(directory: Path, case: ModelCase) -> None:
+    again = REGISTRY.parse(case.again)
+    expected = read_vw_model(directory / "later.vw", configuration=again).weights[:, :3]
+    found = Workspace.load(directory / "later.oam").weights[:, :3]
+    assert (expected.view(np.uint32) == found.view(np.uint32)).all()
+
+
+@by_id(TO_WHEEL)
+def test_a_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path, events=600 if case.stream == "odd" else 300)
+    for name, flags in (("model", ""), ("small", "--predict_only_model")):
+        ours(f"{case.flags} --vw_exact -d first -f {name}.oam {flags}", directory=tmp_path)
+        given = "-t " if flags else ""
+        ours(f"convert {given}{name}.oam {name}.vw", directory=tmp_path)
+        ours(f"-t -i {name}.oam -d second -p our_{name}", directory=tmp_path)
+        theirs(wheel, f"-t -i {name}.vw -d second -p their_{name} {_again(case)}", directory=tmp_path)
+        assert same(tmp_path, f"their_{name}", f"our_{name}")
+
+
+def _again(case: ModelCase) -> str:
+    """VW wants a loss to be named that it has options for, though a model may not have learnt by it."""
+    return case.again if "--loss_function" in case.again else ""
+
+
+@by_id([case for case in TO_WHEEL if "--automl" not in case.flags])
+def test_the_wheel_goes_on_where_we_stopped(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    ours(f"{case.flags} --vw_exact -d first -f model.oam", directory=tmp_path)
+    ours("convert model.oam model.vw", directory=tmp_path)
+    ours("-i model.oam -d second -p ours", directory=tmp_path)
+    theirs(wheel, f"-i model.vw -d second -p theirs {_again(case)}", directory=tmp_path)
+    assert same(tmp_path, "theirs", "ours")
+
+
+@by_id(NATIVE)
+def test_a_native_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    ours(f"{case.flags} -d first -f model.oam", directory=tmp_path)
+    ours("convert model.oam model.vw", directory=tmp_path)
+    ours("-t -i model.oam -d second -p ours", directory=tmp_path)
+    theirs(wheel, "-t -i model.vw -d second -p theirs", directory=tmp_path)
+    one, other = (_numbers(tmp_path / name) for name in ("ours", "theirs"))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=2e-6)
+
+
+def _numbers(path: Path) -> list[float]:
+    return list(map(float, _NUMBER.findall("\n" + path.read_text())))
+
+
+@by_id(FROM_WHEEL[::4])
+def test_the_layout_is_that_of_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    """What is read and written again is the same, byte for byte."""
+    lay_out(case, tmp_path)
+    theirs(wheel, f"{case.flags} -d first -f model.vw --id mine", directory=tmp_path)
+    data = (tmp_path / "model.vw").read_bytes()
+    shapes: list[VwShape] = []
+
+    def shape(head: VwHead) -> VwShape:
+        shapes.append(shape_of(head, configuration_of(head, REGISTRY.parse(case.again), name="")))
+        return shapes[-1]
+
+    assert vw_file_bytes(read_vw_file(data, name="", shape=shape), shape=shapes[0]) == data
+
+
+def test_there_and_back(wheel: Wheel, tmp_path: Path) -> None:
+    """What the wheel saves and we write again, it saves again, but for the counters of the run."""
+    case = ModelCase("bandit", "--cb_explore_adf -q UA --squarecb --cb_type mtr")
+    lay_out(case, tmp_path)
+    theirs(wheel, f"{case.flags} -d first -f model.vw", directory=tmp_path)
+    write_vw_model(read_vw_model(tmp_path / "model.vw"), tmp_path / "again.vw")
+    (tmp_path / "nothing").write_text("")
+    for name in ("model", "again"):
+        theirs(wheel, f"-i {name}.vw -d nothing -f {name}.2", directory=tmp_path)
+    assert (tmp_path / "model.2").read_bytes() == (tmp_path / "again.2").read_bytes()
