@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.engine.conversion import convert, has_blocks
 from onlineauto.engine.model_file import MAGIC
-from onlineauto.engine.models import load_model
+from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import OutputOptions
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import OptionError
@@ -16,7 +16,7 @@ from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.vw_champion import write_vw_model
 from onlineauto.interop.vw_file import begins_as_vw
-from onlineauto.interop.vw_model import read_vw_model
+from onlineauto.interop.vw_model import load_vw_model
 
 if TYPE_CHECKING:
     from onlineauto.engine.source import Sources
@@ -81,8 +81,8 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
     if len(inputs) > 1:
         raise OptionError("models are converted one by one")
     if kind == _VW:
-        workspace = read_vw_model(inputs[0], configuration=configuration)
-        workspace.save(output)
+        workspace, its_run = load_vw_model(inputs[0], configuration)
+        save_model(workspace.state(), output, run=its_run)
     else:
         workspace, _ = load_model(Workspace, inputs[0], configuration)
         write_vw_model(workspace, output)

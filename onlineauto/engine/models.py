@@ -122,6 +122,8 @@ def load_model(
     workspace = make(configuration=_configured(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
+    except OptionError:
+        raise
     except (
         KeyError,
         IndexError,

@@ -12,6 +12,7 @@ import numpy as np
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, Slot, State
 from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.progress import Progress
 from onlineauto.engine.state import CHAMPION, LEARNT, SELF
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
@@ -39,21 +40,20 @@ from onlineauto.learners.rule import make_rule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.counters import Count
     from onlineauto.engine.learner import Learner
     from onlineauto.interop.vw_file import VwDescent, VwFile
     from onlineauto.interop.vw_search import VwBound, VwConfig, VwEstimator, VwSearch
     from onlineauto.options import Configuration
 
-__all__ = ["fields_of", "read_vw_model"]
+__all__ = ["fields_of", "load_vw_model", "read_vw_model"]
 
 _STATES = (State.NEW, State.LIVE, State.INACTIVE, State.REMOVED)
 _KINDS = (Kind.EXCLUSION, Kind.INCLUSION)
 _MOST = 2**62
 
 
-def read_vw_model(
-    source: str | os.PathLike[str] | bytes, *, configuration: Configuration | None = None, **options: Any
-) -> Workspace:
+def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Any) -> Workspace:
     """Make the workspace that a model file of Vowpal Wabbit 9.11.9 has, in exact mode.
 
     It predicts what VW does with ``-i``, and goes on to learn as VW does: what VW does not save begins anew.
@@ -64,10 +64,8 @@ def read_vw_model(
     ----------
     source : path or bytes
         The file, or what is in it.
-    configuration : Configuration, optional
-        Options besides those of the file, already parsed; then no keyword may be given.
     **options
-        The same as keywords: VW does not save all of its options, such as ``loss_function`` and ``l1``.
+        Options besides those of the file: VW does not save all of them, not ``loss_function`` and ``l1``.
 
     Raises
     ------
@@ -78,7 +76,21 @@ def read_vw_model(
 
     Source: VW ``-i``.
     """
-    given = REGISTRY.from_keywords(**options) if configuration is None else configuration
+    return load_vw_model(source, REGISTRY.from_keywords(**options))[0]
+
+
+def load_vw_model(
+    source: str | os.PathLike[str] | bytes, given: Configuration
+) -> tuple[Workspace, dict[str, Any]]:
+    """Do as `read_vw_model`, and return what our model file says of the run that the model was in, too.
+
+    Raises
+    ------
+    InputError
+        The file is none, of another version, not whole, or has options that are not reproduced.
+    OptionError
+        An option cannot have another value, or options are at odds.
+    """
     data, name = _data_of(source)
     file = read_vw_file(
         data,
@@ -94,7 +106,17 @@ def read_vw_model(
         raise InputError(f"{name} does not fit its own options: {error}") from None
     if not workspace.learner.task.training:
         materialize(workspace.learner.model, 0)
-    return workspace
+    return workspace, {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
+
+
+def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
+    """What the run had counted, as our runs do."""
+    progress = Progress(workspace.configuration, kind=workspace.kind)
+    progress.example_number, progress.total_features = descent.events, descent.features
+    progress.weighted_labelled, progress.weighted_unlabelled = descent.labelled, descent.unlabelled
+    progress.weighted_labels, progress.sum_loss = descent.labels, descent.losses[0]
+    progress.min_label, progress.max_label = descent.low, descent.high
+    return progress.counts()
 
 
 def _data_of(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:

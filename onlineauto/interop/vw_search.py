@@ -89,6 +89,7 @@ class VwSearch(NamedTuple):
 
 
 NO_SEARCH = VwSearch()
+"""That of a model without ``--automl``."""
 
 
 def search_fields(fields: Fields, it: VwSearch) -> VwSearch:

@@ -12,8 +12,9 @@ from onlineauto import Workspace
 from onlineauto.engine.options import REGISTRY
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.interop.vw_file import VwHead, VwShape, read_vw_file, vw_file_bytes
+from onlineauto.interop.vw_model import load_vw_model
 from onlineauto.interop.vw_options import configuration_of, shape_of
-from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, theirs
+from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +28,6 @@ def by_id(cases: list[ModelCase]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
 
 
-def same(directory: Path, one: str, other: str) -> bool:
-    text = (directory / one).read_text()
-    assert text
-    return text == (directory / other).read_text()
-
-
 @by_id(FROM_WHEEL)
 def test_a_model_comes_from_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
     lay_out(case, tmp_path)
@@ -43,14 +38,13 @@ def test_a_model_comes_from_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: P
     ours(f"convert model.vw model.oam {case.again}", directory=tmp_path)
     ours("-t -i model.oam -d second -p our_tested", directory=tmp_path)
     ours("-i model.oam -d second -p our_learnt -f later.oam", directory=tmp_path)
-    assert same(tmp_path, "tested", "our_tested")
-    assert same(tmp_path, "learnt", "our_learnt")
+    assert same_text(tmp_path, "tested", "our_tested")
+    assert same_text(tmp_path, "learnt", "our_learnt")
     _same_weights(tmp_path, case)
 
 
 def _same_weights(directory: Path, case: ModelCase) -> None:
-    again = REGISTRY.parse(case.again)
-    expected = read_vw_model(directory / "later.vw", configuration=again).weights[:, :3]
+    expected = load_vw_model(directory / "later.vw", REGISTRY.parse(case.again))[0].weights[:, :3]
     found = Workspace.load(directory / "later.oam").weights[:, :3]
     assert (expected.view(np.uint32) == found.view(np.uint32)).all()
 
@@ -64,7 +58,7 @@ def test_a_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path
         ours(f"convert {given}{name}.oam {name}.vw", directory=tmp_path)
         ours(f"-t -i {name}.oam -d second -p our_{name}", directory=tmp_path)
         theirs(wheel, f"-t -i {name}.vw -d second -p their_{name} {_again(case)}", directory=tmp_path)
-        assert same(tmp_path, f"their_{name}", f"our_{name}")
+        assert same_text(tmp_path, f"their_{name}", f"our_{name}")
 
 
 def _again(case: ModelCase) -> str:
@@ -79,7 +73,7 @@ def test_the_wheel_goes_on_where_we_stopped(case: ModelCase, wheel: Wheel, tmp_p
     ours("convert model.oam model.vw", directory=tmp_path)
     ours("-i model.oam -d second -p ours", directory=tmp_path)
     theirs(wheel, f"-i model.vw -d second -p theirs {_again(case)}", directory=tmp_path)
-    assert same(tmp_path, "theirs", "ours")
+    assert same_text(tmp_path, "theirs", "ours")
 
 
 @by_id(NATIVE)

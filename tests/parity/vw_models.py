@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.parity.wheel import Wheel
 
-__all__ = ["FROM_WHEEL", "NATIVE", "TO_WHEEL", "ModelCase", "lay_out", "ours", "theirs"]
+__all__ = ["FROM_WHEEL", "NATIVE", "TO_WHEEL", "ModelCase", "lay_out", "ours", "same_text", "theirs"]
 
 _SURE = "--fixed_significance_level"
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
@@ -161,6 +161,13 @@ def theirs(wheel: Wheel, words: str | Sequence[str], *, directory: Path) -> None
     argv = [*(words.split() if isinstance(words, str) else words), "--quiet"]
     code, _, err = wheel.command_line(argv, directory=directory)
     assert code == 0, err
+
+
+def same_text(directory: Path, one: str, other: str) -> bool:
+    """Whether two files are the same, and not empty."""
+    text = (directory / one).read_text()
+    assert text
+    return text == (directory / other).read_text()
 
 
 def ours(words: str, *, directory: Path) -> None:
