@@ -17,8 +17,9 @@ __all__ = ["default_text", "help_text"]
 _COLUMN: Final = 30
 _USAGE: Final = """\
 Usage: onlineauto [learn] [options] [FILE ...]
-       onlineauto convert FILE ... TO    text to blocks, models of Vowpal Wabbit's to ours, or back
-       onlineauto merge MODEL MODEL ... [--base MODEL] -f TO
+       onlineauto convert FILE ... TO    text to blocks, or back
+       onlineauto convert MODEL TO       VW's model to ours, or back
+       onlineauto merge MODEL ... -f TO  models learnt apart to one
        onlineauto warmup    compile the kernels now"""
 _INTRODUCTION: Final = (
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "

@@ -18,6 +18,7 @@ from onlineauto.interop.vw_words import champion_words
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRAVITY,
+    HOLDOUT_WEIGHT,
     MAX_LABEL,
     MIN_LABEL,
     NORM,
@@ -73,7 +74,8 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
         VW does not have what the model predicts by.
     """
     words, parts = champion_words(workspace)
-    whole = workspace.learner.fields > 1
+    exploration = workspace.learner.task.exploration
+    whole = workspace.learner.fields > 1 or exploration.bounds  # for which time counts, without rates too
     explorer = chosen_explorer(workspace.configuration).name
     several = whole and len(parts) > 1
     if several:
@@ -148,12 +150,11 @@ def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescen
     shared, first = model.shared, model.lanes[model.penalised[parts[0]]]
     return VwDescent(
         initial_t=float(initial_t(workspace.configuration)),
-        t=float(shared[T]),
+        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # which VW forgets
         norms=tuple(map(float, model.lanes[parts, NORM])),
         weights=tuple(map(float, model.lanes[parts, WEIGHT])),
         low=float(shared[MIN_LABEL]),
         high=float(shared[MAX_LABEL]),
-        unlabelled=float(shared[UNLABELLED_WEIGHT]),
         passes=workspace.current_pass,
         gravity=float(first[GRAVITY]) if later else 0.0,
         contraction=float(first[CONTRACTION]) if later else 1.0,

@@ -14,6 +14,8 @@ from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.interop.vw_file import VwHead, VwShape, read_vw_file, vw_file_bytes
 from onlineauto.interop.vw_model import load_vw_model
 from onlineauto.interop.vw_options import configuration_of, shape_of
+from tests.parity.flag_sets import CASES
+from tests.parity.test_parity import STALE
 from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs
 
 if TYPE_CHECKING:
@@ -116,3 +118,37 @@ def test_there_and_back(wheel: Wheel, tmp_path: Path) -> None:
     for name in ("model", "again"):
         theirs(wheel, f"-i {name}.vw -d nothing -f {name}.2", directory=tmp_path)
     assert (tmp_path / "model.2").read_bytes() == (tmp_path / "again.2").read_bytes()
+
+
+_SAVED_OTHERWISE = ("--passes", "--holdout", "--examples", "--quiet", "-P ", "--progress", "-t", "json")
+"""Flags of the catalogue that concern the run and not the model."""
+_NOT_SAVED = (
+    *("loss_function", "quantile_tau", "expectile_q", "logistic_min", "logistic_max", "l1", "l2"),
+    *("min_prediction", "max_prediction", "initial_t", "initial_weight", "constant"),
+    *("permutations", "leave_duplicate_interactions", "decay_learning_rate"),
+)
+"""Options that VW does not save."""
+
+
+def _of_catalogue() -> list[ModelCase]:
+    found = []
+    for case in CASES:
+        odd = case.stream.startswith(("odd", "json")) or case.id in STALE
+        if odd or any(f" {flag}" in f" {case.flags} " for flag in _SAVED_OTHERWISE):
+            continue
+        configuration = REGISTRY.parse(case.flags)
+        again = []
+        for name in _NOT_SAVED:
+            value = configuration.get(name)
+            if name in configuration.supplied:
+                again += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        found.append(ModelCase(case.stream, case.flags, " ".join(again)))
+    return found
+
+
+@pytest.mark.slow
+@by_id(_of_catalogue())
+def test_models_of_the_catalogue_come_and_go(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    test_a_model_comes_from_the_wheel(case, wheel, tmp_path)
+    test_a_model_goes_to_the_wheel(case, wheel, tmp_path)
+    test_the_wheel_goes_on_where_we_stopped(case, wheel, tmp_path)
