@@ -25,7 +25,7 @@ __all__ = ["champion_words"]
 
 _INTERACTIONS = ("quadratic", "cubic", "interactions")
 _LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
-_WRITTEN = {"bit_precision", "constant", "initial_weight", "random_seed"}
+_WRITTEN = {"bit_precision", "constant", "initial_weight"}
 """What the rest of the file says, or what the weights are past."""
 _SEARCH = {option.name for option in options_of(AutomlOptions)}
 _NATIVE = {
@@ -36,6 +36,7 @@ _NATIVE = {
 }
 """What native mode predicts otherwise than VW with, and why."""
 _PRINTABLE = range(32, 127)
+_PLAIN = set(_PRINTABLE) - set(b" \\")
 
 
 def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
@@ -66,7 +67,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         values["random_seed"] = state
     words: list[str] = []
     for name, value in values.items():
-        if name not in _SEARCH and (name == "random_seed" or name not in _WRITTEN):
+        if name not in _SEARCH | _WRITTEN:
             words += _words(name, value)
     return words, _parts(workspace, values)
 
@@ -86,8 +87,17 @@ def _words(name: str, value: Any) -> Iterator[str]:
 
 
 def _letters(interaction: tuple[bytes, ...]) -> str:
-    """First bytes of names, as an option has them."""
-    return "".join(rf"\x{name[0]:02x}" if name[0] in b" \\" else chr(name[0]) for name in interaction)
+    """First bytes of names, as an option has them.
+
+    Raises
+    ------
+    OptionError
+        One of them stands for all names.
+    """
+    letters = b"".join(name[:1] for name in interaction)
+    if b":" in letters:
+        raise OptionError("Vowpal Wabbit takes a namespace that begins with ':' for all of them")
+    return "".join(chr(byte) if byte in _PLAIN else rf"\x{byte:02x}" for byte in letters)
 
 
 def _letters_of_terms(terms: Product) -> str:
