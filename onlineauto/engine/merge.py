@@ -85,7 +85,8 @@ def merged(
     Raises
     ------
     OptionError
-        There is one model only, or they are of other options; or one searches, or can only predict.
+        There is one model only, or they are of other options; or one searches, or can only predict; or no
+        rates adapt, and nothing was learnt.
 
     Examples
     --------
@@ -173,6 +174,8 @@ def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
     if not adaptive:
         learnt = [np.float32(part.learnt[0]) for part in parts]
         everything = sum(learnt, np.float32(0))
+        if not everything > 0:
+            raise OptionError("models cannot be weighed against each other: none has learnt a labelled event")
         for part, count in zip(parts, learnt, strict=True):
             average[:, W] += part.cells[:, W] * (count / everything)
         return average

@@ -168,9 +168,11 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     if not 0 < len(found.live) <= workspace.searching.slots.n_slots or found.valid > len(found.configs):
         raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")
     numbers = [each.config for each in found.live] + [number for _, number in found.queue]
-    times = [found.learnt, *(each.lease for each in found.configs)]
+    times = [found.learnt, *(each.lease for each in found.configs), *(count for _, count in found.counts)]
     if max(numbers) >= len(found.configs) or max(times) > _MOST:
         raise ValueError("numbers of configs or of events are out of range")
+    if any(len(element) not in (2, 3) for config in found.configs for element in config.elements):
+        raise ValueError("interactions are of two namespaces or of three")
     searching = workspace.searching
     namespaces = [bytes([key]) for key, _ in found.counts]
     search = replace(

@@ -86,6 +86,8 @@ def test_what_cannot_be_merged_is_said() -> None:
         merged([one, Workspace(quadratic="aa")])
     with pytest.raises(OptionError, match="one is of '--quadratic ab', one of ''"):
         merged([one, one], base=Workspace())
+    with pytest.raises(OptionError, match="none has learnt a labelled event"):
+        merged([Workspace(sgd=True), Workspace(sgd=True)])
     search = Workspace(cb_explore_adf=True, automl=2)
     with pytest.raises(OptionError, match="models of --automl cannot be merged: each has searched by itself"):
         merged([search, search])
