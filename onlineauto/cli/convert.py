@@ -1,4 +1,4 @@
-"""The verb ``convert``: writes text as a file of blocks, and a file of blocks as text."""
+"""The verb ``convert``: text as a file of blocks and back, and models of Vowpal Wabbit's as ours and back."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.conversion import convert, has_blocks
+from onlineauto.engine.model_file import MAGIC
+from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import OutputOptions
+from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import OptionError
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
+from onlineauto.interop.vw_champion import write_vw_model
+from onlineauto.interop.vw_file import begins_as_vw
+from onlineauto.interop.vw_model import load_vw_model
 
 if TYPE_CHECKING:
     from onlineauto.engine.source import Sources
     from onlineauto.options import Configuration
 
 __all__ = ["run"]
+
+_EVENTS, _BLOCKS, _OURS, _VW = "text", "blocks", "a model of onlineauto", "a model of Vowpal Wabbit"
+_BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
+"""What each kind of file is converted to."""
 
 
 def run(configuration: Configuration) -> int:
@@ -30,7 +40,7 @@ def run(configuration: Configuration) -> int:
     Raises
     ------
     OptionError
-        No output is named, or one that is there and would be lost.
+        No output is named, or one that is there and would be lost; or VW has no such model.
     InputError
         The input cannot be read or used.
     OSError
@@ -42,19 +52,52 @@ def run(configuration: Configuration) -> int:
             "convert takes the files to read and, last, the file to write: onlineauto convert events.txt "
             "events.blocks"
         )
-    to_text = has_blocks(inputs[0])
-    if Path(output).exists() and (to_text or not has_blocks(output)):
+    kind = _kind(inputs[0])
+    made = _BECOMES[kind]
+    if Path(output).exists() and (made == _EVENTS or _kind(output) != made):
         raise OptionError(f"{output} is there and would be lost: remove it, or name another file")
+    if kind in (_OURS, _VW):
+        what = _convert_model(inputs, output, configuration, kind=kind)
+    else:
+        what = f"{_convert_events(inputs, output, configuration)} events, as {made}"
+    if not configuration[OutputOptions].quiet:
+        _say(f"{what} of {Path(output).stat().st_size} bytes, are in {output}")
+    return 0
+
+
+def _kind(path: str) -> str:
+    """What a file is, by how it begins."""
+    if has_blocks(path):
+        return _BLOCKS
+    if path == "-" or not Path(path).is_file():
+        return _EVENTS
+    with Path(path).open("rb") as file:
+        begin = file.read(16)
+    return _OURS if begin.startswith(MAGIC) else _VW if begins_as_vw(begin) else _EVENTS
+
+
+def _convert_model(inputs: list[str], output: str, configuration: Configuration, *, kind: str) -> str:
+    """Convert one model, and say what was made of it."""
+    if len(inputs) > 1:
+        raise OptionError("models are converted one by one")
+    if kind == _VW:
+        workspace, its_run = load_vw_model(inputs[0], configuration)
+        save_model(workspace.state(), output, run=its_run)
+    else:
+        workspace, _ = load_model(Workspace, inputs[0], configuration)
+        write_vw_model(workspace, output)
+    return f"{int(workspace.learner.model.touched.sum())} learnt cells, as {_BECOMES[kind]}"
+
+
+def _convert_events(inputs: list[str], output: str, configuration: Configuration) -> int:
+    """Convert events, and count them."""
     quiet = configuration[OutputOptions].quiet
     diagnostics = Diagnostics(listener=None if quiet else _say)
     source: Sources = inputs[0] if len(inputs) == 1 else [_source(path) for path in inputs]
     n = convert(source, output, diagnostics=diagnostics, configuration=configuration)
-    if not quiet:
-        if diagnostics.total:
-            _say(f"onlineauto: warning: {diagnostics.total} problems in the input")
-        kind = "text" if to_text else "blocks"
-        _say(f"{n} events, as {kind} of {Path(output).stat().st_size} bytes, are in {output}")
-    return 0
+    if not quiet and diagnostics.total:
+        _say(f"onlineauto: warning: {diagnostics.total} problems in the input")
+    return n
 
 
 def _source(path: str) -> Path:

@@ -29,6 +29,8 @@ _LEARN: Final = Page(
     """\
 Usage: onlineauto [learn] [options] [FILE ...]
        onlineauto convert FILE ... TO    text to blocks, or back
+       onlineauto convert MODEL TO       VW's model to ours, or back
+       onlineauto merge MODEL ... -f TO  models learnt apart to one
        onlineauto evaluate LOG ...       what policies would have cost
        onlineauto warmup    compile the kernels now""",
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.engine.options import REGISTRY, OutputOptions
+from onlineauto.engine.options import REGISTRY, ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "convert", "evaluate", "help", "warmup")
+_VERBS: Final = ("learn", "convert", "evaluate", "merge", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,6 +74,12 @@ def _run(words: list[str]) -> int:
         from onlineauto.cli.convert import run as run_convert
 
         return run_convert(configuration)
+    if verb == "merge":
+        from onlineauto.cli.merge import run as run_merge
+
+        return run_merge(configuration)
+    if configuration[ModelOptions].base is not None:
+        raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
     from onlineauto.cli.learn import run
 
     return run(configuration)

@@ -34,7 +34,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
         workspace, run = load_model(Workspace, models.final_regressor, configuration)
-        if not run:
+        if "position" not in run:
             raise InputError(
                 f"{models.final_regressor} is not the model of a run, which could be gone on with"
             )

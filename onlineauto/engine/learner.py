@@ -16,6 +16,7 @@ from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.explorers.explore_kernels import RND
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import cut_names
+from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.learners.rule import initial_weights, make_model, make_rule
@@ -84,6 +85,8 @@ class Learner:
             parts=self.width,
         )
         self.rule = make_rule(configuration, guarded=not run.vw_exact)
+        if run.vw_exact and run.testonly:  # VW asks for plausible costs as if no rate were adapted
+            self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
@@ -135,6 +138,8 @@ class Learner:
             self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
         restore_model(self.model, state["model"])
         self.fields = state["model"]["weights"]["row"].shape[1]
+        if self.task.exact and not self.task.training:  # as VW does, which rounds otherwise
+            materialize(self.model, 0)
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = state["explorer"][name]
         for name in DECAY_STATE:

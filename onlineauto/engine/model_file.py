@@ -124,7 +124,9 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
         It is no model file, is of a later version, or is not whole.
     """
     if data[: len(MAGIC)] != MAGIC:
-        raise InputError(f"{name} is not a model file of onlineauto")
+        raise InputError(
+            f"{name} is not a model file of onlineauto; `onlineauto convert` makes one of Vowpal Wabbit's"
+        )
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")
     head = np.frombuffer(data, HEAD, count=1, offset=len(MAGIC))[0]

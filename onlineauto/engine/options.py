@@ -161,6 +161,12 @@ class ModelOptions:
         "Go on with the losses and counts of the run that the model of -i was saved in.",
         needs=("initial_regressor",),
     )
+    base: str | None = option(
+        None,
+        "For `onlineauto merge`: the model that all others went on from; what they learnt since is merged.",
+        vw=False,
+        metavar="FILE",
+    )
     save_resume: bool = option(False, "Has no effect: every model can be gone on with.")
 
 

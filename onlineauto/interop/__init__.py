@@ -5,7 +5,8 @@
 * `from_arrays`: NumPy arrays and SciPy's sparse ones;
 * `event_text`, `write_text`: events as VW text;
 * `event_dsjson`, `write_dsjson`: events as a decision-service log;
-* `read_named`: VW text as events with names.
+* `read_named`: VW text as events with names;
+* `read_vw_model`, `write_vw_model`: models of Vowpal Wabbit's as workspaces, and back.
 
 Blocks are for `Workspace.fit`, `stream`, `learn_block` and `predict_block`. A feature has the hash that the
 same name has in a text, and a number the same float32.
@@ -17,6 +18,8 @@ from onlineauto.interop.dsjson import event_dsjson, write_dsjson
 from onlineauto.interop.frames import from_frame
 from onlineauto.interop.named_text import read_named
 from onlineauto.interop.text import event_text, write_text
+from onlineauto.interop.vw_champion import write_vw_model
+from onlineauto.interop.vw_model import read_vw_model
 
 __all__ = [
     "event_dsjson",
@@ -25,6 +28,8 @@ __all__ = [
     "from_dicts",
     "from_frame",
     "read_named",
+    "read_vw_model",
     "write_dsjson",
     "write_text",
+    "write_vw_model",
 ]

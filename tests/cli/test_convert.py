@@ -83,3 +83,47 @@ def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_standard_input_is_converted_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("convert events.txt - b --cb_adf") == 2
     assert "standard input is converted alone" in capsys.readouterr().err
+
+
+def test_models_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-d events.txt --cb_explore_adf --vw_exact -q sx -f model.oam --quiet") == 0
+    assert run("convert model.oam model.vw") == 0
+    size = (tmp_path / "model.vw").stat().st_size
+    said = f"7 learnt cells, as a model of Vowpal Wabbit of {size} bytes, are in model.vw\n"
+    assert capsys.readouterr().err == said
+    assert run("convert model.vw again.oam") == 0
+    assert capsys.readouterr().err.startswith("7 learnt cells, as a model of onlineauto of ")
+    for name in ("model.oam", "again.oam"):
+        assert run(f"-t -i {name} -d events.txt -p {name}.p --quiet") == 0
+    assert (tmp_path / "model.oam.p").read_text() == (tmp_path / "again.oam.p").read_text()
+    assert run("convert again.oam model.vw --quiet") == 0  # a model may be written over one
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("convert model.oam model.oam b.vw", 2, "models are converted one by one"),
+        ("convert model.oam events.txt", 2, "events.txt is there and would be lost"),
+        ("convert model.vw model.vw", 2, "model.vw is there and would be lost"),
+        ("convert cut.vw b.oam", 1, "cut.vw is not a whole model file of Vowpal Wabbit: it was cut off"),
+        (
+            "-i model.vw -d events.txt",
+            1,
+            "model.vw is not a model file of onlineauto; `onlineauto convert` makes one",
+        ),
+        (
+            "convert model.vw b.oam --hash all",
+            2,
+            "--hash all cannot be: model.vw was made with --hash strings",
+        ),
+    ],
+)
+def test_what_cannot_be_with_models(
+    words: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("-d events.txt --cb_explore_adf --hash strings -f model.oam --quiet") == 0
+    assert run("convert model.oam model.vw --quiet") == 0
+    (tmp_path / "cut.vw").write_bytes((tmp_path / "model.vw").read_bytes()[:90])
+    assert run(words) == code
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "b.oam").exists()

@@ -1,0 +1,85 @@
+"""The verb ``merge``: models that were learnt apart, as one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.merge import labelled_weight, merged
+from onlineauto.engine.models import load_model, save_model
+from onlineauto.engine.options import ModelOptions, OutputOptions
+from onlineauto.engine.progress import Progress
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.formats.options import InputOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from onlineauto.engine.counters import Count
+    from onlineauto.options import Configuration
+
+__all__ = ["run"]
+
+_SUMS = (
+    *("example_number", "total_features", "weighted_labelled", "weighted_unlabelled", "weighted_labels"),
+    "sum_loss",
+)
+
+
+def run(configuration: Configuration) -> int:
+    """Merge the models into that of ``-f``.
+
+    Returns
+    -------
+    int
+        0
+
+    Raises
+    ------
+    OptionError
+        No output is named, or the models cannot be merged.
+    InputError
+        A model cannot be read.
+    OSError
+        The output cannot be written.
+    """
+    paths, options = configuration[InputOptions].data, configuration[ModelOptions]
+    if len(paths) < 2 or options.final_regressor is None:
+        raise OptionError("merge takes two models or more, and -f: onlineauto merge A B --base BASE -f OUT")
+    based = [] if options.base is None else [options.base]
+    loaded = [load_model(Workspace, path, configuration) for path in (*paths, *based)]
+    models = [model for model, _ in loaded]
+    runs = [its_run.get("progress") for _, its_run in loaded]
+    learnt = [_labelled(model, counts) for model, counts in zip(models, runs, strict=True)]
+    base = models.pop() if based else None
+    made = merged(models, base=base, learnt=learnt)
+    counted = [counts for counts in runs if counts is not None]
+    its_run = (
+        {"progress": _counts(made, counted, based=base is not None)} if len(counted) == len(runs) else {}
+    )
+    save_model(made.state(), options.final_regressor, run=its_run)
+    if not configuration[OutputOptions].quiet:
+        size = Path(options.final_regressor).stat().st_size
+        print(
+            f"{len(models)} models are merged into {options.final_regressor}, of {size} bytes",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
+    """Weight of the labelled events of a run, or what the model itself says of it."""
+    return labelled_weight(model) if counts is None else float(counts["weighted_labelled"] or 0)
+
+
+def _counts(made: Workspace, counted: Sequence[Mapping[str, Count]], *, based: bool) -> dict[str, Count]:
+    """What all runs have counted; of what each went on from, once."""
+    progress = Progress(made.configuration, kind=made.kind)
+    progress.min_label, progress.max_label = made.label_range
+    for name in _SUMS:
+        numbers = [counts[name] or 0 for counts in counted]
+        base = numbers.pop() if based else 0
+        setattr(progress, name, base + sum(number - base for number in numbers))
+    return progress.counts()

@@ -1,0 +1,93 @@
+"""Merging: what is summed, what is averaged, what is refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.engine.merge import merged
+from onlineauto.errors import OptionError
+from onlineauto.learners._kernels import NORM, WEIGHT, A, T, W
+
+LINES = [f"{i % 3} |a x{i % 4}:{0.5 + i % 2} |b y{i % 5}" for i in range(60)]
+EVENTS = [f"shared |u {i % 3}\n0:{-(i % 2)}:0.5 |i a{i % 4}\n|i b\n" for i in range(40)]
+
+
+def test_a_model_and_itself_are_the_same_model() -> None:
+    one = Workspace(quadratic="ab").fit(LINES)
+    both = merged([one, copy.deepcopy(one)])
+    assert both.predict(LINES[7]) == pytest.approx(one.predict(LINES[7]), rel=1e-6)
+    assert both.learner.model.lanes[0, WEIGHT] == 2 * one.learner.model.lanes[0, WEIGHT]
+    assert both.learner.model.lanes[0, NORM] == 2 * one.learner.model.lanes[0, NORM]
+    assert both.learner.model.shared[T] == 120
+
+
+def test_models_stay_as_they_are() -> None:
+    models = [Workspace(l1=1e-4).fit(LINES[k::2]) for k in range(2)]
+    before = [model.weights.tobytes() for model in models]
+    merged(models)
+    assert [model.weights.tobytes() for model in models] == before
+
+
+def test_each_weight_is_an_average_by_what_was_seen() -> None:
+    one, other = Workspace(noconstant=True).fit(LINES[:20]), Workspace(noconstant=True).fit(LINES[20:])
+    both = merged([one, other])
+    a = np.stack([model.weights[:, A, 0] for model in (one, other)]).astype(np.float64)
+    w = np.stack([model.weights[:, W, 0] for model in (one, other)])
+    seen = a.sum(axis=0) > 0
+    average = (a * w).sum(axis=0)[seen] / a.sum(axis=0)[seen]
+    np.testing.assert_allclose(both.weights[seen, W, 0], average, rtol=1e-5)
+    assert not both.weights[~seen].any()
+
+
+def test_events_count_where_no_rates_adapt() -> None:
+    one = Workspace(sgd=True, learning_rate=0.1).fit(["1 |a x"] * 30)
+    other = Workspace(sgd=True, learning_rate=0.1).fit(["0 |a x"] * 10)
+    both = merged([one, other])
+    np.testing.assert_allclose(both.weights[:, W], 0.75 * one.weights[:, W] + 0.25 * other.weights[:, W])
+    np.testing.assert_allclose(
+        merged([one, other], learnt=[1, 3]).weights[:, W],
+        0.25 * one.weights[:, W] + 0.75 * other.weights[:, W],
+    )
+
+
+def test_what_was_learnt_since_the_base_is_merged() -> None:
+    base = Workspace().fit(LINES[:20])
+    one = copy.deepcopy(base).fit(LINES[20:40])
+    idle = copy.deepcopy(base)
+    np.testing.assert_allclose(
+        merged([one, idle], base=base).weights[:, :3], one.weights[:, :3], rtol=1e-4, atol=1e-6
+    )
+
+
+def test_a_merged_model_goes_on() -> None:
+    parts = [Workspace(cb_explore_adf=True, quadratic="ui", squarecb=True).fit(EVENTS[k::2]) for k in (0, 1)]
+    both = merged(parts).fit(EVENTS)
+    assert np.isfinite(both.predict(EVENTS[0])).all()
+    explored = both.learner.task.exploration.counts[0]
+    assert explored == 2 * len(EVENTS)
+
+
+@pytest.mark.parametrize("options", [{"quadratic": "::"}, {"l1": 1e-3}, {"bag": 2}], ids=str)
+def test_native_models_of_many_kinds(options: dict[str, Any]) -> None:
+    models = [Workspace(cb_explore_adf=True, **options).fit(EVENTS[k::3]) for k in range(3)]
+    assert merged(models).predict(EVENTS[0]).sum() == pytest.approx(1)
+
+
+def test_what_cannot_be_merged_is_said() -> None:
+    one = Workspace(quadratic="ab").fit(LINES[:5])
+    with pytest.raises(OptionError, match="merge takes two models or more"):
+        merged([one])
+    with pytest.raises(OptionError, match="one is of '--quadratic ab', one of '--quadratic aa'"):
+        merged([one, Workspace(quadratic="aa")])
+    with pytest.raises(OptionError, match="one is of '--quadratic ab', one of ''"):
+        merged([one, one], base=Workspace())
+    with pytest.raises(OptionError, match="none has learnt a labelled event"):
+        merged([Workspace(sgd=True), Workspace(sgd=True)])
+    search = Workspace(cb_explore_adf=True, automl=2)
+    with pytest.raises(OptionError, match="models of --automl cannot be merged: each has searched by itself"):
+        merged([search, search])

@@ -1,0 +1,70 @@
+"""What cannot be a model of Vowpal Wabbit's is refused by name."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.interop import read_vw_model, write_vw_model
+from onlineauto.interop.vw_champion import vw_model_bytes
+
+EVENT = "shared |user tom |day mon\n0:-1:0.5 |item a\n|item b\n"
+
+
+def test_a_model_is_the_same_behind_it() -> None:
+    made = Workspace(cb_explore_adf=True, quadratic="ui", vw_exact=True).fit([EVENT] * 5)
+    file = io.BytesIO()
+    write_vw_model(made, file)
+    read = read_vw_model(file.getvalue())
+    assert (read.weights == made.weights)[:, :3].all()
+    assert read.predict(EVENT).tolist() == made.predict(EVENT).tolist()
+    assert read.learn(EVENT).tolist() == made.learn(EVENT).tolist()
+    assert (read.weights == made.weights).all()
+
+
+def test_two_namespaces_of_one_letter() -> None:
+    event = EVENT.replace("|day", "|uptime")
+    made = Workspace(cb_explore_adf=True, quadratic="ui").fit([event])
+    with pytest.raises(OptionError, match="'uptime' and 'user' begin with one letter, and are one to it"):
+        vw_model_bytes(made)
+    vw_model_bytes(Workspace(cb_explore_adf=True, quadratic="ui", vw_exact=True).fit([event]))
+
+
+def test_a_letter_beyond_ascii() -> None:
+    made = Workspace(cb_explore_adf=True, quadratic="::").fit([EVENT.replace("|day", "|été")])
+    with pytest.raises(OptionError, match="it does not cross namespace 'été'"):
+        vw_model_bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"cover": 2}, "lays its policies out otherwise with --cover"),
+        ({"regcb": True}, "goes by other plausible costs with --regcb"),
+        ({"squarecb": True, "elim": True}, "goes by other plausible costs with --elim"),
+        ({"cb_sample": True}, "draws otherwise with --cb_sample"),
+        ({"automl": 2, "search": "namespaces,interactions"}, "--search namespaces leaves namespaces out"),
+        ({"experimental_full_name_interactions": "user|:"}, "--experimental_full_name_interactions with ':'"),
+    ],
+    ids=str,
+)
+def test_what_vw_predicts_otherwise(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        vw_model_bytes(Workspace(cb_explore_adf=True, **options).fit([EVENT]))
+
+
+def test_names_become_letters() -> None:
+    made = Workspace(cb_explore_adf=True, experimental_full_name_interactions=["user|item", "day|day"])
+    data = vw_model_bytes(made.fit([EVENT]))
+    assert b" --cb_explore_adf --interactions iu --interactions dd\0" in data
+
+
+def test_the_interactions_of_a_champion_are_options() -> None:
+    made = Workspace(cb_explore_adf=True, automl=2).fit([EVENT] * 3)
+    data = vw_model_bytes(made)
+    assert b" --cb_explore_adf --interactions di --interactions iu\0" in data
+    assert b"automl" not in data

@@ -1,0 +1,154 @@
+"""Models come from the wheel, and go to it, with the same predictions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.engine.options import REGISTRY
+from onlineauto.interop import read_vw_model, write_vw_model
+from onlineauto.interop.vw_file import VwHead, VwShape, read_vw_file, vw_file_bytes
+from onlineauto.interop.vw_model import load_vw_model
+from onlineauto.interop.vw_options import configuration_of, shape_of
+from tests.parity.flag_sets import CASES
+from tests.parity.test_parity import STALE
+from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.parity.wheel import Wheel
+
+_NUMBER = re.compile(r"(?<=[:\n ,])-?\d[\d.]*(?:e-?\d+)?")
+
+
+def by_id(cases: list[ModelCase]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
+
+
+@by_id(FROM_WHEEL)
+def test_a_model_comes_from_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    extra = "--cache_file c -k" if "--passes" in case.flags else ""
+    theirs(wheel, f"{case.flags} -d first -f model.vw {extra}", directory=tmp_path)
+    theirs(wheel, f"-t -i model.vw {case.again} -d second -p tested", directory=tmp_path)
+    theirs(wheel, f"-i model.vw {case.again} -d second -p learnt -f later.vw", directory=tmp_path)
+    ours(f"convert model.vw model.oam {case.again}", directory=tmp_path)
+    ours("-t -i model.oam -d second -p our_tested", directory=tmp_path)
+    ours("-i model.oam -d second -p our_learnt -f later.oam", directory=tmp_path)
+    assert same_text(tmp_path, "tested", "our_tested")
+    assert same_text(tmp_path, "learnt", "our_learnt")
+    _same_weights(tmp_path, case)
+
+
+def _same_weights(directory: Path, case: ModelCase) -> None:
+    expected = load_vw_model(directory / "later.vw", REGISTRY.parse(case.again))[0].weights[:, :3]
+    found = Workspace.load(directory / "later.oam").weights[:, :3]
+    assert (expected.view(np.uint32) == found.view(np.uint32)).all()
+
+
+@by_id(TO_WHEEL)
+def test_a_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path, events=600 if case.stream == "odd" else 300)
+    for name, flags in (("model", ""), ("small", "--predict_only_model")):
+        ours(f"{case.flags} --vw_exact -d first -f {name}.oam {flags}", directory=tmp_path)
+        given = "-t " if flags else ""
+        ours(f"convert {given}{name}.oam {name}.vw", directory=tmp_path)
+        ours(f"-t -i {name}.oam -d second -p our_{name}", directory=tmp_path)
+        theirs(wheel, f"-t -i {name}.vw -d second -p their_{name} {_again(case)}", directory=tmp_path)
+        assert same_text(tmp_path, f"their_{name}", f"our_{name}")
+
+
+def _again(case: ModelCase) -> str:
+    """VW wants a loss to be named that it has options for, though a model may not have learnt by it."""
+    return case.again if "--loss_function" in case.again else ""
+
+
+@by_id([case for case in TO_WHEEL if "--automl" not in case.flags])
+def test_the_wheel_goes_on_where_we_stopped(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    ours(f"{case.flags} --vw_exact -d first -f model.oam", directory=tmp_path)
+    ours("convert model.oam model.vw", directory=tmp_path)
+    ours("-i model.oam -d second -p ours", directory=tmp_path)
+    theirs(wheel, f"-i model.vw -d second -p theirs {_again(case)}", directory=tmp_path)
+    assert same_text(tmp_path, "theirs", "ours")
+
+
+@by_id(NATIVE)
+def test_a_native_model_goes_to_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    lay_out(case, tmp_path)
+    ours(f"{case.flags} -d first -f model.oam", directory=tmp_path)
+    ours("convert model.oam model.vw", directory=tmp_path)
+    ours("-t -i model.oam -d second -p ours", directory=tmp_path)
+    theirs(wheel, "-t -i model.vw -d second -p theirs", directory=tmp_path)
+    one, other = (_numbers(tmp_path / name) for name in ("ours", "theirs"))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=2e-6)
+
+
+def _numbers(path: Path) -> list[float]:
+    return list(map(float, _NUMBER.findall("\n" + path.read_text())))
+
+
+@by_id(FROM_WHEEL[::4])
+def test_the_layout_is_that_of_the_wheel(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    """What is read and written again is the same, byte for byte."""
+    lay_out(case, tmp_path)
+    theirs(wheel, f"{case.flags} -d first -f model.vw --id mine", directory=tmp_path)
+    data = (tmp_path / "model.vw").read_bytes()
+    shapes: list[VwShape] = []
+
+    def shape(head: VwHead) -> VwShape:
+        shapes.append(shape_of(head, configuration_of(head, REGISTRY.parse(case.again), name="")))
+        return shapes[-1]
+
+    assert vw_file_bytes(read_vw_file(data, name="", shape=shape), shape=shapes[0]) == data
+
+
+def test_there_and_back(wheel: Wheel, tmp_path: Path) -> None:
+    """What the wheel saves and we write again, it saves again, but for the counters of the run."""
+    case = ModelCase("bandit", "--cb_explore_adf -q UA --squarecb --cb_type mtr")
+    lay_out(case, tmp_path)
+    theirs(wheel, f"{case.flags} -d first -f model.vw", directory=tmp_path)
+    write_vw_model(read_vw_model(tmp_path / "model.vw"), tmp_path / "again.vw")
+    (tmp_path / "nothing").write_text("")
+    for name in ("model", "again"):
+        theirs(wheel, f"-i {name}.vw -d nothing -f {name}.2", directory=tmp_path)
+    assert (tmp_path / "model.2").read_bytes() == (tmp_path / "again.2").read_bytes()
+
+
+_SAVED_OTHERWISE = ("--passes", "--holdout", "--examples", "--quiet", "-P ", "--progress", "-t", "json")
+"""Flags of the catalogue that concern the run and not the model."""
+_NOT_SAVED = (
+    *("loss_function", "quantile_tau", "expectile_q", "logistic_min", "logistic_max", "l1", "l2"),
+    *("min_prediction", "max_prediction", "initial_t", "initial_weight", "constant"),
+    *("permutations", "leave_duplicate_interactions", "decay_learning_rate"),
+)
+"""Options that VW does not save."""
+
+
+def _of_catalogue() -> list[ModelCase]:
+    found = []
+    for case in CASES:
+        odd = case.stream.startswith(("odd", "json")) or case.id in STALE
+        if odd or any(f" {flag}" in f" {case.flags} " for flag in _SAVED_OTHERWISE):
+            continue
+        configuration = REGISTRY.parse(case.flags)
+        again = []
+        for name in _NOT_SAVED:
+            value = configuration.get(name)
+            if name in configuration.supplied:
+                again += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        found.append(ModelCase(case.stream, case.flags, " ".join(again)))
+    return found
+
+
+@pytest.mark.slow
+@by_id(_of_catalogue())
+def test_models_of_the_catalogue_come_and_go(case: ModelCase, wheel: Wheel, tmp_path: Path) -> None:
+    test_a_model_comes_from_the_wheel(case, wheel, tmp_path)
+    test_a_model_goes_to_the_wheel(case, wheel, tmp_path)
+    test_the_wheel_goes_on_where_we_stopped(case, wheel, tmp_path)
