@@ -43,6 +43,8 @@ class Report:
         Whether there was a block to report.
     diagnostics : Diagnostics
         For the reader to fill.
+    progress : Progress
+        What is counted.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ class Report:
         self._workspace = workspace
         self._configuration = configuration = workspace.configuration
         self._options = options = configuration[OutputOptions]
-        self._progress = Progress(configuration, kind=workspace.kind)
+        self.progress = Progress(configuration, kind=workspace.kind)
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
             self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
@@ -84,13 +86,13 @@ class Report:
             if getattr(options, name) is not None
         ]
         if "progress" in run:
-            self._progress.recount(run["progress"])
+            self.progress.recount(run["progress"])
         if "metrics" in run and self._metrics is not None:
             self._metrics.recount(run["metrics"])
-        self._first_pass = workspace.current_pass - self._progress.current_pass
+        self._first_pass = workspace.current_pass - self.progress.current_pass
         self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
-        if self._progress.warning:
-            self._say(f"onlineauto: warning: {self._progress.warning}")
+        if self.progress.warning:
+            self._say(f"onlineauto: warning: {self.progress.warning}")
         for line in header(configuration, kind=workspace.kind):
             self._say(line)
 
@@ -126,13 +128,13 @@ class Report:
                 os.fsync(sink.fileno())
                 written[name] = sink.tell()
         metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
-        return {"progress": self._progress.counts(), "outputs": written} | metrics
+        return {"progress": self.progress.counts(), "outputs": written} | metrics
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Report a block."""
         self.began = True
         self._end_passes()
-        self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
+        self.progress.update(outcomes, emit=None if self._options.quiet else self._say)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
         for predictions in self._predictions:
@@ -143,7 +145,7 @@ class Report:
         self._end_passes()
         if self.diagnostics.counts:
             self._say(_counted(self.diagnostics))
-        for line in summary(self._progress, self._configuration):
+        for line in summary(self.progress, self._configuration):
             self._say(line)
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
@@ -160,8 +162,8 @@ class Report:
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
 
     def _end_passes(self) -> None:
-        while self._first_pass + self._progress.current_pass < self._workspace.current_pass:
-            self._progress.end_pass()
+        while self._first_pass + self.progress.current_pass < self._workspace.current_pass:
+            self.progress.end_pass()
 
     def _say(self, line: object) -> None:
         if not self._options.quiet:

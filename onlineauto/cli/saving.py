@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from onlineauto.engine.model_file import replace_file
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import ModelOptions
-from onlineauto.engine.spin_off import spin_off
+from onlineauto.engine.readable_model import readable_model
+from onlineauto.engine.spin_off import spin_off, spun_off
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onlineauto.cli.report import Report
+    from onlineauto.cli.showing import Showing
     from onlineauto.engine.model_file import State
     from onlineauto.options import Configuration
 
-__all__ = ["Saving", "begun"]
+__all__ = ["MODEL_FILES", "Saving", "begun"]
+
+MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
+"""Options that name files for the model."""
 
 
 def begun(configuration: Configuration) -> tuple[Workspace, State]:
@@ -47,7 +55,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
 
 
 class Saving:
-    """Writes the model of ``-f``, at the end and, with ``--save_every``, now and then.
+    """Writes the model of ``-f``, at the end and, with ``--save_every``, now and then; and at the end as text.
 
     Parameters
     ----------
@@ -55,10 +63,12 @@ class Saving:
         What is saved.
     report : Report
         What the run has said so far, which goes with it.
+    showing : Showing
+        Knows names, if any are asked for.
     """
 
-    def __init__(self, workspace: Workspace, report: Report) -> None:
-        self._workspace, self._report = workspace, report
+    def __init__(self, workspace: Workspace, report: Report, showing: Showing) -> None:
+        self._workspace, self._report, self._showing = workspace, report, showing
         self._options = workspace.configuration[ModelOptions]
         self._path = self._options.final_regressor
         self._unsaved = 0
@@ -79,3 +89,30 @@ class Saving:
             return
         run = {"position": self._workspace.position._asdict()} | self._report.state()
         save_model(self._workspace.state(), self._path, run=run)
+
+    def finish(self) -> None:
+        """Write the model, and its texts."""
+        self.save()
+        if self._options.readable_model is not None:
+            self._write_text(self._options.readable_model, None)
+        if self._options.invert_hash is not None:
+            self._write_text(self._options.invert_hash, self._showing.names)
+
+    def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
+        """Write the model, or the champion alone, as text."""
+        workspace, alone = self._workspace, self._options.predict_only_model
+        if alone and len(workspace.searching.slots.configs) > 1:
+            before = workspace.weights.shape[2]
+            workspace = spun_off(workspace)
+            lanes = workspace.weights.shape[2]
+            names = names and {
+                number // before * lanes: name for number, name in names.items() if number % before == 0
+            }
+        lines = readable_model(
+            workspace,
+            self._report.progress,
+            names=names,
+            weights_only=alone,
+            hexfloat=self._options.hexfloat_weights,
+        )
+        replace_file(path, (line.encode("utf-8", "surrogateescape") for line in lines))

@@ -101,6 +101,11 @@ class OutputOptions:
         short="P",
         metavar="N",
     )
+    audit: bool = option(
+        False,
+        "Print, to standard output, what each example is made of: features, values and weights.",
+        short="a",
+    )
     quiet: bool = option(False, "Print no progress, no summary and no warnings.")
     extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
     journal: str | None = option(
@@ -148,7 +153,16 @@ class ModelOptions:
     predict_only_model: bool = option(
         False,
         "Let the model of -f be the champion alone, small, to predict with and not to go on with.",
-        needs=("final_regressor",),
+        needs=("final_regressor", "readable_model", "invert_hash"),
+    )
+    readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
+    invert_hash: str | None = option(
+        None, "The same with the names of the weights, of the features that were met.", metavar="FILE"
+    )
+    hexfloat_weights: bool = option(
+        False,
+        "Spell the weights in these files exactly, in hexadecimal.",
+        needs=("readable_model", "invert_hash"),
     )
     preserve_performance_counters: bool = option(
         False,
@@ -184,6 +198,8 @@ def check_models(configuration: Configuration) -> None:
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:
         raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
+    if models.resume and configuration[OutputOptions].audit:
+        raise OptionError("--audit and --resume exclude each other: standard output cannot be gone on with")
     if models.predict_only_model and (models.resume or models.save_every):
         name = "resume" if models.resume else "save_every"
         raise OptionError(f"--predict_only_model and --{name} exclude each other: no run can go on with one")

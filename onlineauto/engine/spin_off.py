@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.model_file import State
     from onlineauto.engine.workspace import Workspace
 
-__all__ = ["spin_off"]
+__all__ = ["spin_off", "spun_off"]
 
 
 def spin_off(workspace: Workspace) -> State:
@@ -39,6 +39,13 @@ def spin_off(workspace: Workspace) -> State:
     slots = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
     tree["search"] |= told | {"search": alone, "slots": slots}
     return tree | {"layout": state["layout"], "predicts_only": True}
+
+
+def spun_off(workspace: Workspace) -> Workspace:
+    """The champion alone, as a workspace."""
+    alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
+    alone.restore(spin_off(workspace))
+    return alone
 
 
 def _options(workspace: Workspace) -> dict[str, object]:

@@ -21,17 +21,7 @@ from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, ma
 from onlineauto.engine.searching import Searching
 from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.spin_off import spin_off
-from onlineauto.engine.state import (
-    ASIDE,
-    BLOCK_END,
-    CB,
-    CB_ADF,
-    EVENT,
-    NOTICED,
-    SIGNAL,
-    STREAM,
-    Context,
-)
+from onlineauto.engine.state import ASIDE, BLOCK_END, CB, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.layout import Layout
@@ -55,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.model_file import State
     from onlineauto.engine.models import ModelSource
     from onlineauto.engine.outcomes import Outcomes
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
     from onlineauto.formats.event_reader import EventReader
@@ -98,6 +88,8 @@ class Workspace:
         What an event is and what is predicted for it.
     learner : Learner
         What learns: the table of weights, and the rule.
+    layout : Layout
+        How namespaces become groups of features, and which interactions there are.
     searching : Searching
         The search of ``--automl`` at work; without it, of one slot that nobody challenges.
     diagnostics : Diagnostics
@@ -132,10 +124,10 @@ class Workspace:
             searched = ORACLES[automl.oracle(exact=self.exact)].orders or ORDERS[automl.interaction_type]
         singled = bool(searched) and "namespaces" in automl.searched()
         features = configuration[FeatureOptions]
-        self._layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
+        self.layout = Layout(features, exact=self.exact, searched=searched, singled=singled)
         self.searching = self._make_search(automl)
         self._buffers = make_buffers(actions=16, slots=automl.automl or 1)
-        self._scratch = self._layout.scratch(spans=8)
+        self._scratch = self.layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._parser = open_lines(b"", configuration)
 
@@ -198,7 +190,7 @@ class Workspace:
         run = self.configuration[RunOptions]
         return Searching(
             automl,
-            self._layout,
+            self.layout,
             exact=self.exact,
             width=self.learner.width,
             simple=self.kind == "simple",
@@ -229,7 +221,12 @@ class Workspace:
         return open_source(source, self.configuration, diagnostics=diagnostics)
 
     def stream(
-        self, source: Sources, *, diagnostics: Diagnostics | None = None, start: Position | None = None
+        self,
+        source: Sources,
+        *,
+        diagnostics: Diagnostics | None = None,
+        start: Position | None = None,
+        read: BlockSource = read_blocks,
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
 
@@ -237,7 +234,8 @@ class Workspace:
         an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
-        With a `start`, which is the `position` of another run over this source, it goes on there.
+        With a `start`, which is the `position` of another run over this source, it goes on there. What is
+        to see each block before it is learnt can `read` in place of `read_blocks`.
 
         Raises
         ------
@@ -255,7 +253,7 @@ class Workspace:
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = read_blocks(source, self.configuration, heard)
+            blocks = read(source, self.configuration, heard)
             for block in blocks if number > start.passes else behind(start.events, blocks):
                 if problem := (yield from self._learn_part(block, holdout)):
                     raise InputError(f"{heard.of_file}{problem}")
@@ -306,7 +304,7 @@ class Workspace:
             "options": self.configuration.command(kept=True),
             "predicts_only": self.predicts_only,
             "learner": self.learner.state(),
-            "layout": self._layout.state(),
+            "layout": self.layout.state(),
             "search": self.searching.state(),
         }
 
@@ -324,7 +322,7 @@ class Workspace:
             raise OptionError("the model was saved to predict only: load it with --testonly (-t)")
         self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
-        self._layout.restore(state["layout"])
+        self.layout.restore(state["layout"])
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
 
@@ -442,12 +440,12 @@ class Workspace:
         held = np.zeros(n, bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         samples = self.learner.task.exploration.samples and self.learner.task.exploration.active
         results = make_results(block, n_actions=self._most_actions(block), samples=samples, exact=self.exact)
-        self._layout.update(block)
+        self.layout.update(block)
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
             self.searching.open_block()
         stream = make_stream(block, held)
-        self._scratch = enough_scratch(self._scratch, self._layout, block)
+        self._scratch = enough_scratch(self._scratch, self.layout, block)
         cursor = np.zeros(4, np.int64)
         while True:
             context = self._make_context(block, stream)
@@ -464,7 +462,7 @@ class Workspace:
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
         """What the loop works with, the same as the last time if nothing of it has changed."""
-        layout, learner, scratch = self._layout, self.learner, self._scratch
+        layout, learner, scratch = self.layout, self.learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
         live = self.searching.slots.live

@@ -103,7 +103,7 @@ def _recorded() -> Iterator[list[Workspace]]:
         made.append(Workspace(configuration=configuration))
         return made[-1]
 
-    with mock.patch("onlineauto.cli.learn.Workspace", make):
+    with mock.patch("onlineauto.cli.saving.Workspace", make):
         yield made
 
 

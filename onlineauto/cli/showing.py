@@ -1,0 +1,84 @@
+"""Showing: what a run tells of its features by name: ``--audit`` and the names for ``--invert_hash``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.audit import Audit
+from onlineauto.engine.inverse_hash import InverseHash
+from onlineauto.engine.named_examples import NamedExamples
+from onlineauto.engine.options import ModelOptions, OutputOptions
+from onlineauto.engine.predictions import STDOUT, open_sink
+from onlineauto.engine.source import read_blocks
+from onlineauto.interop.named_blocks import line_names, named_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import ExitStack
+
+    from onlineauto.engine.source import BlockSource, Sources
+    from onlineauto.engine.workspace import Workspace
+    from onlineauto.features.block import Block
+    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+__all__ = ["Showing"]
+
+
+class Showing:
+    """Reads events with names, if something asks for names, and shows them before they are learnt.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        What is at work.
+    files : ExitStack
+        Closes what is opened.
+
+    Attributes
+    ----------
+    read : BlockSource
+        For `Workspace.stream`.
+
+    Raises
+    ------
+    OptionError
+        The audit would not be Vowpal Wabbit's, and is to be.
+    """
+
+    def __init__(self, workspace: Workspace, files: ExitStack) -> None:
+        configuration = workspace.configuration
+        self._workspace = workspace
+        self._names = line_names(configuration)
+        self._examples = NamedExamples(workspace, self._names)
+        self._searches = configuration[AutomlOptions].automl is not None
+        self._audit: Audit | None = None
+        if configuration[OutputOptions].audit:
+            self._audit = Audit(workspace)
+            self._sink = files.enter_context(open_sink(STDOUT[0]))
+        self._inverse: InverseHash | None = None
+        if configuration[ModelOptions].invert_hash is not None:
+            self._inverse = InverseHash(workspace)
+        self.read: BlockSource = read_blocks
+        if self._audit is not None or self._inverse is not None:
+            self.read = self._read
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """Names of the weights of what was met; see `InverseHash`."""
+        return {} if self._inverse is None else self._inverse.names
+
+    def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        first = self._workspace.current_pass == 0 or not self._workspace.learner.task.training
+        single = named_blocks(source, configuration, found, names=self._names)
+        for block in read_blocks(single, configuration, found):
+            if self._audit is not None:
+                text = self._audit.text(block, self._examples.of(block))
+                self._sink.write(text.encode("utf-8", "surrogateescape"))
+                self._sink.flush()
+            if self._inverse is not None and first and not self._searches:
+                self._inverse.note(self._examples.of(block))
+            yield block
+            if self._inverse is not None and first and self._searches:  # it may have other interactions now
+                self._inverse.note(self._examples.of(block))

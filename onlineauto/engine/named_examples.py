@@ -1,0 +1,190 @@
+"""Named examples: the features of an event as the learner uses them, one by one and with their names.
+
+Slow, in Python, for looking at: the loop lists them by itself, without names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from onlineauto.engine.state import CB
+from onlineauto.features.records import CONSTANT_HASH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.engine.workspace import Workspace
+    from onlineauto.features.block import Block
+
+__all__ = ["Listed", "NamedExample", "NamedExamples", "Names"]
+
+_FNV = 16777619
+_WRAP = 2**64 - 1
+_ONE = np.float32(1)
+
+
+class Names(Protocol):
+    """What features are called."""
+
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
+        """What a feature of a namespace is called, `seed` being the hash of the namespace's name."""
+
+
+class Listed(NamedTuple):
+    """A feature of an example.
+
+    Attributes
+    ----------
+    name : str
+        Its name, or the names that are crossed with ``*`` between them.
+    cell : int
+        Its cell in the table of weights.
+    value : float32
+        Its value.
+    run : int
+        Which of the `Interactions` it is of: 1 + the number of the product, 0 for none.
+    used : bool
+        Whether it is used, and not only shown as what interactions are made of.
+    """
+
+    name: str
+    cell: int
+    value: np.float32
+    run: int
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExample:
+    """One line of an event that is an example, or one action of it.
+
+    Attributes
+    ----------
+    line : int
+        Number of the line in the block.
+    features : list of Listed
+        In the order in which the learner adds them up.
+    """
+
+    line: int
+    features: list[Listed]
+
+
+class _Feature(NamedTuple):
+    name: str
+    hash: int
+    value: np.float32
+
+
+_Groups = dict[int, list[_Feature]]
+"""Features by group key, in the order of first appearance."""
+
+
+class _Partial(NamedTuple):
+    """Some factors of a product."""
+
+    name: str
+    state: int
+    value: np.float32
+    place: int
+
+
+class NamedExamples:
+    """Lists the examples of events.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Whose options and live slots say what is used.
+    names : Names
+        What features are called.
+    """
+
+    def __init__(self, workspace: Workspace, names: Names) -> None:
+        self._workspace, self._names = workspace, names
+        self._mask = len(workspace.weights) - 1
+
+    def of(self, block: Block) -> Iterator[NamedExample]:
+        """Yield the examples of the events of a block, before it is learnt."""
+        layout = self._workspace.layout
+        layout.update(block)
+        task = self._workspace.learner.task
+        for first, end in pairwise(block.event_start.tolist()):
+            if task.shape == CB:
+                for action in range(task.n_actions):
+                    groups = self._numbered(self._own(block, first), action)
+                    yield NamedExample(first, self._listed(groups))
+                continue
+            shared = self._own(block, first, constant=False) if block.shared[first] else {}
+            for line in range(first + bool(block.shared[first]), end):
+                groups = self._own(block, line)
+                for key, features in shared.items():
+                    groups[key] = groups.get(key, []) + features
+                yield NamedExample(line, self._listed(groups))
+
+    def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
+        """Groups of the features of a line, and the constant's."""
+        layout, groups = self._workspace.layout.kernel_layout, _Groups()
+        for span in range(block.line_start[line], block.line_start[line + 1]):
+            number = int(block.span_namespace[span])
+            key = int(layout.key[number])
+            if layout.ignore[key]:
+                continue
+            name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
+            of = slice(block.span_start[span], block.span_start[span + 1])
+            groups.setdefault(key, []).extend(
+                _Feature(self._names.of(name, hash_, seed=seed), hash_, value)
+                for hash_, value in zip(block.hash[of].tolist(), block.value[of], strict=True)
+            )
+        if constant and layout.constant_key >= 0:
+            groups.setdefault(layout.constant_key, []).append(_Feature("Constant", int(CONSTANT_HASH), _ONE))
+        return groups
+
+    def _numbered(self, groups: _Groups, action: int) -> _Groups:
+        """Groups of an action of ``--cb N``, whose number is in the low bits of every hash."""
+        bits = self._workspace.learner.task.action_bits
+        return {
+            key: [feature._replace(hash=(feature.hash & ~bits) + action) for feature in features]
+            for key, features in groups.items()
+        }
+
+    def _listed(self, groups: _Groups) -> list[Listed]:
+        layout = self._workspace.layout
+        linear, interactions = layout.kernel_layout, layout.interactions
+        listed = [
+            Listed(feature.name, feature.hash & self._mask, feature.value, 0, not linear.ignore_linear[key])
+            for key, features in groups.items()
+            for feature in features
+        ]
+        start, factor = interactions.start.tolist(), interactions.factor.tolist()
+        for product in range(interactions.n_group):
+            keys = factor[start[product] : start[product + 1]]
+            if all(key in groups for key in keys):
+                listed += self._crossed([groups[key] for key in keys], keys, product)
+        return listed
+
+    def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
+        """Every choice of one feature of each factor; of the same one again, none before the last place."""
+        permutes = self._workspace.layout.interactions.permutations
+        chosen = [_Partial("", 0, _ONE, 0)]
+        for k, features in enumerate(factors):
+            repeats, last = k > 0 and not permutes and keys[k] == keys[k - 1], k == len(factors) - 1
+            chosen = [
+                _Partial(
+                    f"{partial.name}*{feature.name}"
+                    if partial.name and feature.name
+                    else partial.name or feature.name,
+                    partial.state ^ feature.hash if last else _FNV * (partial.state ^ feature.hash) & _WRAP,
+                    partial.value * feature.value,
+                    place,
+                )
+                for partial in chosen
+                for place, feature in enumerate(features)
+                if not repeats or place >= partial.place
+            ]
+        for name, state, value, _ in chosen:
+            yield Listed(name, state & self._mask, value, product + 1, used=True)
