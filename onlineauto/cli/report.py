@@ -20,6 +20,7 @@ from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.learners._kernels import T
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class Report:
         self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
         if self.progress.warning:
             self._say(f"onlineauto: warning: {self.progress.warning}")
-        for line in header(configuration, kind=workspace.kind):
+        seen = float(workspace.learner.model.shared[T])
+        for line in header(configuration, kind=workspace.kind, seen=seen):
             self._say(line)
 
     def _open(self, name: str) -> Sink:

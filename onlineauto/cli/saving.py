@@ -55,7 +55,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
 
 
 class Saving:
-    """Writes the model of ``-f``, at the end and, with ``--save_every``, now and then; and at the end as text.
+    """Writes the model of ``-f``, now and then if ``--save_every`` says so and at the end, and then as text.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.audit import Audit
 from onlineauto.engine.inverse_hash import InverseHash
-from onlineauto.engine.named_examples import NamedExamples
+from onlineauto.engine.named_examples import NamedExamples, Nameless
 from onlineauto.engine.options import ModelOptions, OutputOptions
 from onlineauto.engine.predictions import STDOUT, open_sink
 from onlineauto.engine.source import read_blocks
@@ -50,8 +50,6 @@ class Showing:
     def __init__(self, workspace: Workspace, files: ExitStack) -> None:
         configuration = workspace.configuration
         self._workspace = workspace
-        self._names = line_names(configuration)
-        self._examples = NamedExamples(workspace, self._names)
         self._searches = configuration[AutomlOptions].automl is not None
         self._audit: Audit | None = None
         if configuration[OutputOptions].audit:
@@ -60,9 +58,13 @@ class Showing:
         self._inverse: InverseHash | None = None
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
+        self._first = True
         self.read: BlockSource = read_blocks
         if self._audit is not None or self._inverse is not None:
             self.read = self._read
+            self._names = line_names(configuration)
+            self._examples = NamedExamples(workspace, self._names)
+            self._nameless = NamedExamples(workspace, Nameless())
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -70,11 +72,12 @@ class Showing:
         return {} if self._inverse is None else self._inverse.names
 
     def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-        first = self._workspace.current_pass == 0 or not self._workspace.learner.task.training
+        first, self._first = self._first, False
         single = named_blocks(source, configuration, found, names=self._names)
         for block in read_blocks(single, configuration, found):
             if self._audit is not None:
-                text = self._audit.text(block, self._examples.of(block))
+                examples = self._examples if first or not self._workspace.exact else self._nameless
+                text = self._audit.text(block, examples.of(block))
                 self._sink.write(text.encode("utf-8", "surrogateescape"))
                 self._sink.flush()
             if self._inverse is not None and first and not self._searches:

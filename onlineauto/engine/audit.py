@@ -1,8 +1,8 @@
 """Audit: what each example is made of and what each of its features weighs (``--audit``), as VW prints it.
 
 Two lines for an example: its prediction, before any link, and its tag; and, by how much they say, its
-features, each as ``name:cell:value:weight@gradients``, behind a tab. Under ``--vw_exact`` the examples come as
-often as VW predicts them: the logged action once more when it is learnt.
+features, each as ``name:cell:value:weight@gradients``, behind a tab. Under ``--vw_exact`` the examples come
+as often as VW predicts them: the logged action once more when it is learnt.
 
 Source: VW ``gd.cc`` (``print_audit_features``).
 """
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.predictions import spell_number
-from onlineauto.engine.state import SIMPLE
-from onlineauto.errors import OptionError
+from onlineauto.engine.state import CB, SIMPLE
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, A, W
@@ -26,36 +25,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.named_examples import Listed, NamedExample
     from onlineauto.engine.workspace import Workspace
     from onlineauto.features.block import Block
-    from onlineauto.options import Configuration
 
-__all__ = ["Audit", "check_audit"]
+__all__ = ["Audit"]
 
 _ZERO = np.float32(0)
-_TWICE = ("first", "softmax", "synthcover")
-"""Explorers under which VW predicts an event, and again before it learns it."""
-
-
-def check_audit(configuration: Configuration) -> None:
-    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode.
-
-    Raises
-    ------
-    OptionError
-        With ``--vw_exact``: weights change between the examples of an event, or several models take turns.
-    """
-    explorer = chosen_explorer(configuration).name
-    if configuration.get("automl") is not None:
-        found = "--automl"
-    elif configuration.get("cb_type") != "mtr":
-        found = f"--cb_type {configuration.get('cb_type')}"
-    elif explorer != "greedy" and explorer not in _TWICE:
-        found = f"--{explorer}"
-    else:
-        return
-    raise OptionError(
-        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
-        "midst of learning an event; leave --vw_exact out"
-    )
 
 
 class Audit:
@@ -65,21 +38,15 @@ class Audit:
     ----------
     workspace : Workspace
         Whose weights these are.
-
-    Raises
-    ------
-    OptionError
-        As of `check_audit`.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._model, self._rule = workspace.learner.model, workspace.learner.rule
         self._task, self._exact, self._layout = workspace.learner.task, workspace.exact, workspace.layout
         self._lanes = workspace.weights.shape[2]
-        self._repeats = 1
+        self._explores, self._repeats = workspace.kind.startswith("cb_explore"), 1
         if self._exact:
-            check_audit(workspace.configuration)
-            self._repeats += chosen_explorer(workspace.configuration).name in _TWICE
+            self._repeats += chosen_explorer(workspace.configuration).name != "greedy"
 
     def text(self, block: Block, examples: Iterable[NamedExample]) -> str:
         """What to print of the one event of a block, with its examples, before it is learnt."""
@@ -92,8 +59,11 @@ class Audit:
             return "".join(self._example(block, each, low, high) for each in listed)
         low, high = self._range(None)
         printed = [self._example(block, each, low, high) for each in listed]
-        if label is None or not self._exact:
+        if not self._exact or not self._task.training:
             return "".join(printed)
+        if label is None:
+            again = self._repeats if self._task.shape == CB else 1 + self._explores
+            return "".join(printed * again)
         low, high = self._range(label[1])
         learnt = self._example(block, listed[label[0]], low, high)
         return "".join(printed * self._repeats) + learnt

@@ -35,6 +35,7 @@ class InverseHash:
 
     def note(self, examples: Iterable[NamedExample]) -> None:
         """Take in the features of examples."""
+        listed = list(examples)  # which may bring interactions
         live, width = self._workspace.searching.slots.live, self._workspace.learner.width
         holders, names = self._workspace.layout.interactions.holders, self.names
         exact = self._workspace.exact
@@ -48,7 +49,7 @@ class InverseHash:
             for holds in holders
         ]
         suffixes = ["", *(f"[{lane}]" for lane in range(1, self._lanes))]
-        for example in examples:
+        for example in listed:
             for name, cell, _, run, used in example.features:
                 if not (used or exact):
                     continue

@@ -77,6 +77,8 @@ class Learner:
             parts=self.width,
         )
         self.rule = make_rule(configuration, guarded=not run.vw_exact)
+        if run.vw_exact and run.testonly:  # nor does VW say how sure it is by what the weights have learnt
+            self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
@@ -115,7 +117,6 @@ class Learner:
         if state["learning_rate"]["first"] == self._first_rate:
             self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
         restore_model(self.model, state["model"])
-        self.fields = state["model"]["weights"]["row"].shape[1]
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = state["explorer"][name]
 

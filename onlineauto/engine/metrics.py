@@ -24,7 +24,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.counters import Counters
 from onlineauto.engine.header import has_wildcards
-from onlineauto.engine.options import RunOptions
+from onlineauto.engine.options import ModelOptions, RunOptions
 from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.explorers.choice import chosen_explorer
@@ -77,6 +77,9 @@ class Metrics(Counters):
         self._explorer = f"cb_explore_adf_{explorer.name}"
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
+        models = configuration[ModelOptions]
+        texts = models.readable_model is not None or models.invert_hash is not None
+        self._messages += int(texts and not models.predict_only_model) + int(models.save_resume)
         self._learn_calls = self._predict_calls = self._shared = 0
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from onlineauto.engine.state import CB
+from onlineauto.errors import OptionError
 from onlineauto.features.records import CONSTANT_HASH
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.workspace import Workspace
     from onlineauto.features.block import Block
 
-__all__ = ["Listed", "NamedExample", "NamedExamples", "Names"]
+__all__ = ["Listed", "NamedExample", "NamedExamples", "Nameless", "Names"]
 
 _FNV = 16777619
 _WRAP = 2**64 - 1
@@ -32,6 +33,14 @@ class Names(Protocol):
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
         """What a feature of a namespace is called, `seed` being the hash of the namespace's name."""
+
+
+class Nameless:
+    """Names where there are none: VW keeps none for the second pass."""
+
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:  # noqa: ARG002 - as `Names` has it
+        """Nothing."""
+        return ""
 
 
 class Listed(NamedTuple):
@@ -102,9 +111,17 @@ class NamedExamples:
         Whose options and live slots say what is used.
     names : Names
         What features are called.
+
+    Raises
+    ------
+    OptionError
+        There may be interactions of full names by VW's rules, which the loop alone knows to list.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
+        name = "experimental_full_name_interactions"
+        if workspace.exact and name in workspace.configuration.supplied:
+            raise OptionError(f"--{name} with --vw_exact is not shown by name; leave --vw_exact out")
         self._workspace, self._names = workspace, names
         self._mask = len(workspace.weights) - 1
 

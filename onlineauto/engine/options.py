@@ -26,6 +26,7 @@ from onlineauto.options import Configuration, Registry, option, options_of
 
 __all__ = ["GROUPS", "REGISTRY", "ModelOptions", "OutputOptions", "RunOptions", "refuse_command_line"]
 
+_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
 
 
@@ -326,6 +327,31 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
         )
 
 
+def check_audit(configuration: Configuration) -> None:
+    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode.
+
+    Raises
+    ------
+    OptionError
+        With ``--vw_exact``: weights change between the examples of an event, or several models take turns.
+    """
+    if not (configuration[OutputOptions].audit and configuration[RunOptions].vw_exact):
+        return
+    explorer = chosen_explorer(configuration).name
+    if configuration.get("automl") is not None:
+        found = "--automl"
+    elif configuration.get("cb_type") != "mtr":
+        found = f"--cb_type {configuration.get('cb_type')}"
+    elif explorer not in _AUDITED:
+        found = f"--{explorer}"
+    else:
+        return
+    raise OptionError(
+        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        "midst of learning an event; leave --vw_exact out"
+    )
+
+
 def check_progress(configuration: Configuration) -> None:
     """Refuse a progress interval that is neither a number of events nor a factor.
 
@@ -360,6 +386,7 @@ REGISTRY: Final = Registry(
         check_explorer,
         check_cost_range,
         check_automl,
+        check_audit,
         check_progress,
     ),
 )

@@ -31,6 +31,7 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
+from onlineauto.learners.model_state import materialised
 from onlineauto.learners.rule import initial_t
 
 if TYPE_CHECKING:
@@ -167,9 +168,16 @@ def _weights(
     if not weights_only and task.training:
         fields += [A] if rule.adaptive else []
         fields += [N] if rule.normalized else []
-    cells = np.flatnonzero(workspace.learner.model.touched | (workspace.weights[:, W] != 0).any(axis=1))
-    lanes = workspace.weights.shape[2]
-    rows = workspace.weights[cells][:, fields].transpose(0, 2, 1).reshape(-1, len(fields))
+    model, weights, lanes = workspace.learner.model, workspace.weights, workspace.weights.shape[2]
+    if not workspace.learner.unlearnt[fields].any():
+        cells = np.flatnonzero(model.touched)
+        weights = weights[cells]
+    else:
+        cells = np.arange(len(weights))
+    rows = weights[:, fields]
+    if weights_only:
+        rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised])
+    rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
     numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
     kept = (rows != 0).any(axis=1)
     spell = _hexadecimal if hexfloat and not weights_only else "{:g}".format

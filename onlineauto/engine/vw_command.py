@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.options.option import Option
 
-__all__ = ["vw_command"]
+__all__ = ["OF_LEARNING", "vw_command"]
 
 _DROPPED: Final = frozenset(
     (
@@ -27,7 +27,7 @@ _DROPPED: Final = frozenset(
     )
 )
 """Options that our models keep, and VW's do not."""
-_OF_LEARNING: Final = frozenset(("adaptive", "invariant", "learning_rate", "normalized", "power_t", "sgd"))
+OF_LEARNING: Final = frozenset(("adaptive", "invariant", "learning_rate", "normalized", "power_t", "sgd"))
 """Those that it keeps in models to go on with only."""
 _MERGED: Final = ("ignore", "ignore_linear", "keep")
 """Written last, as one word of all their characters, in ascending order."""
@@ -54,7 +54,7 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
     words: dict[str, str] = {}
     for option in REGISTRY.options:
         kept = option.vw and option.keep and option.name not in _DROPPED
-        if option.name in configuration.supplied and kept and (resumes or option.name not in _OF_LEARNING):
+        if option.name in configuration.supplied and kept and (resumes or option.name not in OF_LEARNING):
             words[option.name] = _words(option, configuration.get(option.name))
     merged = {name: words.pop(name) for name in _MERGED if name in words}
     words |= _implied(configuration)

@@ -322,6 +322,7 @@ class Workspace:
             raise OptionError("the model was saved to predict only: load it with --testonly (-t)")
         self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
+        self.learner.fields = 1 if self.predicts_only else 4
         self.layout.restore(state["layout"])
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
