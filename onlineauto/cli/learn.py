@@ -77,7 +77,7 @@ def run(configuration: Configuration) -> int:
         warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = Report(workspace, files, run=begun_run)
-        showing = Showing(workspace, files)
+        showing = Showing(workspace, files, run=begun_run)
         saving = Saving(workspace, report, showing)
         source = _sources(configuration[InputOptions].data, interrupt, files)
         start = Position(**begun_run.get("position", {}))

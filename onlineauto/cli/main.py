@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "convert", "help", "warmup")
+_VERBS: Final = ("learn", "convert", "inspect", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,6 +70,10 @@ def _run(words: list[str]) -> int:
         from onlineauto.cli.convert import run as run_convert
 
         return run_convert(configuration)
+    if verb == "inspect":
+        from onlineauto.cli.inspect import run as run_inspect
+
+        return run_inspect(configuration)
     from onlineauto.cli.learn import run
 
     return run(configuration)

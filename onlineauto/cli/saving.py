@@ -42,7 +42,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
         workspace, run = load_model(Workspace, models.final_regressor, configuration)
-        if not run:
+        if "position" not in run:
             raise InputError(
                 f"{models.final_regressor} is not the model of a run, which could be gone on with"
             )
@@ -50,8 +50,8 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     if not models.initial_regressor:
         return Workspace(configuration=configuration), {}
     workspace, run = load_model(Workspace, models.initial_regressor[0], configuration)
-    kept = {"progress": run["progress"]} if models.preserve_performance_counters and run else {}
-    return workspace, kept
+    kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
+    return workspace, {name: run[name] for name in kept & run.keys()}
 
 
 class Saving:
@@ -85,10 +85,12 @@ class Saving:
             return
         self._unsaved = 0
         if self._options.predict_only_model:
-            save_model(spin_off(self._workspace), self._path)
+            state = spin_off(self._workspace)
+            names = self._showing.names_of_champion(state["learner"]["model"]["shape"][2])
+            save_model(state, self._path, run=_kept_names(names))
             return
         run = {"position": self._workspace.position._asdict()} | self._report.state()
-        save_model(self._workspace.state(), self._path, run=run)
+        save_model(self._workspace.state(), self._path, run=run | _kept_names(self._showing.names))
 
     def finish(self) -> None:
         """Write the model, and its texts."""
@@ -102,12 +104,9 @@ class Saving:
         """Write the model, or the champion alone, as text."""
         workspace, alone = self._workspace, self._options.predict_only_model
         if alone and len(workspace.searching.slots.configs) > 1:
-            before = workspace.weights.shape[2]
             workspace = spun_off(workspace)
-            lanes = workspace.weights.shape[2]
-            names = names and {
-                number // before * lanes: name for number, name in names.items() if number % before == 0
-            }
+            if names is not None:
+                names = self._showing.names_of_champion(workspace.weights.shape[2])
         lines = readable_model(
             workspace,
             self._report.progress,
@@ -116,3 +115,11 @@ class Saving:
             hexfloat=self._options.hexfloat_weights,
         )
         replace_file(path, (line.encode("utf-8", "surrogateescape") for line in lines))
+
+
+def _kept_names(names: Mapping[int, str]) -> State:
+    """Names, as a model file keeps them: pairs of a weight's number and its name."""
+    pairs = sorted(
+        (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
+    )
+    return {"names": pairs} if pairs else {}

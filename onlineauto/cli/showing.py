@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
+    from onlineauto.engine.model_file import State
     from onlineauto.engine.source import BlockSource, Sources
     from onlineauto.engine.workspace import Workspace
     from onlineauto.features.block import Block
@@ -35,6 +36,8 @@ class Showing:
         What is at work.
     files : ExitStack
         Closes what is opened.
+    run : mapping
+        What the model to go on with knows of the run that it was saved in: names, if any.
 
     Attributes
     ----------
@@ -47,7 +50,7 @@ class Showing:
         The audit would not be Vowpal Wabbit's, and is to be.
     """
 
-    def __init__(self, workspace: Workspace, files: ExitStack) -> None:
+    def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
         configuration = workspace.configuration
         self._workspace = workspace
         self._searches = configuration[AutomlOptions].automl is not None
@@ -58,6 +61,8 @@ class Showing:
         self._inverse: InverseHash | None = None
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
+            if not workspace.exact:  # VW names what it meets in this run
+                self._inverse.names.update(run.get("names", ()))
         self._first = True
         self.read: BlockSource = read_blocks
         if self._audit is not None or self._inverse is not None:
@@ -70,6 +75,11 @@ class Showing:
     def names(self) -> Mapping[int, str]:
         """Names of the weights of what was met; see `InverseHash`."""
         return {} if self._inverse is None else self._inverse.names
+
+    def names_of_champion(self, lanes: int) -> dict[int, str]:
+        """Names of the champion's weights where they are alone, in a table of so many lanes."""
+        before = self._workspace.weights.shape[2]
+        return {number // before * lanes: name for number, name in self.names.items() if number % before == 0}
 
     def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
         first, self._first = self._first, False

@@ -24,7 +24,15 @@ from onlineauto.learners.options import (
 )
 from onlineauto.options import Configuration, Registry, option, options_of
 
-__all__ = ["GROUPS", "REGISTRY", "ModelOptions", "OutputOptions", "RunOptions", "refuse_command_line"]
+__all__ = [
+    "GROUPS",
+    "REGISTRY",
+    "InspectOptions",
+    "ModelOptions",
+    "OutputOptions",
+    "RunOptions",
+    "refuse_command_line",
+]
 
 _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf")
@@ -173,10 +181,29 @@ class ModelOptions:
     save_resume: bool = option(False, "Has no effect: every model can be gone on with.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectOptions:
+    """Inspect."""
+
+    title: ClassVar[str] = "Inspect"
+
+    format: str = option(
+        "table",
+        "What `onlineauto inspect` prints: a table for the terminal, Markdown or JSON.",
+        vw=False,
+        choices=("table", "markdown", "json"),
+        metavar="FORMAT",
+    )
+    top: int = option(
+        20, "How many weights `onlineauto inspect` lists, the largest ones.", vw=False, minimum=0, metavar="N"
+    )
+
+
 GROUPS: Final = (
     InputOptions,
     OutputOptions,
     ModelOptions,
+    InspectOptions,
     RunOptions,
     FeatureOptions,
     UpdateOptions,
@@ -401,7 +428,9 @@ def refuse_command_line(configuration: Configuration) -> None:
     OptionError
         One of them was given as a keyword.
     """
-    others = (option.name for group in (OutputOptions, ModelOptions) for option in options_of(group))
+    others = (
+        option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
+    )
     names = ("data", "csv_trace", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:

@@ -30,6 +30,8 @@ __all__ = ["Outcome", "main", "run_test"]
 
 _NOT_OURS = ("using no cache", "creating cache_file", "using cache_file", "can't open")
 _LOGGED = ("[info]", "[warning]", "[error]", "[critical]")
+_REFUSED = 2
+"""Exit code."""
 _VERSIONS = ("Version ", "Checksum: ")
 _OF_MODELS = re.compile(
     r"(?:^|\s)(?:-f|-i|-a|--(?:final_regressor|initial_regressor|audit|readable_model|invert_hash|predict_only_model|"
@@ -116,6 +118,8 @@ def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[
 
 def _ours(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
     code, out, err = command_line(["learn", *argv, "--vw_exact"], directory=directory)
+    if code == _REFUSED:
+        raise NotCovered(f"refused: {err.strip().splitlines()[-1]}")
     return code, out, without_diagnostics(err)
 
 
