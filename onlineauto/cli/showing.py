@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.audit import Audit
+from onlineauto.engine.audit import Audit, learnt_example
 from onlineauto.engine.inverse_hash import InverseHash
 from onlineauto.engine.named_examples import NamedExamples, Nameless
 from onlineauto.engine.options import ModelOptions, OutputOptions
@@ -94,4 +94,6 @@ class Showing:
                 self._inverse.note(self._examples.of(block))
             yield block
             if self._inverse is not None and first and self._searches:  # it may have other interactions now
-                self._inverse.note(self._examples.of(block))
+                task, exact = self._workspace.learner.task, self._workspace.exact
+                learns = learnt_example(task, block) is not None
+                self._inverse.note(self._examples.of(block), challengers=learns or not exact)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.predictions import spell_number
-from onlineauto.engine.state import CB, SIMPLE
+from onlineauto.engine.state import SIMPLE
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, A, W
@@ -23,12 +23,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from onlineauto.engine.named_examples import Listed, NamedExample
+    from onlineauto.engine.state import Task
     from onlineauto.engine.workspace import Workspace
     from onlineauto.features.block import Block
 
-__all__ = ["Audit"]
+__all__ = ["Audit", "learnt_example"]
 
 _ZERO = np.float32(0)
+
+
+def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
+    """Which example of the one event of a block is learnt, by its number, and its label; None if none is."""
+    first, end = block.event_start[0], block.event_start[1]
+    if not task.training:
+        return None
+    if task.shape == SIMPLE:
+        label, weight = block.label[first], block.weight[first]
+        return (0, label) if label != UNLABELLED and weight > 0 else None
+    for i in range(block.cost_start[first], block.cost_start[end]):
+        if block.cost[i] == UNLABELLED:
+            continue
+        if task.n_actions:
+            return int(block.cost_action[i]) - 1, block.cost[i]
+        line = int(np.searchsorted(block.cost_start, i, side="right")) - 1
+        return line - int(first) - int(block.shared[first]), block.cost[i]
+    return None
 
 
 class Audit:
@@ -44,16 +63,14 @@ class Audit:
         self._model, self._rule = workspace.learner.model, workspace.learner.rule
         self._task, self._exact, self._layout = workspace.learner.task, workspace.exact, workspace.layout
         self._lanes = workspace.weights.shape[2]
-        self._explores, self._repeats = workspace.kind.startswith("cb_explore"), 1
+        self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
         if self._exact:
-            self._repeats += chosen_explorer(workspace.configuration).name != "greedy"
+            self._repeats += self._explores and chosen_explorer(workspace.configuration).name != "greedy"
 
     def text(self, block: Block, examples: Iterable[NamedExample]) -> str:
         """What to print of the one event of a block, with its examples, before it is learnt."""
         listed = list(examples)
-        label = None
-        if self._task.training:
-            label = self._label(block)
+        label = learnt_example(self._task, block)
         if self._task.shape == SIMPLE:
             low, high = self._range(None if label is None else label[1])
             return "".join(self._example(block, each, low, high) for each in listed)
@@ -62,32 +79,16 @@ class Audit:
         if not self._exact or not self._task.training:
             return "".join(printed)
         if label is None:
-            again = self._repeats if self._task.shape == CB else 1 + self._explores
-            return "".join(printed * again)
+            return "".join(printed * (1 + self._explores))
         low, high = self._range(label[1])
         learnt = self._example(block, listed[label[0]], low, high)
         return "".join(printed * self._repeats) + learnt
-
-    def _label(self, block: Block) -> tuple[int, np.float32] | None:
-        """Number of the example that is learnt, and its label; None if none is."""
-        first, end = block.event_start[0], block.event_start[1]
-        if self._task.shape == SIMPLE:
-            label, weight = block.label[first], block.weight[first]
-            return (0, label) if label != UNLABELLED and weight > 0 else None
-        for i in range(block.cost_start[first], block.cost_start[end]):
-            if block.cost[i] == UNLABELLED:
-                continue
-            if self._task.n_actions:
-                return int(block.cost_action[i]) - 1, block.cost[i]
-            line = int(np.searchsorted(block.cost_start, i, side="right")) - 1
-            return line - int(first) - int(block.shared[first]), block.cost[i]
-        return None
 
     def _range(self, label: np.float32 | None) -> tuple[np.float32, np.float32]:
         """Range of predictions, with a label that is about to be learnt."""
         low, high = (np.float32(self._model.shared[i]) for i in (MIN_LABEL, MAX_LABEL))
         if label is not None and self._rule.track_labels:
-            low, high = np.fmin(low, label), np.fmax(high, label)
+            low, high = min(low, label), max(high, label)
         return low, high
 
     def _example(self, block: Block, example: NamedExample, low: np.float32, high: np.float32) -> str:
@@ -109,7 +110,7 @@ class Audit:
             prediction = np.float32(prediction * contraction)
         prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
         shown.sort(key=lambda each: each[0])
-        tag = block.tag_of(example.line)
+        tag = block.tag_of(example.tagged)
         first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
         return f"{first}\n{''.join(text for _, text in shown)}\n"
 

@@ -33,8 +33,8 @@ class InverseHash:
         self._workspace = workspace
         self._lanes = workspace.weights.shape[2]
 
-    def note(self, examples: Iterable[NamedExample]) -> None:
-        """Take in the features of examples."""
+    def note(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> None:
+        """Take in the features of examples, as all live slots or the champion alone uses them."""
         listed = list(examples)  # which may bring interactions
         live, width = self._workspace.searching.slots.live, self._workspace.learner.width
         holders, names = self._workspace.layout.interactions.holders, self.names
@@ -42,7 +42,7 @@ class InverseHash:
         lanes = [
             [
                 (slot * live.slot_step + part * live.part_step)
-                for slot in range(live.n)
+                for slot in range(live.n if challengers else 1)
                 if holds[slot]
                 for part in range(width)
             ]

@@ -31,16 +31,16 @@ _ONE = np.float32(1)
 class Names(Protocol):
     """What features are called."""
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
         """What a feature of a namespace is called, `seed` being the hash of the namespace's name."""
 
 
 class Nameless:
     """Names where there are none: VW keeps none for the second pass."""
 
-    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:  # noqa: ARG002 - as `Names` has it
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
         """Nothing."""
-        return ""
+        return None
 
 
 class Listed(NamedTuple):
@@ -75,16 +75,19 @@ class NamedExample:
     ----------
     line : int
         Number of the line in the block.
+    tagged : int
+        Number of the line whose tag it has: VW gives the first action that of the shared line.
     features : list of Listed
         In the order in which the learner adds them up.
     """
 
     line: int
+    tagged: int
     features: list[Listed]
 
 
 class _Feature(NamedTuple):
-    name: str
+    name: str | None
     hash: int
     value: np.float32
 
@@ -96,7 +99,7 @@ _Groups = dict[int, list[_Feature]]
 class _Partial(NamedTuple):
     """Some factors of a product."""
 
-    name: str
+    name: str | None
     state: int
     value: np.float32
     place: int
@@ -134,14 +137,16 @@ class NamedExamples:
             if task.shape == CB:
                 for action in range(task.n_actions):
                     groups = self._numbered(self._own(block, first), action)
-                    yield NamedExample(first, self._listed(groups))
+                    yield NamedExample(first, first, self._listed(groups))
                 continue
-            shared = self._own(block, first, constant=False) if block.shared[first] else {}
-            for line in range(first + bool(block.shared[first]), end):
+            begin = first + bool(block.shared[first])
+            shared = self._own(block, first, constant=False) if begin > first else {}
+            for line in range(begin, end):
                 groups = self._own(block, line)
                 for key, features in shared.items():
                     groups[key] = groups.get(key, []) + features
-                yield NamedExample(line, self._listed(groups))
+                tagged = first if self._workspace.exact and line == begin else line
+                yield NamedExample(line, tagged, self._listed(groups))
 
     def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
         """Groups of the features of a line, and the constant's."""
@@ -173,7 +178,9 @@ class NamedExamples:
         layout = self._workspace.layout
         linear, interactions = layout.kernel_layout, layout.interactions
         listed = [
-            Listed(feature.name, feature.hash & self._mask, feature.value, 0, not linear.ignore_linear[key])
+            Listed(
+                feature.name or "", feature.hash & self._mask, feature.value, 0, not linear.ignore_linear[key]
+            )
             for key, features in groups.items()
             for feature in features
         ]
@@ -187,14 +194,12 @@ class NamedExamples:
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
         """Every choice of one feature of each factor; of the same one again, none before the last place."""
         permutes = self._workspace.layout.interactions.permutations
-        chosen = [_Partial("", 0, _ONE, 0)]
+        chosen = [_Partial(None, 0, _ONE, 0)]
         for k, features in enumerate(factors):
             repeats, last = k > 0 and not permutes and keys[k] == keys[k - 1], k == len(factors) - 1
             chosen = [
                 _Partial(
-                    f"{partial.name}*{feature.name}"
-                    if partial.name and feature.name
-                    else partial.name or feature.name,
+                    _joined(partial.name, feature.name),
                     partial.state ^ feature.hash if last else _FNV * (partial.state ^ feature.hash) & _WRAP,
                     partial.value * feature.value,
                     place,
@@ -204,4 +209,8 @@ class NamedExamples:
                 if not repeats or place >= partial.place
             ]
         for name, state, value, _ in chosen:
-            yield Listed(name, state & self._mask, value, product + 1, used=True)
+            yield Listed(name or "", state & self._mask, value, product + 1, used=True)
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return f"{one}*{other}" if one is not None and other is not None else other if one is None else one

@@ -62,8 +62,15 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
     for name in merged:
         values = configuration.get(name)
         assert isinstance(values, tuple)
-        text += f" --{name} {''.join(sorted(set(''.join(values))))}"
+        text += f" --{name} {_characters(values)}"
     return f"{text} --random_seed {seed}" if seed else text
+
+
+def _characters(values: tuple[str, ...]) -> str:
+    """All bytes of the values, each once, in the order of C's signed characters."""
+    found = set("".join(values).encode("utf-8", "surrogateescape"))
+    ordered = [*sorted(byte for byte in found if byte > 127), *sorted(byte for byte in found if byte < 128)]
+    return bytes(ordered).decode("utf-8", "surrogateescape")
 
 
 def _implied(configuration: Configuration) -> dict[str, str]:

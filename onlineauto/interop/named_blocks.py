@@ -64,13 +64,13 @@ def named_blocks(
         for block in open_source(cast("Source", source), configuration, diagnostics=found):
             yield from _single(block)
         return
-    lines = RememberedLines(data)
-    for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=found):
-        for event in _single(block):
-            names.forget()
-            for line in range(event.event_start[0], event.event_start[1]):
-                names.read(lines.text(int(block.line_number[line])))
-            yield event
+    with RememberedLines(data) as lines:
+        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=found):
+            for event in _single(block):
+                names.forget()
+                for line in range(event.event_start[0], event.event_start[1]):
+                    names.read(lines.text(int(block.line_number[line])))
+                yield event
 
 
 def _single(block: Block) -> Iterator[Block]:

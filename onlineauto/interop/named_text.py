@@ -61,19 +61,18 @@ def read_named(
     configuration = REGISTRY.from_keywords(**options)
     if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
-    lines = RememberedLines(source)
-    reader = open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     multiline = kind_of(configuration).endswith("adf")
-    for block in reader:
-        bounds = block.event_start.tolist()
-        for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
-            texts = [lines.text(line.number) for line in event.lines]
-            named = [
-                _named(line, block, i, _names_in(text, names))
-                for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
-            ]
-            yield NamedEvent(lines=tuple(named), multiline=multiline)
+    with RememberedLines(source) as lines:
+        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics):
+            bounds = block.event_start.tolist()
+            for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
+                texts = [lines.text(line.number) for line in event.lines]
+                named = [
+                    _named(line, block, i, _names_in(text, names))
+                    for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
+                ]
+                yield NamedEvent(lines=tuple(named), multiline=multiline)
 
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
@@ -81,9 +80,9 @@ def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
     found: dict[tuple[str, int], str] = {}
     for namespace, words in words_of(text):
         number = names.namespace(namespace)
-        for name, _ in words:
-            if name:
-                found.setdefault((namespace, names.feature(name, number)), name)
+        for word in words:
+            if word.name:
+                found.setdefault((namespace, names.feature(word.name, number)), word.name)
     return found
 
 

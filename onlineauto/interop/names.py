@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from onlineauto.features.namespaces import DEFAULT
 from onlineauto.interop.name_hashes import NameHashes
@@ -12,10 +12,15 @@ from onlineauto.interop.name_hashes import NameHashes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["LineNames", "words_of"]
+__all__ = ["LineNames", "Word", "words_of"]
 
-_NAMESPACE = re.compile(r"([^ \t:]*)(?::[^ \t]*)?")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NAMESPACE = re.compile(r"([^ \t|:\r]*)(?::[^ \t|\r]*)?")
+_FEATURE = re.compile(
+    r"""([^ \t|:\r]*)
+    (?::(?:([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?=[ \t\r|]|$)|[ \t\r]*([^ \t\r]*)))?""",
+    re.VERBOSE,
+)
+"""A name, and a number or a string behind a colon; with ``--vw_exact`` a string can have bars in it."""
 _REPLACED = str.maketrans(" \t|:", "____")
 _NO_NAME = DEFAULT.decode()
 
@@ -27,17 +32,41 @@ class _Members(list[tuple[str, Any]]):
 _Json: TypeAlias = _Members | list[Any] | str | float | None
 
 
-def words_of(line: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield each namespace that a line of VW text opens, with the names and values of its features.
+class Word(NamedTuple):
+    """A feature of a line of VW text.
 
-    >>> [(namespace, words) for namespace, words in words_of("1 |user:2 tom age:0.5 |  :3")]
-    [('user', [('tom', ''), ('age', '0.5')]), (' ', [('', '3')])]
+    Attributes
+    ----------
+    name : str
+        What is before the colon.
+    number, string : str
+        What is behind it.
     """
-    for piece in line.split("|")[1:]:
-        match = _NAMESPACE.match(piece.rstrip("\r"))
+
+    name: str
+    number: str
+    string: str
+
+
+def words_of(line: str) -> Iterator[tuple[str, list[Word]]]:
+    """Yield each namespace that a line of VW text opens, with its features.
+
+    >>> [(each, [word.name for word in words]) for each, words in words_of("1 |user:2 tom age:0.5 | :3")]
+    [('user', ['tom', 'age']), (' ', [''])]
+    """
+    at = line.find("|")
+    while 0 <= at < len(line) and line[at] == "|":
+        match = _NAMESPACE.match(line, at + 1)
         assert match is not None
-        words = [word.partition(":") for word in re.findall(r"[^ \t\r]+", piece[match.end() :])]
-        yield match[1] or _NO_NAME, [(name, value) for name, _, value in words]
+        namespace, at = match[1] or _NO_NAME, match.end()
+        words = []
+        while at < len(line) and line[at] in " \t":
+            found = _FEATURE.match(line, at + 1)
+            assert found is not None
+            at = found.end()
+            if found[0]:
+                words.append(Word(*found.groups("")))
+        yield namespace, words
 
 
 class LineNames:
@@ -73,6 +102,7 @@ class LineNames:
     ) -> None:
         self._json, self._log, self._chained = json or log, log, chain_hash
         self._hashes = NameHashes(hash=hash, hash_seed=hash_seed)
+        self._default = self._hashes.hash(_NO_NAME, hash_seed) if self._json else 0
         self._found: dict[tuple[str, int], list[str]] = {}
 
     def forget(self) -> None:
@@ -112,15 +142,15 @@ class LineNames:
         for namespace, words in words_of(line):
             number = self._hashes.namespace(namespace)
             unnamed = self._hashes.namespaces.hashes[number]
-            for name, value in words:
-                if not name:
+            for name, value, string in words:
+                hash_ = self._hashes.feature(name, number)
+                if name:
+                    self._put(namespace, hash_, name)
+                elif value:
                     self._put(namespace, unnamed, "")
                     unnamed += 1
-                    continue
-                hash_ = self._hashes.feature(name, number)
-                self._put(namespace, hash_, name)
-                if value and not _NUMBER.fullmatch(value):
-                    self._put(namespace, self._hashes.hash(value, hash_), f"{name}^{value}")
+                if string:
+                    self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
 
     def _read_json(self, line: str) -> None:
         try:
@@ -131,8 +161,12 @@ class LineNames:
             if isinstance(context, _Members):
                 self._read_members(context, _NO_NAME)
 
+    def _seed(self, namespace: str) -> int:
+        """Hash of a namespace in JSON, where the one without a name is called by a blank."""
+        return self._default if namespace == _NO_NAME else self._hashes.namespace_hash(namespace)
+
     def _note(self, namespace: str, name: str) -> None:
-        self._put(namespace, self._hashes.feature(name, self._hashes.namespace(namespace)), name)
+        self._put(namespace, self._hashes.hash(name, self._seed(namespace)), name)
 
     def _read_members(self, members: _Members, namespace: str) -> None:
         for key, value in members:
@@ -152,16 +186,15 @@ class LineNames:
         elif not isinstance(value, str):
             self._note(namespace, key)
         elif self._chained:
-            seed = self._hashes.feature(key, self._hashes.namespace(namespace))
             text = value.translate(_REPLACED)
-            self._put(namespace, self._hashes.hash(text, seed), f"{key}^{text}")
+            hash_ = self._hashes.hash(text, self._hashes.hash(key, self._seed(namespace)))
+            self._put(namespace, hash_, f"{key}^{text}" if text else key)
         else:
             self._note(namespace, key + value.translate(_REPLACED))
 
     def _read_each(self, elements: Iterable[Any], namespace: str) -> None:
         """Take in the elements of an array: numbers are called by their place."""
-        hash_ = self._hashes.namespaces.hashes[self._hashes.namespace(namespace)]
-        place = 0
+        hash_, place = self._seed(namespace), 0
         for element in elements:
             if element is None:
                 continue

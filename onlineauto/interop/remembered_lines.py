@@ -35,6 +35,11 @@ class RememberedLines(io.BufferedIOBase):
         self._lines.extend(lines)
         return data
 
+    def close(self) -> None:
+        """Close the source, if it was opened here."""
+        self._source.close()
+        super().close()
+
     def text(self, number: int) -> str:
         """The line with a number; those before are forgotten."""
         while self._number < number:

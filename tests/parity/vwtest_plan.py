@@ -112,6 +112,8 @@ def _plans_before(test: Mapping[str, Any], root: Path, others: Mapping[int, Mapp
     """What a test goes on from, each once, in the order in which they have to be run."""
     plans: list[Plan] = []
     for number in test.get("depends_on") or ():
+        if number not in others:
+            raise NotCovered("needs another test's output")
         try:
             before = plan(others[number], root=root, others=others, compares=False)
         except NotCovered as reason:
