@@ -90,10 +90,24 @@ class Showing:
                 text = self._audit.text(block, examples.of(block))
                 self._sink.write(text.encode("utf-8", "surrogateescape"))
                 self._sink.flush()
-            if self._inverse is not None and first and not self._searches:
-                self._inverse.note(self._examples.of(block))
-            yield block
-            if self._inverse is not None and first and self._searches:  # it may have other interactions now
-                task, exact = self._workspace.learner.task, self._workspace.exact
-                learns = learnt_example(task, block) is not None
-                self._inverse.note(self._examples.of(block), challengers=learns or not exact)
+            if self._inverse is None or not first:
+                yield block
+            elif self._searches:
+                yield from self._searched(block, self._inverse)
+            else:
+                self._inverse.note(self._inverse.named(self._examples.of(block)))
+                yield block
+
+    def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
+        """Let a search learn an event, and note what it used of it: it may have brought interactions.
+
+        Not so if the champion changed, at its end: then what was used is what was there before.
+        """
+        workspace = self._workspace
+        learns = learnt_example(workspace.learner.task, block) is not None or not workspace.exact
+        switches = workspace.searching.n_switches
+        before = inverse.named(self._examples.of(block), challengers=learns)
+        yield block
+        if workspace.searching.n_switches == switches or not workspace.exact:
+            before = inverse.named(self._examples.of(block), challengers=learns)
+        inverse.note(before)

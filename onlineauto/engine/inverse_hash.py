@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from onlineauto.engine.named_examples import NamedExample
     from onlineauto.engine.workspace import Workspace
@@ -33,12 +33,11 @@ class InverseHash:
         self._workspace = workspace
         self._lanes = workspace.weights.shape[2]
 
-    def note(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> None:
-        """Take in the features of examples, as all live slots or the champion alone uses them."""
+    def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
+        """Names of the weights that examples have, in all live slots now or in the champion's alone."""
         listed = list(examples)  # which may bring interactions
         live, width = self._workspace.searching.slots.live, self._workspace.learner.width
-        holders, names = self._workspace.layout.interactions.holders, self.names
-        exact = self._workspace.exact
+        exact, found = self._workspace.exact, dict[int, str]()
         lanes = [
             [
                 (slot * live.slot_step + part * live.part_step)
@@ -46,14 +45,18 @@ class InverseHash:
                 if holds[slot]
                 for part in range(width)
             ]
-            for holds in holders
+            for holds in self._workspace.layout.interactions.holders
         ]
-        suffixes = ["", *(f"[{lane}]" for lane in range(1, self._lanes))]
         for example in listed:
             for name, cell, _, run, used in example.features:
-                if not (used or exact):
-                    continue
-                for lane in lanes[run]:
-                    number = cell * self._lanes + lane
-                    if number not in names:
-                        names[number] = name + suffixes[lane]
+                if used or exact:
+                    for lane in lanes[run]:
+                        found.setdefault(cell * self._lanes + lane, name)
+        return found
+
+    def note(self, named: Mapping[int, str]) -> None:
+        """Keep names of weights that have none."""
+        for number, name in named.items():
+            if number not in self.names:
+                lane = number % self._lanes
+                self.names[number] = f"{name}[{lane}]" if lane else name

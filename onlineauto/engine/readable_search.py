@@ -79,11 +79,14 @@ def _config(config: Config, name: str, *, exact: bool) -> Iterator[str]:
 def _estimator(slots: LiveSlots, slot: int, who: int, name: str) -> Iterator[str]:
     live = slots.live
     weight, reward = live.last[slot, who].tolist()
-    yield f"{name}_update_count = {live.updates[slot] if slot else 0}"
+    yield f"{name}_update_count = {live.updates[slot]}"
     yield f"{name}_last_w = {_number(weight)}"
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
-        yield from _sequence(live.evidence[slot, who, row], f"{name}_{side}")
+        state = live.evidence[slot, who, row].copy()
+        if slot == 0 and who == CHAMPION:  # whose histogram VW has moved to slot 1
+            state[USED] = 0
+        yield from _sequence(state, f"{name}_{side}")
 
 
 def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
@@ -101,10 +104,10 @@ def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
 
 def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
     """Entries that VW has: for an error in a bucket, two, and one of the next, which may be 0."""
-    before = False
-    for bucket in range(int(state[USED])):
+    before, last = False, int(state[USED]) - 2
+    for bucket in range(last + 2):
         weight, term = float(state[HISTOGRAM + 2 * bucket]), float(state[HISTOGRAM + 2 * bucket + 1])
-        met = term != 0 or (weight != 0 and not before)
+        met = term != 0 or bucket == last or (weight != 0 and not before)
         if weight != 0 or met or before:
             yield bucket, False, weight
         if met:
