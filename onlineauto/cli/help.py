@@ -18,7 +18,7 @@ _COLUMN: Final = 30
 _USAGE: Final = """\
 Usage: onlineauto [learn] [options] [FILE ...]
        onlineauto convert FILE ... TO    text to blocks, or back
-       onlineauto inspect MODEL [FILE ...]    what a model is; events to learn names from
+       onlineauto inspect MODEL [FILE ...]    what a model is
        onlineauto warmup    compile the kernels now"""
 _INTRODUCTION: Final = (
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
