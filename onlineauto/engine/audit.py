@@ -65,7 +65,8 @@ class Audit:
         self._lanes = workspace.weights.shape[2]
         self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
         if self._exact:
-            self._repeats += self._explores and chosen_explorer(workspace.configuration).name != "greedy"
+            explorer = chosen_explorer(workspace.configuration).name
+            self._repeats += workspace.kind.startswith("cb_explore") and explorer != "greedy"
 
     def text(self, block: Block, examples: Iterable[NamedExample]) -> str:
         """What to print of the one event of a block, with its examples, before it is learnt."""

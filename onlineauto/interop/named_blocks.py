@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from onlineauto.engine.options import RunOptions
 from onlineauto.engine.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.block_reader import BEGIN
@@ -28,6 +29,7 @@ def line_names(configuration: Configuration) -> LineNames:
     """Make the names of lines that are read by these options."""
     inputs, features = configuration[InputOptions], configuration[FeatureOptions]
     return LineNames(
+        exact=configuration[RunOptions].vw_exact,
         json=inputs.json,
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,

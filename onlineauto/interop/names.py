@@ -17,10 +17,12 @@ __all__ = ["LineNames", "Word", "words_of"]
 _NAMESPACE = re.compile(r"([^ \t|:\r]*)(?::[^ \t|\r]*)?")
 _FEATURE = re.compile(
     r"""([^ \t|:\r]*)
-    (?::(?:([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?=[ \t\r|]|$)|[ \t\r]*([^ \t\r]*)))?""",
+    (?::(?:([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?=[ \t\r|]|$)|([ \t\r]*)([^ \t\r]*)))?""",
     re.VERBOSE,
 )
 """A name, and a number or a string behind a colon; with ``--vw_exact`` a string can have bars in it."""
+_BEGINS = re.compile(r"[-+]?(?:\.?[0-9]|inf|nan)", re.IGNORECASE)
+"""What VW begins to read as a number, whatever follows."""
 _REPLACED = str.maketrans(" \t|:", "____")
 _NO_NAME = DEFAULT.decode()
 
@@ -39,12 +41,13 @@ class Word(NamedTuple):
     ----------
     name : str
         What is before the colon.
-    number, string : str
-        What is behind it.
+    number, blanks, string : str
+        What is behind it: a number; or anything, behind blanks.
     """
 
     name: str
     number: str
+    blanks: str
     string: str
 
 
@@ -76,8 +79,8 @@ class LineNames:
 
     Parameters
     ----------
-    json, log, chain_hash : bool
-        Lines are JSON, or the log of a decision service; ``--chain_hash``.
+    exact, json, log, chain_hash : bool
+        ``--vw_exact``; lines are JSON, or the log of a decision service; ``--chain_hash``.
     hash, hash_seed
         As of `NameHashes`.
 
@@ -94,13 +97,14 @@ class LineNames:
     def __init__(
         self,
         *,
+        exact: bool = False,
         json: bool = False,
         log: bool = False,
         chain_hash: bool = False,
         hash: str = "strings",  # noqa: A002 - the option's name
         hash_seed: int = 0,
     ) -> None:
-        self._json, self._log, self._chained = json or log, log, chain_hash
+        self._exact, self._json, self._log, self._chained = exact, json or log, log, chain_hash
         self._hashes = NameHashes(hash=hash, hash_seed=hash_seed)
         self._default = self._hashes.hash(_NO_NAME, hash_seed) if self._json else 0
         self._found: dict[tuple[str, int], list[str]] = {}
@@ -142,15 +146,15 @@ class LineNames:
         for namespace, words in words_of(line):
             number = self._hashes.namespace(namespace)
             unnamed = self._hashes.namespaces.hashes[number]
-            for name, value, string in words:
+            for name, value, blanks, string in words:
                 hash_ = self._hashes.feature(name, number)
-                if name:
-                    self._put(namespace, hash_, name)
-                elif value:
-                    self._put(namespace, unnamed, "")
-                    unnamed += 1
-                if string:
+                number_first = self._exact and _BEGINS.match(string) and not blanks.startswith("\t")
+                if string and not number_first:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
+                    continue
+                if not value or float(value):  # those that are 0 are not read
+                    self._put(namespace, hash_ if name else unnamed, name)
+                unnamed += not name
 
     def _read_json(self, line: str) -> None:
         try:
