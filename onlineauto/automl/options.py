@@ -39,7 +39,6 @@ class AutomlOptions:
         "interaction more or less, from all (one_diff; rand: shuffled), none (one_diff_inclusion) or all "
         "pairs (qbase_cubic).",
         keep=True,
-        override=True,
         choices=tuple(ORACLES),
         needs=_NEEDS,
     )

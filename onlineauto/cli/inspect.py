@@ -62,7 +62,7 @@ def run(configuration: Configuration) -> int:
             "layout": VERSION,
         }
     }
-    found |= inspection(workspace, names=names, top=options.top)
+    found |= inspection(workspace, names=names, top=options.largest)
     if options.format == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
     elif options.format == "markdown":

@@ -77,7 +77,9 @@ class Learner:
             parts=self.width,
         )
         self.rule = make_rule(configuration, guarded=not run.vw_exact)
-        if run.vw_exact and run.testonly:  # nor does VW say how sure it is by what the weights have learnt
+        if (
+            run.vw_exact and run.testonly and self.task.exploration.bounds
+        ):  # costs are as plausible as at first
             self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4

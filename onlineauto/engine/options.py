@@ -194,7 +194,7 @@ class InspectOptions:
         choices=("table", "markdown", "json"),
         metavar="FORMAT",
     )
-    top: int = option(
+    largest: int = option(
         20, "How many weights `onlineauto inspect` lists, the largest ones.", vw=False, minimum=0, metavar="N"
     )
 

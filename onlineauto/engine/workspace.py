@@ -337,7 +337,7 @@ class Workspace:
         >>> file = io.BytesIO()
         >>> Workspace(learning_rate=0.3).fit(["1 |a x", "0 |a y"]).save(file)
         >>> Workspace.load(file.getvalue()).predict("|a x").round(1)
-        array([0.5], dtype=float32)
+        array([0.3], dtype=float32)
 
         Raises
         ------

@@ -90,7 +90,7 @@ def inspected(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_a_model_is_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-d events.txt --cb_explore_adf --automl 3 --default_lease 8 -f m --quiet") == 0
-    found = inspected("m --top 3", capsys)
+    found = inspected("m --largest 3", capsys)
     assert found["file"]["bytes"] == (tmp_path / "m").stat().st_size
     assert found["options"] == "--cb_explore_adf --automl 3 --default_lease 8"
     assert found["champion"]["interactions"] == ["item*user"] or found["champion"]["interactions"]
@@ -105,7 +105,7 @@ def test_names_are_kept_where_they_were_asked_for(capsys: pytest.CaptureFixture[
     assert run("-d events.txt --cb_explore_adf -i m --invert_hash more -f again --quiet --examples 1") == 0
     assert run("-i m -d events.txt --invert_hash small -f champion --predict_only_model --quiet") == 0
     for model in ("m", "again", "champion"):
-        weights = inspected(f"{model} --top 100", capsys)["top_weights"]
+        weights = inspected(f"{model} --largest 100", capsys)["top_weights"]
         assert {"user^ann", "item^b", "Constant"} <= {each["name"] for each in weights}
         assert [abs(each["weight"]) for each in weights] == sorted(
             (abs(each["weight"]) for each in weights), reverse=True
@@ -121,7 +121,7 @@ def test_tables(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("Model\n")
     assert "Largest weights\n" in text
-    assert run("inspect m --format markdown --top 2") == 0
+    assert run("inspect m --format markdown --largest 2") == 0
     text = capsys.readouterr().out
     assert text.count("\n| ") >= 10
     assert "## Largest weights\n\n| name | number | weight |\n| --- | --- | --- |\n" in text
@@ -153,3 +153,26 @@ def test_exact_models_to_predict_with_go_on_learning_as_vws_do(tmp_path: Path) -
     assert "automl" not in first.configuration.supplied
     assert not (first.weights[:, 1:] != 0).any()
     assert (second.weights[:, 1:] != 0).any()
+
+
+def test_how_to_search_can_be_given_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    search = "--cb_explore_adf --automl 3 --oracle_type one_diff --priority_challengers 1 --quiet"
+    for exact in ("", " --vw_exact"):
+        assert run(f"-d events.txt {search} -f m{exact}") == 0
+        assert run("-d events.txt -i m --priority_challengers 0 --priority_type none -f n --quiet") == 0
+        assert run("-d events.txt -i m --oracle_type champdupe -f n --quiet") == (0 if exact else 2)
+    assert "--oracle_type champdupe cannot be" in capsys.readouterr().err
+
+
+def test_a_run_that_is_gone_on_with_keeps_its_names(tmp_path: Path) -> None:
+    whole = "-d events.txt --cb_explore_adf -q :: --invert_hash names -f m --strict_parse --quiet"
+    assert run(whole) == 0
+    text = (tmp_path / "names").read_bytes()
+    (tmp_path / "m").unlink()
+    events = CONTEXTS.split("\n\n")
+    (tmp_path / "events.txt").write_text("\n\n".join([*events[:20], "0:a:b |item a", *events[20:]]))
+    assert run(whole) == 1
+    assert (tmp_path / "names").read_bytes() != text
+    (tmp_path / "events.txt").write_text(CONTEXTS)
+    assert run(f"{whole} --resume") == 0
+    assert (tmp_path / "names").read_bytes() == text
