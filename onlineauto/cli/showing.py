@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.automl.decisions import Swap
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.audit import Audit, learnt_example
 from onlineauto.engine.inverse_hash import InverseHash
+from onlineauto.engine.journal import decision_of
 from onlineauto.engine.named_examples import NamedExamples, Nameless
 from onlineauto.engine.options import ModelOptions, OutputOptions
 from onlineauto.engine.predictions import STDOUT, open_sink
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
+    from onlineauto.engine.journal import Entry
     from onlineauto.engine.model_file import State
     from onlineauto.engine.source import BlockSource, Sources
     from onlineauto.engine.workspace import Workspace
@@ -101,13 +104,23 @@ class Showing:
     def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
         """Let a search learn an event, and note what it used of it: it may have brought interactions.
 
-        Not so if the champion changed, at its end: then what was used is what was there before.
+        That is what is there behind it; but before a change of champion, which comes at its end.
         """
-        workspace = self._workspace
+        workspace, listener = self._workspace, self._workspace.on_decision
         learns = learnt_example(workspace.learner.task, block) is not None or not workspace.exact
         switches = workspace.searching.n_switches
-        before = inverse.named(self._examples.of(block), challengers=learns)
+
+        def note() -> None:
+            inverse.note(inverse.named(self._examples.of(block), challengers=learns))
+
+        def heard(entry: Entry) -> None:
+            if isinstance(decision_of(entry), Swap):
+                note()
+            if listener is not None:
+                listener(entry)
+
+        workspace.on_decision = heard
         yield block
+        workspace.on_decision = listener
         if workspace.searching.n_switches == switches or not workspace.exact:
-            before = inverse.named(self._examples.of(block), challengers=learns)
-        inverse.note(before)
+            note()

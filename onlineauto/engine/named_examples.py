@@ -185,10 +185,11 @@ class NamedExamples:
             for feature in features
         ]
         start, factor = interactions.start.tolist(), interactions.factor.tolist()
-        for product in range(interactions.n_group):
-            keys = factor[start[product] : start[product + 1]]
-            if all(key in groups for key in keys):
-                listed += self._crossed([groups[key] for key in keys], keys, product)
+        with np.errstate(all="ignore"):  # as the kernels, which cross what overflows too
+            for product in range(interactions.n_group):
+                keys = factor[start[product] : start[product + 1]]
+                if all(key in groups for key in keys):
+                    listed += self._crossed([groups[key] for key in keys], keys, product)
         return listed
 
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:

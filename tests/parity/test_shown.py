@@ -49,7 +49,7 @@ def _flags(case: Case) -> list[str]:
     flags += ["--predict_only_model"] if number % 4 == 0 and "--automl" not in flags else []
     if "--passes" in flags and {"--cb", "--cb_explore"} & set(flags):
         return flags  # held-out lines are not learnt, and so printed less often
-    if case.stream == "odd/mixture":
+    if case.stream in ("odd/mixture", "json/log"):
         return flags  # the wheel logs in between
     try:
         REGISTRY.parse([*flags, "--vw_exact", "--audit"])
@@ -69,7 +69,7 @@ def _compare(case: Case, stream: bytes, *, wheel: Wheel, directory: Path) -> Non
         printed = [line for line in text.split("\n") if not line.startswith(_LOGGED)]
         files = [directory / name / file for file in ("text", "names")]
         written = [file.read_bytes().split(b"\n") if file.exists() else [] for file in files]
-        texts.append((code, printed, *written))
+        texts.append((code, printed if "--audit" in flags else [], *written))
     assert texts[0] == texts[1]
 
 
