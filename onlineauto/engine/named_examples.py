@@ -137,16 +137,17 @@ class NamedExamples:
             if task.shape == CB:
                 for action in range(task.n_actions):
                     groups = self._numbered(self._own(block, first), action)
-                    yield NamedExample(first, first, self._listed(groups))
+                    yield NamedExample(first, first, self._listed(groups, {}, {}))
                 continue
             begin = first + bool(block.shared[first])
             shared = self._own(block, first, constant=False) if begin > first else {}
+            made: dict[int, list[Listed]] = {}
             for line in range(begin, end):
                 groups = self._own(block, line)
                 for key, features in shared.items():
-                    groups[key] = groups.get(key, []) + features
+                    groups[key] = groups[key] + features if key in groups else features
                 tagged = first if self._workspace.exact and line == begin else line
-                yield NamedExample(line, tagged, self._listed(groups))
+                yield NamedExample(line, tagged, self._listed(groups, shared, made))
 
     def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
         """Groups of the features of a line, and the constant's."""
@@ -174,7 +175,8 @@ class NamedExamples:
             for key, features in groups.items()
         }
 
-    def _listed(self, groups: _Groups) -> list[Listed]:
+    def _listed(self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]]) -> list[Listed]:
+        """List the features of groups; products of the shared ones alone are `made` once for an event."""
         layout = self._workspace.layout
         linear, interactions = layout.kernel_layout, layout.interactions
         listed = [
@@ -188,8 +190,14 @@ class NamedExamples:
         with np.errstate(all="ignore"):  # as the kernels, which cross what overflows too
             for product in range(interactions.n_group):
                 keys = factor[start[product] : start[product + 1]]
-                if all(key in groups for key in keys):
+                if not all(key in groups for key in keys):
+                    continue
+                if not all(groups[key] is shared.get(key) for key in keys):
                     listed += self._crossed([groups[key] for key in keys], keys, product)
+                    continue
+                if product not in made:
+                    made[product] = list(self._crossed([groups[key] for key in keys], keys, product))
+                listed += made[product]
         return listed
 
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
