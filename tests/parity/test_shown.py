@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 EVENTS = 60
 _LOGGED = ("[", "You can use --leave_duplicate_interactions")
+_LOGGED_BETWEEN = "[warning]", "[error]"
+"""The wheel's log goes to standard output too, by its own buffer: anywhere within a line of an audit."""
 _BEST_PASS = "--early_terminate", "--passes 8", "--holdout_after"
 _PENALISED = "--l1", "--l2"
 
@@ -49,8 +51,6 @@ def _flags(case: Case) -> list[str]:
     flags += ["--predict_only_model"] if number % 4 == 0 and "--automl" not in flags else []
     if "--passes" in flags and {"--cb", "--cb_explore"} & set(flags):
         return flags  # held-out lines are not learnt, and so printed less often
-    if case.stream in ("odd/mixture", "json/log"):
-        return flags  # the wheel logs in between
     try:
         REGISTRY.parse([*flags, "--vw_exact", "--audit"])
     except OptionError:
@@ -59,18 +59,19 @@ def _flags(case: Case) -> list[str]:
 
 
 def _compare(case: Case, stream: bytes, *, wheel: Wheel, directory: Path) -> None:
-    flags, texts = _flags(case), []
+    flags, written, printed = _flags(case), [], []
     for name, run in (("wheel", wheel.command_line), ("ours", ours.command_line)):
         (directory / name).mkdir()
         (directory / name / "s.txt").write_bytes(stream)
         argv = [*flags, "--vw_exact"] if name == "ours" else flags
         code, out, _ = run(argv, directory=directory / name)
         text = out.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        printed = [line for line in text.split("\n") if not line.startswith(_LOGGED)]
+        printed.append([line for line in text.split("\n") if not line.startswith(_LOGGED)])
         files = [directory / name / file for file in ("text", "names")]
-        written = [file.read_bytes().split(b"\n") if file.exists() else [] for file in files]
-        texts.append((code, printed if "--audit" in flags else [], *written))
-    assert texts[0] == texts[1]
+        written.append((code, *(file.read_bytes().split(b"\n") if file.exists() else [] for file in files)))
+    assert written[0] == written[1]
+    if "--audit" in flags and not any(word in line for line in printed[0] for word in _LOGGED_BETWEEN):
+        assert printed[0] == printed[1]
 
 
 @pytest.mark.parametrize("case", SHOWN[::12], ids=lambda case: case.id)
