@@ -79,6 +79,7 @@ class AutomlOptions:
         "Which inactive config is next: the last one proposed (none), or the one whose excluded interactions "
         "are of the rarest namespaces (favor_popular_namespaces).",
         keep=True,
+        override=True,
         choices=tuple(PRIORITIES),
         needs=_NEEDS,
         synonyms=(("lease_exclusion", "favor_popular_namespaces"),),
@@ -88,6 +89,7 @@ class AutomlOptions:
         "Challengers that keep running when their lease is over; -1 is half of them (rounded down, but for "
         "--oracle_type stepwise, which keeps those with the most evidence).",
         keep=True,
+        override=True,
         minimum=-(2**31),
         maximum=2**31 - 1,
         needs=_NEEDS,

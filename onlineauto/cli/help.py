@@ -30,6 +30,7 @@ _LEARN: Final = Page(
 Usage: onlineauto [learn] [options] [FILE ...]
        onlineauto convert FILE ... TO    text to blocks, or back
        onlineauto convert MODEL TO       VW's model to ours, or back
+       onlineauto inspect MODEL          what a model is
        onlineauto merge MODEL ... -f TO  models learnt apart to one
        onlineauto evaluate LOG ...       what policies would have cost
        onlineauto warmup    compile the kernels now""",

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.cli.report import Report
-from onlineauto.cli.saving import Saving, begun
+from onlineauto.cli.saving import MODEL_FILES, Saving, begun
+from onlineauto.cli.showing import Showing
 from onlineauto.cli.warmup import warm_up
 from onlineauto.engine.model_file import check_target
 from onlineauto.engine.options import ModelOptions, OutputOptions, RunOptions
@@ -76,13 +77,16 @@ def run(configuration: Configuration) -> int:
         warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = Report(workspace, files, run=begun_run)
-        saving = Saving(workspace, report)
+        showing = Showing(workspace, files, run=begun_run)
+        saving = Saving(workspace, report, showing)
         source = _sources(configuration[InputOptions].data, interrupt, files)
         start = Position(**begun_run.get("position", {}))
         every = configuration[ModelOptions].save_every
-        found = report.diagnostics
         try:
-            for block, outcomes in workspace.stream(source, diagnostics=found, start=start, every=every):
+            stream = workspace.stream(
+                source, diagnostics=report.diagnostics, start=start, every=every, read=showing.read
+            )
+            for block, outcomes in stream:
                 report.take(block, outcomes)
                 saving.note(len(block))
                 if interrupt.seen:
@@ -114,14 +118,15 @@ def _check_files(configuration: Configuration) -> None:
             ByteSource(path).close()
     models = configuration[ModelOptions]
     outputs = {name: getattr(options, name) for name in _OUTPUTS}
-    outputs["final_regressor"] = models.final_regressor
-    if models.final_regressor is not None:
-        check_target(models.final_regressor)
+    for name in MODEL_FILES:
+        outputs[name] = path = getattr(models, name)
+        if path is not None:
+            check_target(path)
     written = [path for path in outputs.values() if path not in (None, *STDOUT)]
     if len(set(written)) < len(written):
         raise OptionError(f"{max(written, key=written.count)} is named for two outputs: one would be lost")
     for name, output in outputs.items():
-        first = () if name == "final_regressor" else models.initial_regressor
+        first = () if name == MODEL_FILES[0] else models.initial_regressor
         for source in (*data, *first, configuration[RunOptions].replay):
             if output is None or source is None or not Path(output).exists():
                 continue

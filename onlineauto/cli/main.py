@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_VERBS: Final = ("learn", "convert", "evaluate", "merge", "help", "warmup")
+_VERBS: Final = ("learn", "convert", "evaluate", "inspect", "merge", "help", "warmup")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,6 +74,10 @@ def _run(words: list[str]) -> int:
         from onlineauto.cli.convert import run as run_convert
 
         return run_convert(configuration)
+    if verb == "inspect":
+        from onlineauto.cli.inspect import run as run_inspect
+
+        return run_inspect(configuration)
     if verb == "merge":
         from onlineauto.cli.merge import run as run_merge
 

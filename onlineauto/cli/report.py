@@ -20,6 +20,7 @@ from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.learners._kernels import T
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Report:
         Whether there was a block to report.
     diagnostics : Diagnostics
         For the reader to fill.
+    progress : Progress
+        What is counted.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ class Report:
         self._workspace = workspace
         self._configuration = configuration = workspace.configuration
         self._options = options = configuration[OutputOptions]
-        self._progress = Progress(configuration, kind=workspace.kind)
+        self.progress = Progress(configuration, kind=workspace.kind)
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
             self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
@@ -84,14 +87,15 @@ class Report:
             if getattr(options, name) is not None
         ]
         if "progress" in run:
-            self._progress.recount(run["progress"])
+            self.progress.recount(run["progress"])
         if "metrics" in run and self._metrics is not None:
             self._metrics.recount(run["metrics"])
-        self._first_pass = workspace.current_pass - self._progress.current_pass
+        self._first_pass = workspace.current_pass - self.progress.current_pass
         self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
-        if self._progress.warning:
-            self._say(f"onlineauto: warning: {self._progress.warning}")
-        for line in header(configuration, kind=workspace.kind):
+        if self.progress.warning:
+            self._say(f"onlineauto: warning: {self.progress.warning}")
+        seen = float(workspace.learner.model.shared[T])
+        for line in header(configuration, kind=workspace.kind, seen=seen):
             self._say(line)
 
     def _open(self, name: str) -> Sink:
@@ -120,7 +124,7 @@ class Report:
 
     def state(self) -> State:
         """What a run needs to go on with this report; what it has written is on the disk by then."""
-        self._end_passes()
+        self.end_passes()
         written: dict[str, int] = {}
         for name, sink in self._sinks.items():
             sink.flush()
@@ -128,13 +132,13 @@ class Report:
                 os.fsync(sink.fileno())
                 written[name] = sink.tell()
         metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
-        return {"progress": self._progress.counts(), "outputs": written} | metrics
+        return {"progress": self.progress.counts(), "outputs": written} | metrics
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Report a block."""
         self.began = True
-        self._end_passes()
-        self._progress.update(outcomes, emit=None if self._options.quiet else self._say)
+        self.end_passes()
+        self.progress.update(outcomes, emit=None if self._options.quiet else self._say)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
         for predictions in self._predictions:
@@ -142,10 +146,10 @@ class Report:
 
     def finish(self) -> None:
         """Sum the run up."""
-        self._end_passes()
+        self.end_passes()
         if self.diagnostics.counts:
             self._say(_counted(self.diagnostics))
-        for line in summary(self._progress, self._configuration):
+        for line in summary(self.progress, self._configuration):
             self._say(line)
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
@@ -163,9 +167,10 @@ class Report:
             found = self.diagnostics
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
 
-    def _end_passes(self) -> None:
-        while self._first_pass + self._progress.current_pass < self._workspace.current_pass:
-            self._progress.end_pass()
+    def end_passes(self) -> None:
+        """Count the passes that are over."""
+        while self._first_pass + self.progress.current_pass < self._workspace.current_pass:
+            self.progress.end_pass()
 
     def _say(self, line: object) -> None:
         if not self._options.quiet:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from onlineauto.engine.model_file import replace_file
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import ModelOptions
-from onlineauto.engine.spin_off import spin_off
+from onlineauto.engine.readable_model import readable_model
+from onlineauto.engine.spin_off import spin_off, spun_off
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onlineauto.cli.report import Report
+    from onlineauto.cli.showing import Showing
     from onlineauto.engine.model_file import State
     from onlineauto.options import Configuration
 
-__all__ = ["Saving", "begun"]
+__all__ = ["MODEL_FILES", "Saving", "begun"]
+
+MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
+"""Options that name files for the model."""
 
 
 def begun(configuration: Configuration) -> tuple[Workspace, State]:
@@ -42,12 +50,12 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     if not models.initial_regressor:
         return Workspace(configuration=configuration), {}
     workspace, run = load_model(Workspace, models.initial_regressor[0], configuration)
-    kept = {"progress": run["progress"]} if models.preserve_performance_counters and run else {}
-    return workspace, kept
+    kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
+    return workspace, {name: run[name] for name in kept & run.keys()}
 
 
 class Saving:
-    """Writes the model of ``-f``, at the end and, with ``--save_every``, now and then.
+    """Writes the model of ``-f``, now and then if ``--save_every`` says so and at the end, and then as text.
 
     Parameters
     ----------
@@ -55,10 +63,12 @@ class Saving:
         What is saved.
     report : Report
         What the run has said so far, which goes with it.
+    showing : Showing
+        Knows names, if any are asked for.
     """
 
-    def __init__(self, workspace: Workspace, report: Report) -> None:
-        self._workspace, self._report = workspace, report
+    def __init__(self, workspace: Workspace, report: Report, showing: Showing) -> None:
+        self._workspace, self._report, self._showing = workspace, report, showing
         self._options = workspace.configuration[ModelOptions]
         self._path = self._options.final_regressor
         self._unsaved = 0
@@ -70,9 +80,14 @@ class Saving:
             self.save()
 
     def finish(self) -> None:
-        """Write the model, and sum the run up: in this order, since that is what a run goes on from."""
+        """Write the model and its texts, then sum the run up; a run goes on from what was before that."""
+        self._report.end_passes()
         try:
             self.save()
+            if self._options.readable_model is not None:
+                self._write_text(self._options.readable_model, None)
+            if self._options.invert_hash is not None:
+                self._write_text(self._options.invert_hash, self._showing.names)
         finally:
             self._report.finish()
 
@@ -82,7 +97,33 @@ class Saving:
             return
         self._unsaved = 0
         if self._options.predict_only_model:
-            save_model(spin_off(self._workspace), self._path)
+            state = spin_off(self._workspace)
+            names = self._showing.names_of_champion(state["learner"]["model"]["shape"][2])
+            save_model(state, self._path, run=_kept_names(names))
             return
         run = {"position": self._workspace.position._asdict()} | self._report.state()
-        save_model(self._workspace.state(), self._path, run=run)
+        save_model(self._workspace.state(), self._path, run=run | _kept_names(self._showing.names))
+
+    def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
+        """Write the model, or the champion alone, as text."""
+        workspace, alone = self._workspace, self._options.predict_only_model
+        if alone and len(workspace.searching.slots.configs) > 1:
+            workspace = spun_off(workspace)
+            if names is not None:
+                names = self._showing.names_of_champion(workspace.weights.shape[2])
+        lines = readable_model(
+            workspace,
+            self._report.progress,
+            names=names,
+            weights_only=alone,
+            hexfloat=self._options.hexfloat_weights,
+        )
+        replace_file(path, (line.encode("utf-8", "surrogateescape") for line in lines))
+
+
+def _kept_names(names: Mapping[int, str]) -> State:
+    """Names, as a model file keeps them: pairs of a weight's number and its name."""
+    pairs = sorted(
+        (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
+    )
+    return {"names": pairs} if pairs else {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options import OutputOptions, RunOptions
+from onlineauto.engine.options import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.progress import COLUMN_TITLES
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.sampling import SampleOptions
@@ -39,7 +39,7 @@ _OUTPUTS = {
 }
 
 
-def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
+def header(configuration: Configuration, *, kind: str, seen: float | None = None) -> Iterator[str]:
     """Yield the lines above the table, its two lines of titles included, without newlines.
 
     Parameters
@@ -48,6 +48,8 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
         What the run was asked to do.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
+    seen : float, optional
+        Weight of the events that a model to go on with has learnt.
 
     Examples
     --------
@@ -78,7 +80,7 @@ def header(configuration: Configuration, *, kind: str) -> Iterator[str]:
     yield "using no cache"
     yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
     yield f"num sources = {len(sources)}"
-    yield from _rates(configuration)
+    yield from _rates(configuration, initial_t(configuration) if seen is None else seen)
     if kind != "simple" or "cb_type" in configuration.supplied:
         yield f"cb_type = {configuration[CbOptions].cb_type}"
     yield f"Enabled learners: {', '.join(enabled_learners(configuration, kind=kind))}"
@@ -152,17 +154,19 @@ def _example_and_output(configuration: Configuration) -> Iterator[str]:
         yield f"using l1 regularization = {_general(update.l1)}"
     if update.l2 > 0:
         yield f"using l2 regularization = {_general(update.l2)}"
+    if (model := configuration[ModelOptions].final_regressor) is not None:
+        yield f"final_regressor = {model}"
     if output.predictions is not None:
         yield f"predictions = {output.predictions}"
     if output.raw_predictions is not None:
         yield f"raw predictions = {output.raw_predictions}"
 
 
-def _rates(configuration: Configuration) -> Iterator[str]:
+def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[str]:
     update = configuration[UpdateOptions]
     yield f"Num weight bits = {configuration[FeatureOptions].bit_precision}"
     yield f"learning rate = {_general(make_rule(configuration).learning_rate)}"
-    yield f"initial_t = {_general(initial_t(configuration))}"
+    yield f"initial_t = {_general(seen)}"
     yield f"power_t = {_general(update.power_t)}"
     if configuration[RunOptions].passes > 1:
         yield f"decay_learning_rate = {_general(update.decay_learning_rate)}"

@@ -85,7 +85,8 @@ class Learner:
             parts=self.width,
         )
         self.rule = make_rule(configuration, guarded=not run.vw_exact)
-        if run.vw_exact and run.testonly:  # VW asks for plausible costs as if no rate were adapted
+        bounds = self.task.exploration.bounds
+        if run.vw_exact and run.testonly and bounds:  # VW asks for them as if no rate were adapted
             self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4
@@ -124,8 +125,9 @@ class Learner:
 
     def take_after(self, other: Learner) -> None:
         """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
-        self.rule, self.current_pass = other.rule, other.current_pass
-        self.fields = 4 if other.task.exploration.bounds else 1
+        self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
+        self.current_pass = other.current_pass
+        self.fields = 4 if other.task.exploration.bounds and not other.task.exact else 1
         for name in EXPLORER_STATE:
             getattr(self.task.exploration, name)[...] = getattr(other.task.exploration, name)
         for name in DECAY_STATE:

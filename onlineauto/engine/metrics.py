@@ -24,7 +24,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.counters import Counters
 from onlineauto.engine.header import has_wildcards
-from onlineauto.engine.options import RunOptions
+from onlineauto.engine.options import ModelOptions, RunOptions
 from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.explorers.choice import chosen_explorer
@@ -81,6 +81,9 @@ class Metrics(Counters):
         self._explorer = explorer.reductions[0]
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
         self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
+        files = configuration[ModelOptions]
+        texts = files.readable_model is not None or files.invert_hash is not None
+        self._messages += int(texts and not files.predict_only_model) + int(files.save_resume)
         self._learn_calls = self._predict_calls = self._shared = 0
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics

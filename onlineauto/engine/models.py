@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 from onlineauto.engine.model_file import decoded, encoded, read_file, replace_file
 from onlineauto.engine.options import REGISTRY
@@ -21,6 +21,10 @@ __all__ = ["ModelSource", "load_model", "save_model"]
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 """A path, what the file has, or an open binary file."""
+
+
+_ANEW_IF_EXACT: Final = ("oracle_type",)
+"""What VW lets a model be given anew; native oracles could not make sense of configs of another one's."""
 
 
 def save_model(
@@ -86,11 +90,13 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
     given = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }
+    exact = bool(made.get("vw_exact"))
     for option in REGISTRY.options:
         if option.name not in configuration.supplied:
             continue
         value, before = configuration.get(option.name), made.get(option.name)
-        if option.keep and value != before and not option.override:
+        anew = option.override or (exact and option.name in _ANEW_IF_EXACT)
+        if option.keep and value != before and not anew:
             shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
             raise OptionError(f"{option.flag} {value} cannot be: {name} was made {shown}; leave it out")
         given[option.name] = value

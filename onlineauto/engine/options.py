@@ -25,13 +25,22 @@ from onlineauto.learners.options import (
 )
 from onlineauto.options import Configuration, Registry, option, options_of
 
-__all__ = ["GROUPS", "REGISTRY", "ModelOptions", "OutputOptions", "RunOptions", "refuse_command_line"]
+__all__ = [
+    "GROUPS",
+    "REGISTRY",
+    "InspectOptions",
+    "ModelOptions",
+    "OutputOptions",
+    "RunOptions",
+    "refuse_command_line",
+]
 
 _NOT_OF_SLOTS: Final = {
     "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
     "experimental_full_name_interactions": "Vowpal Wabbit crosses full names with the slots in its own way",
     "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
 }
+_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
 
 
@@ -107,6 +116,11 @@ class OutputOptions:
         short="P",
         metavar="N",
     )
+    audit: bool = option(
+        False,
+        "Print, to standard output, what each example is made of: features, values and weights.",
+        short="a",
+    )
     quiet: bool = option(False, "Print no progress, no summary and no warnings.")
     extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
     journal: str | None = option(
@@ -154,7 +168,16 @@ class ModelOptions:
     predict_only_model: bool = option(
         False,
         "Let the model of -f be the champion alone, small, to predict with and not to go on with.",
-        needs=("final_regressor",),
+        needs=("final_regressor", "readable_model", "invert_hash"),
+    )
+    readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
+    invert_hash: str | None = option(
+        None, "The same with the names of the weights, of the features that were met.", metavar="FILE"
+    )
+    hexfloat_weights: bool = option(
+        False,
+        "Spell the weights in these files exactly, in hexadecimal.",
+        needs=("readable_model", "invert_hash"),
     )
     preserve_performance_counters: bool = option(
         False,
@@ -170,10 +193,29 @@ class ModelOptions:
     save_resume: bool = option(False, "Has no effect: every model can be gone on with.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectOptions:
+    """Inspect."""
+
+    title: ClassVar[str] = "Inspect"
+
+    format: str = option(
+        "table",
+        "What `onlineauto inspect` prints: a table for the terminal, Markdown or JSON.",
+        vw=False,
+        choices=("table", "markdown", "json"),
+        metavar="FORMAT",
+    )
+    largest: int = option(
+        20, "How many weights `onlineauto inspect` lists, the largest ones.", vw=False, minimum=0, metavar="N"
+    )
+
+
 GROUPS: Final = (
     InputOptions,
     OutputOptions,
     ModelOptions,
+    InspectOptions,
     RunOptions,
     FeatureOptions,
     UpdateOptions,
@@ -196,6 +238,8 @@ def check_models(configuration: Configuration) -> None:
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:
         raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
+    if models.resume and configuration[OutputOptions].audit:
+        raise OptionError("--audit and --resume exclude each other: standard output cannot be gone on with")
     if models.predict_only_model and (models.resume or models.save_every):
         name = "resume" if models.resume else "save_every"
         raise OptionError(f"--predict_only_model and --{name} exclude each other: no run can go on with one")
@@ -368,6 +412,31 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
         )
 
 
+def check_audit(configuration: Configuration) -> None:
+    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode.
+
+    Raises
+    ------
+    OptionError
+        With ``--vw_exact``: weights change between the examples of an event, or several models take turns.
+    """
+    if not (configuration[OutputOptions].audit and configuration[RunOptions].vw_exact):
+        return
+    explorer = chosen_explorer(configuration).name
+    if configuration.get("automl") is not None:
+        found = "--automl"
+    elif configuration.get("cb_type") != "mtr":
+        found = f"--cb_type {configuration.get('cb_type')}"
+    elif explorer not in _AUDITED:
+        found = f"--{explorer}"
+    else:
+        return
+    raise OptionError(
+        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        "midst of learning an event; leave --vw_exact out"
+    )
+
+
 def check_progress(configuration: Configuration) -> None:
     """Refuse a progress interval that is neither a number of events nor a factor.
 
@@ -405,6 +474,7 @@ REGISTRY: Final = Registry(
         check_epsilon_decay,
         check_automl,
         check_rewards,
+        check_audit,
         check_progress,
     ),
 )
@@ -419,7 +489,9 @@ def refuse_command_line(configuration: Configuration) -> None:
     OptionError
         One of them was given as a keyword.
     """
-    others = (option.name for group in (OutputOptions, ModelOptions) for option in options_of(group))
+    others = (
+        option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
+    )
     names = ("data", "csv_trace", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:

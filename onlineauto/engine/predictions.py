@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.outcomes import Outcomes
     from onlineauto.features.block import Block
 
-__all__ = ["Predictions", "Sink", "open_sink"]
+__all__ = ["Predictions", "Sink", "open_sink", "spell_number"]
 
 STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
@@ -77,7 +77,7 @@ class Predictions:
         self._lists = "explore" in kind or rank_all
         self._simple = kind == "simple"
         self._raw = raw
-        self._numbers = _Spelled(_spell_number if self._simple else _spell_score)
+        self._numbers = _Spelled(spell_number if self._simple else _spell_score)
 
     def write(self, block: Block, outcomes: Outcomes) -> None:
         """Write the predictions for a block and flush.
@@ -176,7 +176,8 @@ class _Spelled(dict[int, str]):
         return [self[bits] for bits in values.view(np.uint32).tolist()]
 
 
-def _spell_number(value: float) -> str:
+def spell_number(value: float) -> str:
+    """Spell a prediction of a single line: a whole number without decimals."""
     return fixed(value, digits=0 if value.is_integer() else 6)
 
 

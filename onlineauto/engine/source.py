@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -21,8 +21,6 @@ from onlineauto.formats.source import ByteSource, Source, name_of
 from onlineauto.formats.text import TextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from onlineauto.formats.block_reader import Rules as BlockRules
     from onlineauto.formats.diagnostics import Diagnostics
     from onlineauto.formats.event_reader import EventReader
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "BlockSource",
     "Sources",
     "can_be_read_again",
     "kind_of",
@@ -46,6 +45,9 @@ KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 Sources = Source | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
 """A source, or an iterable of events: texts, one event each, blocks, and whole sources (paths that are no
 text, binary files), one after the other."""
+
+BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Block"]]
+"""Reads blocks of a source, by the options, and counts what is wrong with lines, as `read_blocks` does."""
 
 
 def kind_of(configuration: Configuration) -> str:

@@ -11,22 +11,31 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.search import Slot
 from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.vw_command import OF_LEARNING
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners.model_state import materialised
+from onlineauto.options import options_of
 
 if TYPE_CHECKING:
+    from onlineauto.automl.config import Interaction
     from onlineauto.engine.model_file import State
     from onlineauto.engine.workspace import Workspace
 
-__all__ = ["spin_off"]
+__all__ = ["spin_off", "spun_off"]
 
 
 def spin_off(workspace: Workspace) -> State:
     """State of a model that has the champion alone and, of its cells, what it takes to predict.
 
-    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``.
+    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. In
+    exact mode it is what VW makes of it: no search, the champion's interactions as if given by hand, and it
+    can go on learning, from the weights alone.
     """
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     _copy_champion(workspace, small)
+    if workspace.exact:
+        return small.state() | {"layout": state["layout"], "slots": state["slots"]}
     searching = workspace.searching
     alone = replace(
         searching.search,
@@ -43,17 +52,34 @@ def spin_off(workspace: Workspace) -> State:
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
+def spun_off(workspace: Workspace) -> Workspace:
+    """The champion alone, as a workspace."""
+    alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
+    alone.restore(spin_off(workspace))
+    return alone
+
+
 def _options(workspace: Workspace) -> dict[str, object]:
     """Options of the small model: the same number of cells, each with the lanes of one slot."""
     configuration, width = workspace.configuration, workspace.learner.width
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
-    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
-    if configuration[AutomlOptions].automl is not None:
-        options["automl"] = 1
+    searches = configuration[AutomlOptions].automl is not None
     if workspace.exact:  # its lanes share the table
+        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))}
+        kept -= {"quadratic", "cubic", "interactions"} if searches else set()
+    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+    if workspace.exact:
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
+        if searches:
+            options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
+    elif searches:
+        options["automl"] = 1
     return options
+
+
+def _letters(interaction: Interaction) -> str:
+    return b"".join(interaction).decode("latin-1").replace(" ", r"\x20")
 
 
 def _copy_champion(source: Workspace, target: Workspace) -> None:
@@ -65,6 +91,12 @@ def _copy_champion(source: Workspace, target: Workspace) -> None:
     mine, model = source.learner.model, target.learner.model
     kept = slice(target.learner.fields)
     weights = mine.weights[:, kept][..., champion]
+    if source.exact:
+        weights[:, W] = materialised(weights[:, W], mine.lanes[mine.penalised[champion]])
     model.touched[:] = (weights != model.weights[:, kept][..., parts]).any(axis=(1, 2))
     model.weights[:, kept, parts] = weights
-    model.lanes[parts], model.shared[:], model.sums[0] = mine.lanes[champion], mine.shared, mine.sums[0]
+    model.sums[0] = mine.sums[0]
+    if source.exact:
+        model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
+    else:
+        model.lanes[parts], model.shared[:] = mine.lanes[champion], mine.shared

@@ -19,16 +19,7 @@ from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, ma
 from onlineauto.engine.slot_finder import SlotFinder
 from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.spin_off import spin_off
-from onlineauto.engine.state import (
-    ASIDE,
-    BLOCK_END,
-    CB_ADF,
-    EVENT,
-    NOTICED,
-    SIGNAL,
-    STREAM,
-    Context,
-)
+from onlineauto.engine.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.records import make_stream
@@ -49,7 +40,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.model_file import State
     from onlineauto.engine.models import ModelSource
     from onlineauto.engine.outcomes import Outcomes
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.features.records import Stream
     from onlineauto.formats.event_reader import EventReader
@@ -90,6 +81,8 @@ class Workspace:
         What an event is and what is predicted for it.
     learner : Learner
         What learns: the table of weights, and the rule.
+    layout : Layout
+        How namespaces become groups of features, and which interactions there are.
     searching : Searching
         The search of ``--automl`` at work; without it, of one slot that nobody challenges.
     diagnostics : Diagnostics
@@ -118,12 +111,12 @@ class Workspace:
         self.position = Position()
         self.predicts_only = False
         self.learner = Learner(configuration, kind=self.kind)
-        self._layout = make_layout(configuration, slots=self.learner.task.slots)
-        self._slot_finder = SlotFinder(configuration, self._layout)
+        self.layout = make_layout(configuration, slots=self.learner.task.slots)
+        self._slot_finder = SlotFinder(configuration, self.layout)
         simple = self.kind == "simple"
-        self.searching = make_searching(configuration, self._layout, self.learner, simple=simple)
+        self.searching = make_searching(configuration, self.layout, self.learner, simple=simple)
         self._buffers = make_buffers(actions=16, slots=configuration[AutomlOptions].automl or 1)
-        self._scratch = self._layout.scratch(spans=8)
+        self._scratch = self.layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._parser = open_lines(b"", configuration)
 
@@ -208,6 +201,7 @@ class Workspace:
         diagnostics: Diagnostics | None = None,
         start: Position | None = None,
         every: int | None = None,
+        read: BlockSource = read_blocks,
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with what it gave.
 
@@ -216,7 +210,8 @@ class Workspace:
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
         With a `start`, which is the `position` of another run over this source, it goes on there. With
-        `every`, a block ends behind every so many events of a pass.
+        `every`, a block ends behind every so many events of a pass. What is to see
+        each block before it is learnt can `read` in place of `read_blocks`.
 
         Raises
         ------
@@ -234,7 +229,7 @@ class Workspace:
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = iter(read_blocks(source, self.configuration, heard))
+            blocks = iter(read(source, self.configuration, heard))
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
@@ -292,7 +287,7 @@ class Workspace:
             "options": self.configuration.command(kept=True),
             "predicts_only": self.predicts_only,
             "learner": self.learner.state(),
-            "layout": self._layout.state(),
+            "layout": self.layout.state(),
             "slots": self._slot_finder.state(),
             "search": self.searching.state(),
         }
@@ -311,7 +306,9 @@ class Workspace:
             raise OptionError("the model was saved to predict only: load it with --testonly (-t)")
         self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
-        self._layout.restore(state["layout"])
+        if not self.predicts_only:
+            self.learner.fields = 4
+        self.layout.restore(state["layout"])
         self._slot_finder.restore(state["slots"])
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
@@ -426,7 +423,7 @@ class Workspace:
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
-        self._layout.update(block)
+        self.layout.update(block)
         task = self.learner.task
         slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None
         n = len(block if slots is None else slots)
@@ -439,7 +436,7 @@ class Workspace:
             self.searching.open_block()
         stream = make_stream(block, held, slots)
         self.learner.cut_names(stream)
-        self._scratch = enough_scratch(self._scratch, self._layout, block)
+        self._scratch = enough_scratch(self._scratch, self.layout, block)
         cursor = np.zeros(4, np.int64)
         while True:
             context = self._make_context(block, stream)
@@ -458,7 +455,7 @@ class Workspace:
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
         """What the loop works with, the same as the last time if nothing of it has changed."""
-        layout, learner, scratch = self._layout, self.learner, self._scratch
+        layout, learner, scratch = self.layout, self.learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
         live = self.searching.slots.live

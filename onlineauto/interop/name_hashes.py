@@ -57,7 +57,7 @@ class NameHashes:
         """Hash of a namespace's name, which seeds those of its features."""
         if _bytes(name) in (b"", DEFAULT):
             return int(murmur3(np.empty(0, np.uint8), 0, 0, self._seed)) if self._seed else 0
-        return self._hash_of(name, self._seed)
+        return self.hash(name, int(self._seed))
 
     def feature(self, name: str, namespace: int) -> int:
         """Hash of a feature's name, in the namespace with a number."""
@@ -66,7 +66,7 @@ class NameHashes:
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            found = self._hash_of(name, np.uint32(self.namespaces.hashes[namespace]))
+            found = self.hash(name, self.namespaces.hashes[namespace])
             self._known[key] = found
         return found
 
@@ -78,9 +78,10 @@ class NameHashes:
         """Hashes of several names: uint32[n]."""
         return np.array([self.feature(name, namespace) for name in names], np.uint32)
 
-    def _hash_of(self, name: str, seed: np.uint32) -> int:
+    def hash(self, name: str, seed: int) -> int:
+        """Hash of a name, with another hash for its seed."""
         data = np.frombuffer(_bytes(name), np.uint8)
-        return int(hash_name(data, 0, len(data), seed, self._hash_all))
+        return int(hash_name(data, 0, len(data), np.uint32(seed), self._hash_all))
 
 
 def _bytes(name: str) -> bytes:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -12,11 +9,11 @@ from onlineauto.engine.options import REGISTRY, RunOptions
 from onlineauto.engine.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
-from onlineauto.features.namespaces import DEFAULT
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.source import ByteSource
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, NamedLine
+from onlineauto.interop.names import words_of
+from onlineauto.interop.remembered_lines import RememberedLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.source import Source
 
 __all__ = ["read_named"]
-
-_NAMESPACE = re.compile(r"([^ \t:]*)(?::[^ \t]*)?")
 
 
 def read_named(
@@ -68,63 +63,28 @@ def read_named(
         raise OptionError("names cannot be told with vw_exact or hash='all'")
     if kind_of(configuration) == "ccb_explore_adf":
         raise OptionError("names cannot be told with ccb_explore_adf: an event of names has no slots")
-    lines = _Lines(source)
-    reader = open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics)
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     multiline = kind_of(configuration).endswith("adf")
-    for block in reader:
-        bounds = block.event_start.tolist()
-        for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
-            texts = [lines.text(line.number) for line in event.lines]
-            named = [
-                _named(line, block, i, _names_in(text, names))
-                for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
-            ]
-            yield NamedEvent(lines=tuple(named), multiline=multiline)
-
-
-class _Lines(io.BufferedIOBase):
-    """Binary file of a source, which remembers the lines that were read until a later one is asked for."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = ByteSource(source)
-        self.name = self._source.name
-        self._number = 1  # of the first line that is remembered
-        self._lines: deque[bytes] = deque()
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """Say that this is to read from."""
-        return True
-
-    def read1(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes."""
-        data = self._source.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self._lines.extend(lines)
-        return data
-
-    def text(self, number: int) -> str:
-        """The line with a number; those before are forgotten."""
-        while self._number < number:
-            self._lines.popleft()
-            self._number += 1
-        line = self._lines[0] if self._lines else self._rest
-        return line.decode("utf-8", "surrogateescape")
+    with RememberedLines(source) as lines:
+        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics):
+            bounds = block.event_start.tolist()
+            for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
+                texts = [lines.text(line.number) for line in event.lines]
+                named = [
+                    _named(line, block, i, _names_in(text, names))
+                    for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
+                ]
+                yield NamedEvent(lines=tuple(named), multiline=multiline)
 
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
     """Names of the features that a line has, by namespace and hash."""
     found: dict[tuple[str, int], str] = {}
-    for piece in text.split("|")[1:]:
-        match = _NAMESPACE.match(piece.rstrip("\r"))
-        assert match is not None
-        namespace = match[1] or DEFAULT.decode()
+    for namespace, words in words_of(text):
         number = names.namespace(namespace)
-        for word in re.findall(r"[^ \t\r]+", piece[match.end() :]):
-            name = word.partition(":")[0]
-            if name:
-                found.setdefault((namespace, names.feature(name, number)), name)
+        for word in words:
+            if word.name:
+                found.setdefault((namespace, names.feature(word.name, number)), word.name)
     return found
 
 

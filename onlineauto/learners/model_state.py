@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.learners._kernels import CONTRACTION, GRAVITY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from onlineauto.learners._kernels import Model
 
-__all__ = ["model_state", "restore_model"]
+__all__ = ["materialised", "model_state", "restore_model"]
 
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
@@ -55,3 +59,11 @@ def restore_model(model: Model, state: Mapping[str, Any]) -> None:
         model.touched[:] = False
         model.touched[cells] = True
     model.shared[:], model.lanes[:], model.sums[:] = state["shared"], state["lanes"], state["sums"]
+
+
+def materialised(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Weights, float32[cells, lanes], as they predict: with the penalties of their lanes."""
+    gravity = penalties[:, GRAVITY].astype(np.float32)
+    sizes = np.maximum(np.abs(weights) - gravity, np.float32(0))
+    scaled: NDArray[np.float32] = np.copysign(sizes, weights) * penalties[:, CONTRACTION].astype(np.float32)
+    return scaled

@@ -74,7 +74,7 @@ def as_bits(features: list[Feature]) -> list[tuple[int, int]]:
 def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kind: Any) -> list[Listed]:
     """Features of every action of the first event, listed as the engine lists them."""
     workspace = Workspace(**flags, **kind, vw_exact=exact, bit_precision=BITS, sgd=True)
-    layout = workspace._layout
+    layout = workspace.layout
     layout.update(block)
     run = Run(
         task=workspace.learner.task,

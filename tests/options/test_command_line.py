@@ -22,7 +22,7 @@ VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"
         (["-q", "ab", "cd", "--quiet"], {"quadratic": ("ab", "cd"), "quiet": True}),
         (["-q", "ab", "-q", "cd"], {"quadratic": ("ab", "cd")}),
         (["-q", "::"], {"quadratic": ("::",)}),
-        (["-q", "-a"], {"quadratic": ("-a",)}),
+        (["-q", "-x"], {"quadratic": ("-x",)}),
         (["-q", "a", "-"], None),
         (["--quadratic=-t"], {"quadratic": ("-t",)}),
         (["--ignore", "a", "-1"], {"ignore": ("a", "-1")}),

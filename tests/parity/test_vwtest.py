@@ -48,9 +48,23 @@ def _plan(command: str, root: Path, **entries: Any) -> tuple[str, ...]:
     return plan(test, root=root).argv
 
 
-def test_flags_on_caches_and_models_are_left_out(tmp_path: Path) -> None:
-    command = "-k -c --cache_file c.cache -d data.txt -f m.model --passes=2 -q ab"
+def test_flags_on_caches_are_left_out(tmp_path: Path) -> None:
+    command = "-k -c --cache_file c.cache -d data.txt --passes=2 -q ab"
     assert _plan(command, tmp_path) == ("-d", "data.txt", "--passes=2", "-q", "ab")
+
+
+def test_what_a_test_goes_on_from_is_run_before(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("1 |a x\n")
+    outputs = {"stderr": "ref.stderr"}
+    first = {"id": 1, "vw_command": "-d data.txt -f m/a.model", "diff_files": outputs}
+    then = {"id": 2, "vw_command": "-d data.txt -i m/a.model -t", "diff_files": outputs, "depends_on": [1]}
+    last = {"id": 3, "vw_command": "-d data.txt -i m/a.model", "diff_files": outputs, "depends_on": [2, 1]}
+    others: dict[int, dict[str, Any]] = {1: first, 2: then, 3: last}
+    found = plan(last, root=tmp_path, others=others)
+    assert [each.argv[-1] for each in found.first] == ["m/a.model", "-t"]
+    assert found.first[0].written == ("m/a.model",)
+    with pytest.raises(NotCovered, match="goes on from a test that is not covered: not covered: --nn"):
+        plan(then, root=tmp_path, others=others | {1: first | {"vw_command": "-d data.txt --nn 2"}})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +72,7 @@ def test_flags_on_caches_and_models_are_left_out(tmp_path: Path) -> None:
     [
         ("-d data.txt --csv", {}, "not covered: --csv"),
         ("-d data.txt --ngram=2", {}, "not covered: --ngram"),
-        ("-d data.txt -i old.model", {}, "model files: another issue (-i)"),
+        ("-d data.txt -i old.model", {}, "begins with a model file of Vowpal Wabbit's"),
         ("-d data.txt --cb_type sm", {}, "refused: --cb_type cannot be sm"),
         ("--cb_adf", {}, "no input file"),
         ("-d data.txt", {"input_files": ["gone.txt"]}, "data file missing"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import traceback
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "main", "run_test"]
 
-_NOT_OURS = ("final_regressor = ", "using no cache", "creating cache_file", "using cache_file", "can't open")
+_NOT_OURS = ("using no cache", "creating cache_file", "using cache_file", "can't open")
+_LOGGED = ("[info]", "[warning]", "[error]", "[critical]")
+_REFUSED = 2
+"""Exit code."""
+_VERSIONS = ("Version ", "Checksum: ")
+_OF_MODELS = re.compile(
+    r"(?:^|\s)(?:-f|-i|-a|--(?:final_regressor|initial_regressor|audit|readable_model|invert_hash|predict_only_model|"
+    r"save_resume|preserve_performance_counters|hexfloat_weights))(?:\s|=|$)"
+)
 
 STATUSES = ("pass", "as the wheel", "fail", "not covered")
 """The references come from a build with other square roots: where they differ from ours, the wheel judges."""
@@ -50,8 +59,9 @@ class Outcome:
 
 
 def _comparable(text: str) -> str:
-    """Text without the lines on model files and caches, which we do not write."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith(_NOT_OURS))
+    """Text without the lines on caches, which we do not write, what VW logs, and its version."""
+    left_out = (*_NOT_OURS, *_LOGGED, *_VERSIONS)
+    return "\n".join(line for line in text.splitlines() if not line.startswith(left_out))
 
 
 def _link(root: Path, directory: Path) -> None:
@@ -86,7 +96,10 @@ def _run(chosen: Plan, *, root: Path, runner: Runner) -> tuple[int, dict[str, st
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         _link(root, directory)
-        printed = runner(chosen.argv, directory=directory)
+        for each in (*chosen.first, chosen):
+            for written in each.written:
+                (directory / written).parent.mkdir(parents=True, exist_ok=True)
+            printed = runner(each.argv, directory=directory)
         return printed[0], _outputs(printed, chosen=chosen, directory=directory)
 
 
@@ -105,14 +118,24 @@ def _judged(chosen: Plan, *, root: Path, wheel: Wheel, epsilon: float) -> tuple[
 
 def _ours(argv: Sequence[str], *, directory: Path) -> tuple[int, str, str]:
     code, out, err = command_line(["learn", *argv, "--vw_exact"], directory=directory)
+    if code == _REFUSED:
+        raise NotCovered(f"refused: {err.strip().splitlines()[-1]}")
     return code, out, without_diagnostics(err)
 
 
-def run_test(test: Mapping[str, Any], *, root: Path, wheel: Wheel, epsilon: float = EPSILON) -> Outcome:
-    """Run one entry of ``core.vwtest.json``; `root` is the checkout's ``test``."""
+def run_test(
+    test: Mapping[str, Any],
+    *,
+    root: Path,
+    wheel: Wheel,
+    others: Mapping[int, Mapping[str, Any]],
+    epsilon: float = EPSILON,
+) -> Outcome:
+    """Run one entry of ``core.vwtest.json``, all of which are `others`; `root` is the checkout's ``test``."""
     command = test.get("vw_command", test.get("bash_command", ""))
     try:
-        status, reason = _judged(plan(test, root=root), root=root, wheel=wheel, epsilon=epsilon)
+        chosen = plan(test, root=root, others=others)
+        status, reason = _judged(chosen, root=root, wheel=wheel, epsilon=epsilon)
     except NotCovered as refusal:
         status, reason = "not covered", str(refusal)
     except Exception:
@@ -127,6 +150,9 @@ def _report(outcomes: list[Outcome]) -> str:
     lines += [f"{number:5} {reason}" for reason, number in reasons.most_common()]
     statuses = Counter(each.status for each in outcomes)
     lines += ["", ", ".join(f"{statuses[status]} {status}" for status in STATUSES)]
+    models = Counter(each.status for each in outcomes if _OF_MODELS.search(each.command))
+    told = ", ".join(f"{models[status]} {status}" for status in STATUSES)
+    lines.append(f"of these, with models, their texts, or audits: {told}")
     return "\n".join(lines) + "\n"
 
 
@@ -142,7 +168,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tests = json.loads((root / "core.vwtest.json").read_text())
     chosen = [test for test in tests if options.ids is None or test["id"] in options.ids]
     with Wheel() as wheel:
-        outcomes = [run_test(test, root=root, wheel=wheel, epsilon=options.epsilon) for test in chosen]
+        others = {test["id"]: test for test in tests}
+        outcomes = [
+            run_test(test, root=root, wheel=wheel, others=others, epsilon=options.epsilon) for test in chosen
+        ]
     sys.stdout.write(_report(outcomes))
     if options.json:
         options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")

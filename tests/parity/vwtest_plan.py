@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options import REGISTRY, ModelOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 
@@ -23,16 +23,13 @@ _STRIPPED: Final = {
     "-k": 0,
     "--kill_cache": 0,
     "--cache_file": 1,
-    "-f": 1,
-    "--final_regressor": 1,
-    "--predict_only_model": 0,
     "--onethread": 0,
     "--example_queue_limit": 1,
 }
 """Flags that change nothing that is compared, and how many words follow them: our passes read the input
-again, models are saved after the last event, threads and what they read ahead change no number."""
+again, threads change no number."""
 
-_MODEL_FILES: Final = ("-i", "--initial_regressor", "--readable_model", "--invert_hash")
+_WRITTEN: Final = ("final_regressor", "readable_model", "invert_hash", "predictions", "raw_predictions")
 _NEGATIVE: Final = re.compile(r"-[.\d]")
 _POINTER: Final = b"version https://git-lfs"
 
@@ -53,11 +50,17 @@ class Plan:
         Flags of VW's that were left out.
     compared : dict of str to str
         Reference file, in the checkout's ``test``, of each output: ``stderr``, ``stdout`` or a file.
+    written : tuple of str
+        Files that it writes.
+    first : tuple of Plan
+        What has to be run before, in the same directory.
     """
 
     argv: tuple[str, ...]
     stripped: tuple[str, ...]
     compared: dict[str, str]
+    written: tuple[str, ...] = ()
+    first: tuple[Plan, ...] = ()
 
 
 def _flag(word: str) -> str | None:
@@ -84,8 +87,6 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
             stripped.append(flag)
             at += 1 if "=" in words[at] else 1 + _STRIPPED[flag]
             continue
-        if flag in _MODEL_FILES:
-            raise NotCovered(f"model files: another issue ({flag})")
         if flag is not None and flag not in known:
             raise NotCovered(f"not covered: {flag}")
         kept.append(words[at])
@@ -93,8 +94,8 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     return kept, stripped
 
 
-def _check_files(test: Mapping[str, Any], root: Path) -> None:
-    for name in test.get("input_files", ()):
+def _check_files(test: Mapping[str, Any], root: Path, made: set[str]) -> None:
+    for name in {*test.get("input_files", ())} - made:
         path = root / name
         if not path.is_file():
             raise NotCovered("needs another test's output" if test.get("depends_on") else "data file missing")
@@ -103,17 +104,42 @@ def _check_files(test: Mapping[str, Any], root: Path) -> None:
                 raise NotCovered("data file missing")
 
 
+def _check_models(models: tuple[str, ...], made: set[str]) -> None:
+    if set(models) - made:
+        raise NotCovered("begins with a model file of Vowpal Wabbit's: `onlineauto convert` reads those")
+
+
+def _plans_before(test: Mapping[str, Any], root: Path, others: Mapping[int, Mapping[str, Any]]) -> list[Plan]:
+    """What a test goes on from, each once, in the order in which they have to be run."""
+    plans: list[Plan] = []
+    for number in test.get("depends_on") or ():
+        if number not in others:
+            raise NotCovered("needs another test's output")
+        try:
+            before = plan(others[number], root=root, others=others, compares=False)
+        except NotCovered as reason:
+            raise NotCovered(f"goes on from a test that is not covered: {reason}") from reason
+        plans += [each for each in (*before.first, before) if each not in plans]
+    return plans
+
+
 def _compared(test: Mapping[str, Any], *, argv: list[str]) -> dict[str, str]:
     """Outputs to compare: the log that VW writes to standard output is not one, predictions there are."""
     found = dict(test.get("diff_files", {}))
-    if not {"stdout", "/dev/stdout"} & set(argv):
+    if not {"stdout", "/dev/stdout", "-a", "--audit"} & set(argv):
         found.pop("stdout", None)
     if not found:
         raise NotCovered("nothing to compare but the log")
     return found
 
 
-def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
+def plan(
+    test: Mapping[str, Any],
+    *,
+    root: Path,
+    others: Mapping[int, Mapping[str, Any]] | None = None,
+    compares: bool = True,
+) -> Plan:
     """Decide how to run a test.
 
     Parameters
@@ -122,6 +148,10 @@ def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
         An entry of ``core.vwtest.json``.
     root : Path
         The checkout's ``test``.
+    others : mapping, optional
+        All entries by number, for tests that go on from another one's model.
+    compares : bool
+        Whether it has to have an output to compare.
 
     Raises
     ------
@@ -132,7 +162,7 @@ def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
         raise NotCovered("a shell script")
     kept, stripped = _split(shlex.split(test["vw_command"]))
     try:
-        configuration = REGISTRY.parse(kept)
+        configuration = REGISTRY.parse([*kept, "--vw_exact"])
     except OptionError as error:
         raise NotCovered(f"refused: {error}") from error
     if configuration.get("help"):
@@ -142,6 +172,14 @@ def plan(test: Mapping[str, Any], *, root: Path) -> Plan:
         raise NotCovered("no input file")
     if len(data) > 1:
         raise NotCovered("several data files: VW refuses them, or reads the first only")
-    _check_files(test, root)
-    compared = _compared(test, argv=kept)
-    return Plan(argv=tuple(kept), stripped=tuple(stripped), compared=compared)
+    first = _plans_before(test, root, others or {})
+    made = {name for each in first for name in each.written}
+    _check_models(configuration[ModelOptions].initial_regressor, made)
+    _check_files(test, root, made)
+    return Plan(
+        argv=tuple(kept),
+        stripped=tuple(stripped),
+        compared=_compared(test, argv=kept) if compares else {},
+        written=tuple(str(configuration.get(name)) for name in _WRITTEN if configuration.get(name)),
+        first=tuple(first),
+    )

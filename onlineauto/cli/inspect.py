@@ -1,0 +1,87 @@
+"""The verb ``inspect``: says what a model file has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from onlineauto.cli.tables import markdown, print_tables, tables_of
+from onlineauto.engine.inspection import inspection
+from onlineauto.engine.inverse_hash import InverseHash
+from onlineauto.engine.model_file import VERSION, read_file
+from onlineauto.engine.models import load_model
+from onlineauto.engine.named_examples import NamedExamples
+from onlineauto.engine.options import REGISTRY, InspectOptions
+from onlineauto.engine.workspace import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.options import InputOptions
+from onlineauto.interop.named_blocks import line_names, named_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.options import Configuration
+
+__all__ = ["run"]
+
+
+def run(configuration: Configuration) -> int:
+    """Say what the first file, a model, has; the files behind it are events to learn names from.
+
+    Returns
+    -------
+    int
+        0
+
+    Raises
+    ------
+    OptionError
+        No model is named.
+    InputError
+        It is no model, not whole, or of a later version; or events cannot be read.
+    """
+    model, *events = configuration[InputOptions].data or ("",)
+    if not model:
+        raise OptionError(
+            "inspect takes a model, and files of events to learn names from: onlineauto inspect m"
+        )
+    reading = {name: configuration.get(name) for name in _reading_options() if name in configuration.supplied}
+    workspace, run = load_model(Workspace, model, REGISTRY.from_keywords(testonly=True, **reading))
+    names = {int(number): name for number, name in run.get("names", ())}
+    names |= _names_in(workspace, events)
+    options = configuration[InspectOptions]
+    found: dict[str, Any] = {
+        "file": {
+            "path": model,
+            "bytes": Path(model).stat().st_size,
+            "program": read_file(model).get("program", "unknown"),
+            "layout": VERSION,
+        }
+    }
+    found |= inspection(workspace, names=names, top=options.largest)
+    if options.format == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+    elif options.format == "markdown":
+        sys.stdout.write(markdown(tables_of(found)))
+    else:
+        print_tables(tables_of(found))
+    return 0
+
+
+def _reading_options() -> list[str]:
+    """Options of the input that a model does not keep: how events are read."""
+    return ["json", "dsjson", "chain_hash", "compressed"]
+
+
+def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
+    """Names of the weights of what files of events have."""
+    inverse, names = InverseHash(workspace), line_names(workspace.configuration)
+    examples = NamedExamples(workspace, names)
+    for path in events:
+        for block in named_blocks(path, workspace.configuration, Diagnostics(), names=names):
+            inverse.note(inverse.named(examples.of(block)))
+    return inverse.names

@@ -1,0 +1,126 @@
+"""Showing: what a run tells of its features by name: ``--audit`` and the names for ``--invert_hash``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.decisions import Swap
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.audit import Audit, learnt_example
+from onlineauto.engine.inverse_hash import InverseHash
+from onlineauto.engine.journal import decision_of
+from onlineauto.engine.named_examples import NamedExamples, Nameless
+from onlineauto.engine.options import ModelOptions, OutputOptions
+from onlineauto.engine.predictions import STDOUT, open_sink
+from onlineauto.engine.source import read_blocks
+from onlineauto.interop.named_blocks import line_names, named_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import ExitStack
+
+    from onlineauto.engine.journal import Entry
+    from onlineauto.engine.model_file import State
+    from onlineauto.engine.source import BlockSource, Sources
+    from onlineauto.engine.workspace import Workspace
+    from onlineauto.features.block import Block
+    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+__all__ = ["Showing"]
+
+
+class Showing:
+    """Reads events with names, if something asks for names, and shows them before they are learnt.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        What is at work.
+    files : ExitStack
+        Closes what is opened.
+    run : mapping
+        What the model to go on with knows of the run that it was saved in: names, if any.
+
+    Attributes
+    ----------
+    read : BlockSource
+        For `Workspace.stream`.
+
+    Raises
+    ------
+    OptionError
+        The audit would not be Vowpal Wabbit's, and is to be.
+    """
+
+    def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
+        configuration = workspace.configuration
+        self._workspace = workspace
+        self._searches = configuration[AutomlOptions].automl is not None
+        self._audit: Audit | None = None
+        if configuration[OutputOptions].audit:
+            self._audit = Audit(workspace)
+            self._sink = files.enter_context(open_sink(STDOUT[0]))
+        self._inverse: InverseHash | None = None
+        if configuration[ModelOptions].invert_hash is not None:
+            self._inverse = InverseHash(workspace)
+            if not workspace.exact:  # VW names what it meets in this run
+                self._inverse.names.update(run.get("names", ()))
+        self._first = True
+        self.read: BlockSource = read_blocks
+        if self._audit is not None or self._inverse is not None:
+            self.read = self._read
+            self._names = line_names(configuration)
+            self._examples = NamedExamples(workspace, self._names)
+            self._nameless = NamedExamples(workspace, Nameless())
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """Names of the weights of what was met; see `InverseHash`."""
+        return {} if self._inverse is None else self._inverse.names
+
+    def names_of_champion(self, lanes: int) -> dict[int, str]:
+        """Names of the champion's weights where they are alone, in a table of so many lanes."""
+        before = self._workspace.weights.shape[2]
+        return {number // before * lanes: name for number, name in self.names.items() if number % before == 0}
+
+    def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        first, self._first = self._first, False
+        single = named_blocks(source, configuration, found, names=self._names)
+        for block in read_blocks(single, configuration, found):
+            if self._audit is not None:
+                examples = self._examples if first or not self._workspace.exact else self._nameless
+                text = self._audit.text(block, examples.of(block))
+                self._sink.write(text.encode("utf-8", "surrogateescape"))
+                self._sink.flush()
+            if self._inverse is None or not first:
+                yield block
+            elif self._searches:
+                yield from self._searched(block, self._inverse)
+            else:
+                self._inverse.note(self._inverse.named(self._examples.of(block)))
+                yield block
+
+    def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
+        """Let a search learn an event, and note what it used of it: it may have brought interactions.
+
+        That is what is there behind it; but before a change of champion, which comes at its end.
+        """
+        workspace, listener = self._workspace, self._workspace.on_decision
+        learns = learnt_example(workspace.learner.task, block) is not None or not workspace.exact
+        switches = workspace.searching.n_switches
+
+        def note() -> None:
+            inverse.note(inverse.named(self._examples.of(block), challengers=learns))
+
+        def heard(entry: Entry) -> None:
+            if isinstance(decision_of(entry), Swap):
+                note()
+            if listener is not None:
+                listener(entry)
+
+        workspace.on_decision = heard
+        yield block
+        workspace.on_decision = listener
+        if workspace.searching.n_switches == switches or not workspace.exact:
+            note()

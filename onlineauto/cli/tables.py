@@ -1,0 +1,162 @@
+"""Tables: an inspection as tables for a terminal, as Markdown, or as plain text."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["Table", "markdown", "plain", "print_tables", "tables_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of texts.
+
+    Attributes
+    ----------
+    title : str
+        What it is.
+    columns : tuple of str
+        Titles of the columns.
+    rows : list of tuple of str
+        As many texts each.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield the tables of an inspection, those that have rows."""
+    tables = (
+        Table("Model", ("what", "is"), list(_summary(found))),
+        Table(
+            "Champion's interactions",
+            ("interaction",),
+            [(each,) for each in found["champion"]["interactions"]],
+        ),
+        Table("History", ("what happened",), [(line.strip(),) for line in found["history"]]),
+        Table(
+            "Namespaces",
+            ("name", "actions", "features"),
+            [
+                (each["name"], _count(each.get("actions")), _count(each.get("features")))
+                for each in found["namespaces"]
+            ],
+        ),
+        Table("Live slots", _SLOT_COLUMNS, [_slot(each) for each in found["slots"]]),
+        Table(
+            "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
+        ),
+    )
+    return (table for table in tables if table.rows)
+
+
+_SLOT_COLUMNS = (
+    "slot",
+    "interactions",
+    "beside the champion",
+    "events",
+    "lease",
+    "reward",
+    "champion's",
+    "evidence",
+)
+
+
+def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    file, learnt = found["file"], found["learnt"]
+    yield "file", f"{file['path']}, {file['bytes']} bytes"
+    yield "written by", f"{file['program']} (layout {file['layout']})"
+    yield "options", found["options"] or "none"
+    if found["predicts_only"]:
+        yield "kind", "the champion alone, to predict with"
+    yield "learnt", f"events of weight {learnt['weight_of_events']:g}, in {learnt['passes']} passes"
+    yield "weights", f"{learnt['weights']} that are not 0"
+    yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
+    for name, value in found["champion"]["settings"].items():
+        yield f"champion's {name}", str(value)
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _slot(each: Mapping[str, Any]) -> tuple[str, ...]:
+    differs = [*each["differs_by"], *(f"{name}={value}" for name, value in each["settings"].items())]
+    shown = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
+    return (
+        str(each["slot"]),
+        str(each["interactions"]),
+        shown if each["slot"] else "is the champion",
+        str(each["events"]),
+        _count(each.get("lease")),
+        _bounds(each["reward"]),
+        _bounds(each.get("champion_reward")),
+        f"{each['evidence']:.4g}" if "evidence" in each else "",
+    )
+
+
+def _bounds(bounds: Sequence[float] | None) -> str:
+    return "" if bounds is None else f"{bounds[0]:.4g} to {bounds[1]:.4g}"
+
+
+def _weight(each: Mapping[str, Any]) -> tuple[str, ...]:
+    return each["name"] or "", str(each["number"]), f"{each['weight']:.6g}"
+
+
+def markdown(tables: Iterable[Table]) -> str:
+    """Tables as Markdown, each under its title."""
+    parts = []
+    for table in tables:
+        rows = [table.columns, ("---",) * len(table.columns), *table.rows]
+        lines = ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]
+        parts.append("\n".join([f"## {table.title}", "", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def plain(tables: Iterable[Table]) -> str:
+    """Tables as text: columns side by side, each as wide as it has to be."""
+    parts = []
+    for table in tables:
+        rows = [table.columns, *table.rows]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(table.columns))]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+        ]
+        parts.append("\n".join([table.title, *(f"  {line}" for line in lines)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables to standard output: drawn if it is a terminal and rich is there, else as text."""
+    console = None
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+        except ImportError:
+            pass
+        else:
+            console = Console()
+    if console is None:
+        sys.stdout.write(plain(tables))
+        return
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    for table in tables:
+        drawn = Drawn(title=table.title, title_justify="left")
+        for column in table.columns:
+            drawn.add_column(column, overflow="fold")
+        for row in table.rows:
+            drawn.add_row(*(Text(cell) for cell in row))
+        console.print(drawn)

@@ -1,0 +1,80 @@
+"""Named blocks: events one by one, each with the names of its features at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from onlineauto.engine.options import RunOptions
+from onlineauto.engine.source import open_lines, open_source
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.block_reader import BEGIN
+from onlineauto.formats.options import InputOptions
+from onlineauto.formats.source import ByteSource, name_of
+from onlineauto.interop.names import LineNames
+from onlineauto.interop.remembered_lines import RememberedLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.engine.source import Sources
+    from onlineauto.features.block import Block
+    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.formats.source import Source
+    from onlineauto.options import Configuration
+
+__all__ = ["line_names", "named_blocks"]
+
+
+def line_names(configuration: Configuration) -> LineNames:
+    """Make the names of lines that are read by these options."""
+    inputs, features = configuration[InputOptions], configuration[FeatureOptions]
+    return LineNames(
+        exact=configuration[RunOptions].vw_exact,
+        json=inputs.json,
+        log=inputs.dsjson,
+        chain_hash=inputs.chain_hash,
+        hash=features.hash,
+        hash_seed=features.hash_seed,
+    )
+
+
+def named_blocks(
+    source: Sources,
+    configuration: Configuration,
+    found: Diagnostics,
+    *,
+    names: LineNames,
+) -> Iterator[Block]:
+    """Yield each event of a source, or of several, as a block; `names` has the names in it.
+
+    Each line is read a second time, in Python. Files of blocks have no names: their features go by numbers.
+
+    Raises
+    ------
+    InputError
+        A source cannot be read.
+    """
+    if isinstance(source, list):
+        for each in cast("list[Source]", source):
+            found.of_file = f"{name_of(each)}: "
+            yield from named_blocks(each, configuration, found, names=names)
+        found.of_file = ""
+        return
+    data = ByteSource(cast("Source", source))
+    if data.begins_with(BEGIN):
+        data.close()
+        for block in open_source(cast("Source", source), configuration, diagnostics=found):
+            yield from _single(block)
+        return
+    with RememberedLines(data) as lines:
+        for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=found):
+            for event in _single(block):
+                names.forget()
+                for line in range(event.event_start[0], event.event_start[1]):
+                    names.read(lines.text(int(block.line_number[line])))
+                yield event
+
+
+def _single(block: Block) -> Iterator[Block]:
+    for i in range(len(block)):
+        yield block.head(i + 1).tail(i)

@@ -1,0 +1,212 @@
+"""Names: what the features of a line are called, by their hashes; Blocks have the hashes only."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from onlineauto.features.namespaces import DEFAULT
+from onlineauto.interop.name_hashes import NameHashes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["LineNames", "Word", "words_of"]
+
+_NAMESPACE = re.compile(r"([^ \t|:\r]*)(?::[^ \t|\r]*)?")
+_FEATURE = re.compile(
+    r"""([^ \t|:\r]*)
+    (?::(?:([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?=[ \t\r|]|$)|([ \t\r]*)([^ \t\r]*)))?""",
+    re.VERBOSE,
+)
+"""A name, and a number or a string behind a colon; with ``--vw_exact`` a string can have bars in it."""
+_BEGINS = re.compile(r"[-+]?(?:\.?[0-9]|inf|nan)", re.IGNORECASE)
+"""What VW begins to read as a number, whatever follows."""
+_REPLACED = str.maketrans(" \t|:", "____")
+_NO_NAME = DEFAULT.decode()
+
+
+class _Members(list[tuple[str, Any]]):
+    """Members of a JSON object; a key may be there twice."""
+
+
+_Json: TypeAlias = _Members | list[Any] | str | float | None
+
+
+class Word(NamedTuple):
+    """A feature of a line of VW text.
+
+    Attributes
+    ----------
+    name : str
+        What is before the colon.
+    number, blanks, string : str
+        What is behind it: a number; or anything, behind blanks.
+    """
+
+    name: str
+    number: str
+    blanks: str
+    string: str
+
+
+def words_of(line: str) -> Iterator[tuple[str, list[Word]]]:
+    """Yield each namespace that a line of VW text opens, with its features.
+
+    >>> [(each, [word.name for word in words]) for each, words in words_of("1 |user:2 tom age:0.5 | :3")]
+    [('user', ['tom', 'age']), (' ', [''])]
+    """
+    at = line.find("|")
+    while 0 <= at < len(line) and line[at] == "|":
+        match = _NAMESPACE.match(line, at + 1)
+        assert match is not None
+        namespace, at = match[1] or _NO_NAME, match.end()
+        words = []
+        while at < len(line) and line[at] in " \t":
+            found = _FEATURE.match(line, at + 1)
+            assert found is not None
+            at = found.end()
+            if found[0]:
+                words.append(Word(*found.groups("")))
+        yield namespace, words
+
+
+class LineNames:
+    r"""Names of the features of some lines, by namespace and hash, as Vowpal Wabbit audits them.
+
+    A string value is behind its name, after ``^``; a feature without a name is called nothing.
+
+    Parameters
+    ----------
+    exact, json, log, chain_hash : bool
+        ``--vw_exact``; lines are JSON, or the log of a decision service; ``--chain_hash``.
+    hash, hash_seed
+        As of `NameHashes`.
+
+    Examples
+    --------
+    >>> names = LineNames()
+    >>> names.read("0 |user tom day:monday")
+    >>> names.of(b"user", 3513260458, seed=0)
+    'user^tom'
+    >>> names.of(b"user", 12, seed=5)
+    'user^7'
+    """
+
+    def __init__(
+        self,
+        *,
+        exact: bool = False,
+        json: bool = False,
+        log: bool = False,
+        chain_hash: bool = False,
+        hash: str = "strings",  # noqa: A002 - the option's name
+        hash_seed: int = 0,
+    ) -> None:
+        self._exact, self._json, self._log, self._chained = exact, json or log, log, chain_hash
+        self._hashes = NameHashes(hash=hash, hash_seed=hash_seed)
+        self._default = self._hashes.hash(_NO_NAME, hash_seed) if self._json else 0
+        self._found: dict[tuple[str, int], list[str]] = {}
+
+    def forget(self) -> None:
+        """Forget all names."""
+        self._found.clear()
+
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
+        """What a feature is called; one without a name here by the number that has its hash.
+
+        Parameters
+        ----------
+        namespace : bytes
+            Full name of its namespace.
+        hash_ : int
+            Its hash, a uint32.
+        seed : int
+            Hash of the namespace's name.
+        """
+        name = namespace.decode("utf-8", "surrogateescape")
+        names = self._found.get((name, hash_))
+        found = names.pop(0) if names else str((hash_ - seed) % 2**32)
+        if names is not None:
+            names.append(found)  # of several names with one hash each has its turn
+        return found if name == _NO_NAME else f"{name}^{found}"
+
+    def read(self, line: str) -> None:
+        """Take in the names of a line."""
+        if self._json:
+            self._read_json(line)
+        else:
+            self._read_text(line)
+
+    def _put(self, namespace: str, hash_: int, name: str) -> None:
+        self._found.setdefault((namespace, hash_ % 2**32), []).append(name)
+
+    def _read_text(self, line: str) -> None:
+        for namespace, words in words_of(line):
+            number = self._hashes.namespace(namespace)
+            unnamed = self._hashes.namespaces.hashes[number]
+            for name, value, blanks, string in words:
+                hash_ = self._hashes.feature(name, number)
+                number_first = self._exact and _BEGINS.match(string) and not blanks.startswith("\t")
+                if string and not number_first:
+                    self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
+                    continue
+                if not value or float(value):  # those that are 0 are not read
+                    self._put(namespace, hash_ if name else unnamed, name)
+                unnamed += not name
+
+    def _read_json(self, line: str) -> None:
+        try:
+            members = json.loads(line, object_pairs_hook=_Members)
+        except ValueError:  # the reader of the line has said so
+            return
+        for context in [value for key, value in members if key == "c"] if self._log else [members]:
+            if isinstance(context, _Members):
+                self._read_members(context, _NO_NAME)
+
+    def _seed(self, namespace: str) -> int:
+        """Hash of a namespace in JSON, where the one without a name is called by a blank."""
+        return self._default if namespace == _NO_NAME else self._hashes.namespace_hash(namespace)
+
+    def _note(self, namespace: str, name: str) -> None:
+        self._put(namespace, self._hashes.hash(name, self._seed(namespace)), name)
+
+    def _read_members(self, members: _Members, namespace: str) -> None:
+        for key, value in members:
+            if key == "_text" and isinstance(value, str):
+                for word in re.findall(r"[^ \t]+", value):
+                    self._note(namespace, word.translate(_REPLACED))
+            elif key == "_multi" and isinstance(value, list):
+                self._read_each(value, _NO_NAME)
+            elif not key.startswith("_"):
+                self._read_member(namespace, key, value)
+
+    def _read_member(self, namespace: str, key: str, value: _Json) -> None:
+        if isinstance(value, _Members):
+            self._read_members(value, key or _NO_NAME)
+        elif isinstance(value, list):
+            self._read_each(value, key or _NO_NAME)
+        elif not isinstance(value, str):
+            self._note(namespace, key)
+        elif self._chained:
+            text = value.translate(_REPLACED)
+            hash_ = self._hashes.hash(text, self._hashes.hash(key, self._seed(namespace)))
+            self._put(namespace, hash_, f"{key}^{text}" if text else key)
+        else:
+            self._note(namespace, key + value.translate(_REPLACED))
+
+    def _read_each(self, elements: Iterable[Any], namespace: str) -> None:
+        """Take in the elements of an array: numbers are called by their place."""
+        hash_, place = self._seed(namespace), 0
+        for element in elements:
+            if element is None:
+                continue
+            if isinstance(element, _Members):
+                self._read_members(element, namespace)
+                continue
+            if isinstance(element, str):
+                self._note(namespace, element.translate(_REPLACED))
+            else:
+                self._put(namespace, hash_ + place, f"[{place}]")
+            place += 1

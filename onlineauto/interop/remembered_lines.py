@@ -1,0 +1,49 @@
+"""Remembered lines: a source whose lines can be looked at again while they are being read."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from typing import TYPE_CHECKING
+
+from onlineauto.formats.source import ByteSource
+
+if TYPE_CHECKING:
+    from onlineauto.formats.source import Source
+
+__all__ = ["RememberedLines"]
+
+
+class RememberedLines(io.BufferedIOBase):
+    """Binary file of a source, which remembers the lines that were read until a later one is asked for."""
+
+    def __init__(self, source: Source | ByteSource) -> None:
+        self._source = source if isinstance(source, ByteSource) else ByteSource(source)
+        self.name = self._source.name
+        self._number = 1  # of the first line that is remembered
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say that this is to read from."""
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes."""
+        data = self._source.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(lines)
+        return data
+
+    def close(self) -> None:
+        """Close the source, if it was opened here."""
+        self._source.close()
+        super().close()
+
+    def text(self, number: int) -> str:
+        """The line with a number; those before are forgotten."""
+        while self._number < number:
+            self._lines.popleft()
+            self._number += 1
+        line = self._lines[0] if self._lines else self._rest
+        return line.decode("utf-8", "surrogateescape")
