@@ -91,14 +91,15 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     if workspace.kind == "simple" and configuration.get("automl") and not workspace.exact:
         options["predict_with"] = "champion"
     whole = Workspace.load(saved(workspace), **options)
-    expected, found = learn(whole, events[split:]), learn(alone, events[split:])
-    if expected:
-        assert [each.score.tobytes() for each in found] == [each.score.tobytes() for each in expected]
-        assert [each.prediction.tobytes() for each in found] == [
-            each.prediction.tobytes() for each in expected
-        ]
-    assert len(saved(alone)) <= len(saved(workspace))
     assert saved(Workspace.load(saved(alone), testonly=True)) == saved(alone)
+    assert len(saved(alone)) <= len(saved(workspace)) + 256
+    expected, found = learn(whole, events[split:]), learn(alone, events[split:])
+    searches, bounds = configuration.get("automl"), workspace.learner.task.exploration.bounds
+    if workspace.exact and (searches or bounds):
+        return  # VW crosses no namespaces then that it meets later, and forgets how much it has learnt
+    for one, other in zip(expected, found, strict=True):
+        assert one.score.tobytes() == other.score.tobytes()
+        assert one.prediction.tobytes() == other.prediction.tobytes()
 
 
 @pytest.fixture(scope="module")
