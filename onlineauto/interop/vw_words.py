@@ -33,6 +33,8 @@ _NATIVE = {
     "regcb": "goes by other plausible costs",
     "elim": "goes by other plausible costs",
     "cb_sample": "draws otherwise",
+    "ccb_explore_adf": "draws otherwise",
+    "rnd": "makes other guesses",
 }
 """What native mode predicts otherwise than VW with, and why."""
 _PRINTABLE = range(32, 127)
@@ -141,7 +143,7 @@ def _refuse(workspace: Workspace) -> None:
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces leaves namespaces out, those too that are met later"
-    explorer = chosen_explorer(configuration).name if workspace.kind.startswith("cb_explore") else ""
+    explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"
