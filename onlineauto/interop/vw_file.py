@@ -232,8 +232,12 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
     found = np.frombuffer(data, cells, offset=reader.at)
     cell = found["cell"].astype(np.uint64)
-    if len(cell) and (int(cell[-1]) >= 1 << head.bits or (cell[1:] <= cell[:-1]).any()):
+    if (cell[1:] <= cell[:-1]).any():
         raise reader.fail("its cells are out of order")
+    if len(cell) and int(cell[-1]) >= 1 << head.bits:
+        raise reader.fail(
+            f"it has cell {cell[-1]} of 2^{head.bits}, as those have that Vowpal Wabbit cannot load"
+        )
     return VwFile(
         head=head,
         told=told,

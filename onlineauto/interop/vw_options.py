@@ -75,7 +75,7 @@ def _own(head: VwHead, *, name: str) -> Configuration:
     """Options that a file has."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
     option = ""
-    for word in head.options.decode("utf-8", "surrogateescape").split():
+    for word in head.options.decode("utf-8", "backslashreplace").split():
         if word.startswith("--"):
             option = word[2:]
             values.setdefault(option, [])

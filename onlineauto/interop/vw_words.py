@@ -11,6 +11,7 @@ from onlineauto.engine.options import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
+from onlineauto.features.slots import TOLD_NAME
 from onlineauto.options import options_of
 from onlineauto.options.value import to_text
 
@@ -59,7 +60,9 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     }
     searched = configuration[AutomlOptions].automl is not None
     if searched:
-        champion = searching.interactions(0)
+        champion = [
+            each for each in searching.interactions(0) if TOLD_NAME not in each
+        ]  # VW has these anyway
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         values |= dict(searching.slots.configs[0].settings)
     elif not workspace.exact and "experimental_full_name_interactions" in values:

@@ -134,6 +134,13 @@ bandit --cb_explore_adf --rnd 2 --cb_type dr --per_model_save_load
 {_DECAY} --min_scope 10 --per_model_save_load
 {_DECAY} --min_scope 10 --cb_type dr --per_model_save_load
 slots --ccb_explore_adf --cover 2 --per_model_save_load
+slots --ccb_explore_adf -q :: --predict_only_model
+slots --ccb_explore_adf --automl 4 --default_lease 10 --predict_only_model
+slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 -b 12 --predict_only_model
+bandit --cb_explore_adf --rnd 1 --predict_only_model
+{_DECAY} --model_count 1 --predict_only_model
+slots --ccb_explore_adf --squarecb --elim
+bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type favor_popular_namespaces
