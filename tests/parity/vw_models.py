@@ -138,7 +138,7 @@ slots --ccb_explore_adf -q :: --predict_only_model
 slots --ccb_explore_adf --automl 4 --default_lease 10 --predict_only_model
 slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 -b 12 --predict_only_model
 bandit --cb_explore_adf --rnd 1 --predict_only_model
-{_DECAY} --model_count 1 --predict_only_model
+{_DECAY} --model_count 4 --predict_only_model
 slots --ccb_explore_adf --squarecb --elim
 bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
@@ -168,6 +168,7 @@ signs --automl 3 --predict_with champion --loss_function logistic --link logisti
 rewards --cb_explore_adf --automl 4 --default_lease 100
 rewards --cb_explore_adf --automl 4 --search cb_type,interactions,learning_rate --default_lease 20
 rewards --cb_explore_adf --automl 3 --bag 2 --cb_type dr
+rewards --cb_explore_adf --epsilon_decay --min_scope 10
 rewards --cb_explore_adf --experimental_full_name_interactions U|A|A --l1 1e-4
 bandit --cb_explore_adf --bag 3 --l1 1e-4 --l2 1e-4
 bandit --cb_adf --rank_all --cb_type dr -q UA
