@@ -11,7 +11,7 @@ from onlineauto.engine.screen_kernels import screen_action
 from onlineauto.engine.state import CB, CB_ADF, Counted
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.extent_kernels import list_extents
-from onlineauto.features.product_kernels import cross_all, list_linear, sum_of_squares
+from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
@@ -110,9 +110,10 @@ def list_action(
     _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
     example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
+        squares = linear_squares(run.layout, scratch, features, n_shared, groups)
+        buffers.squares[len(buffers.squares) - 1] = squares
         for slot in range(run.live.n):
-            squares = sum_of_squares(run.layout, interactions, scratch, features, n_shared, groups, slot)
-            buffers.squares[slot] = squares
+            buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
     forget(scratch, n_shared, groups)
     return example, _count(interactions, example, own, linear)
 

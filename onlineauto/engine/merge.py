@@ -21,6 +21,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRAVITY,
@@ -85,8 +86,9 @@ def merged(
     Raises
     ------
     OptionError
-        There is one model only, or they are of other options; or one searches, or can only predict; or no
-        rates adapt, and nothing was learnt.
+        There is one model only, or they are of other options; or one searches, or can only predict; or it has
+        a champion of its own, as with ``--epsilon_decay``; or no rates adapt, and nothing was learnt; or they
+        are of ``--ccb_explore_adf`` with ``--vw_exact``, and VW cannot merge them.
 
     Examples
     --------
@@ -99,6 +101,8 @@ def merged(
     """
     everyone = [*models, *([base] if base is not None else [])]
     _check(models, everyone)
+    if models[0].exact:
+        _check_slots(everyone, based=base is not None)
     made = type(models[0])(configuration=_configuration(models[0]))
     rows = _rows(made, everyone)
     counts = learnt or [labelled_weight(model) for model in everyone]
@@ -120,12 +124,37 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
         raise OptionError("a model that was saved to predict only cannot be merged: it has no sums")
     if models[0].configuration[AutomlOptions].automl is not None:
         raise OptionError("models of --automl cannot be merged: each has searched by itself")
+    if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
+        raise OptionError("models of --epsilon_decay cannot be merged: each has a champion of its own")
     commands = [_configuration(model).command(kept=True) for model in everyone]
     for command in commands:
         if command != commands[0]:
             raise OptionError(
                 f"models of other options cannot be merged: one is of {commands[0]!r}, one of {command!r}"
             )
+
+
+def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
+    """Refuse what has different interactions to VW: it makes those of slots when they are to be told apart.
+
+    Of what models have learnt since a base it makes a model that has met no slots.
+    """
+    told = {bool(each) for each in _told(everyone)}
+    if based and True in told:
+        raise OptionError(
+            "models of --ccb_explore_adf with --vw_exact cannot be merged from a base, nor by Vowpal "
+            "Wabbit; leave the base out, or learn without --vw_exact"
+        )
+    if len(told) > 1:
+        raise OptionError(
+            "these models of --ccb_explore_adf with --vw_exact cannot be merged, nor by Vowpal Wabbit: "
+            "some have met events of several slots, or slots with features, and some have not"
+        )
+
+
+def _told(everyone: Sequence[Workspace]) -> list[bool | None]:
+    """Say whether models tell slots from one another by now; None if they never do."""
+    return [model.state()["slots"]["told"] for model in everyone]
 
 
 def _configuration(model: Workspace) -> Configuration:
@@ -211,4 +240,8 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
     known, left_out = (
         {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
     )
-    made.restore(state | {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}})
+    state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
+    if not made.exact:  # VW forgets that slots are told apart
+        told = _told(everyone)
+        state |= {"slots": {"told": next(filter(None, told), told[0])}}
+    made.restore(state)

@@ -44,11 +44,12 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> N
     for action in range(actions.n):
         short_loop()
         example, numbers = list_action(run, actions, action, False, _ZERO, buffers)
+        squares, score = squares_of(run, buffers, action, 0), buffers.score[action, 0]
         if run.task.forgets:
+            squares = buffers.squares[len(buffers.squares) - 1]
             if run.interactions.n_slots == 1:  # then the first run has the interactions too
                 example.runs[0].end -= numbers.crossed
             example = Example(example.cell, example.value, example.runs, 1, example.holders)
-        squares, score = squares_of(run, buffers, action, 0), buffers.score[action, 0]
         moved = sensitivity(rule, run.model, place, example, score, low - _ONE, squares)
         buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
         moved = sensitivity(rule, run.model, place, example, score, high + _ONE, squares)

@@ -228,7 +228,10 @@ class Buffers(NamedTuple):
     runs: Records  # [1 + products]: features that are used together
     score: NDArray[np.float32]  # [most actions of an event, slots + 3]
     target: NDArray[np.float32]  # [most actions of an event]
-    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
+    squares: NDArray[
+        np.float32
+    ]  # [slots + 1]: Σ x² of the listed action, if the rule asks for it; last, of its
+    # features without products
     first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
     total: NDArray[np.float32]  # [2, slots + 3]: what is the same for every action of an event; that of one
     cost: NDArray[np.float32]  # [most actions of an event]: estimated costs, for online cover

@@ -374,22 +374,20 @@ def _squares_of_run(scratch: Scratch, features: Records, factor: int, of_groups:
 
 
 @kernel
-def sum_of_squares(
-    layout: Layout,
-    interactions: Interactions,
-    scratch: Scratch,
-    features: Records,
-    n_shared: int,
-    groups: int,
-    slot: int,
-) -> F32:
-    """Σ x² (float32) over all features that a slot uses, products included, summed as VW sums it."""
+def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared: int, groups: int) -> F32:
+    """Σ x² (float32) over the features of an example without its products, summed as VW sums it."""
     linear = _ZERO
     for i in range(groups):
         group = turned(i, n_shared, groups)
         counts = not (layout.singled and layout.ignore_linear[scratch.groups[group].key])
         if counts and not is_covered(scratch, group, n_shared):
             linear += squares_of_group(scratch, features, group)
+    return linear
+
+
+@kernel
+def crossed_squares(interactions: Interactions, scratch: Scratch, features: Records, slot: int) -> F32:
+    """Σ x² (float32) over the products that a slot uses, summed as VW sums it."""
     crossed, extents = _ZERO, _ZERO
     for product in range(len(interactions.start) - 1):
         if not interactions.holders[product + 1, slot]:
@@ -411,4 +409,4 @@ def sum_of_squares(
             crossed += term
         else:
             extents += term
-    return linear + (crossed + extents)
+    return crossed + extents

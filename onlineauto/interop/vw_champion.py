@@ -11,6 +11,8 @@ import numpy as np
 from onlineauto.engine.model_file import replace_file
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.interop.vw_decay import VwDecay
+from onlineauto.interop.vw_evidence import estimator_of
 from onlineauto.interop.vw_file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
 from onlineauto.interop.vw_model import fields_of
 from onlineauto.interop.vw_options import EXPLORER_FIELDS, PER_MODEL
@@ -33,6 +35,7 @@ from onlineauto.learners.rule import initial_t
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.state import Decay
     from onlineauto.engine.workspace import Workspace
 
 __all__ = ["vw_model_bytes", "write_vw_model"]
@@ -86,17 +89,21 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
     bits = int(math.log2(len(model.weights) * _room(parts)))
     options = "".join(f" {word}" for word in words).encode("utf-8", "surrogateescape")
-    bandit, explores = workspace.kind != "simple", workspace.kind.startswith("cb_explore")
+    bandit, explores = workspace.kind != "simple", "explore" in workspace.kind
     kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""
+    decay = workspace.learner.task.decay
     file = VwFile(
         head=VwHead(low=low, high=high, bits=bits, options=options),
+        told=bool(workspace.state()["slots"]["told"]),
+        decay=_decay(decay),
         explorer=_explorer(workspace, explorer) if kinds else (),
         averages=_averages(workspace, len(parts) if several else 1) if bandit else (),
         descent=_descent(workspace, parts if several else parts[:1], later=later) if whole else None,
         cell=cell,
         value=value,
     )
-    return vw_file_bytes(file, shape=VwShape(explorer=kinds))
+    shape = VwShape(slots=workspace.learner.task.slots, decaying=len(decay.place), explorer=kinds)
+    return vw_file_bytes(file, shape=shape)
 
 
 def _averages(workspace: Workspace, models: int) -> tuple[tuple[int, int], ...]:
@@ -143,6 +150,16 @@ def _explorer(workspace: Workspace, name: str) -> tuple[float, ...]:
         return tuple(map(float, exploration.costs))
     learnt = int(exploration.counts[EXPLORED])
     return (max(exploration.tau - learnt, 0) if name == "first" else learnt,)
+
+
+def _decay(decay: Decay) -> VwDecay:
+    return VwDecay(
+        tuple(
+            tuple(estimator_of(evidence) for evidence in decay.evidence[model, : model + 1])
+            for model in range(len(decay.place))
+        ),
+        tuple(map(int, decay.place)),
+    )
 
 
 def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescent:

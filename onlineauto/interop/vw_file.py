@@ -2,16 +2,18 @@
 
 ::
 
-    file = head  options  checksum  explorer  search  averages  descent  cell ...
+    file = head  options  checksum  told  decay  explorer  search  averages  descent  cell ...
 
-What lies behind the checksum depends on the options: an explorer's counter, if it has one; the state of
+What lies behind the checksum depends on the options: whether slots are told from one another, of
+``--ccb_explore_adf``; the state of ``--epsilon_decay``; an explorer's counter, if it has one; the state of
 ``--automl``; the sums of ``--cb_type mtr``; those of gradient descent; and then, until the file ends, the
 cells that are not zero, each with its number. There is no checksum of these, and nothing says how many they
 are: a file that was cut off between two of them is one with fewer cells, and one with changed weights is one
 with other weights.
 
 Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore_adf_*.cc``,
-``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
+``automl_iomodel.cc``, ``confidence_sequence_robust.cc``, ``epsilon_decay.cc``,
+``conditional_contextual_bandit.cc``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.interop.vw_decay import VwDecay, decay_fields
 from onlineauto.interop.vw_fields import FieldReader, Fields, FieldWriter
 from onlineauto.interop.vw_search import NO_SEARCH, VwSearch, search_fields
 
@@ -124,6 +127,10 @@ class VwShape:
 
     Attributes
     ----------
+    slots : bool
+        Whether ``--ccb_explore_adf`` is on.
+    decaying : int
+        Models of ``--epsilon_decay``, or 0.
     explorer : str
         Kinds of the numbers that the explorer keeps: ``Q`` is a uint64, ``f`` a float32.
     search : bool
@@ -134,6 +141,8 @@ class VwShape:
         Numbers of a cell that are kept.
     """
 
+    slots: bool = False
+    decaying: int = 0
     explorer: str = ""
     search: bool = False
     averages: int = 0
@@ -149,6 +158,10 @@ class VwFile:
     ----------
     head : VwHead
         What it begins with.
+    told : bool
+        Whether slots are told from one another: the model has met several, or one with features.
+    decay : VwDecay
+        The state of ``--epsilon_decay``.
     explorer : tuple of float
         What the explorer keeps.
     search : VwSearch
@@ -164,6 +177,8 @@ class VwFile:
     """
 
     head: VwHead = field(default_factory=VwHead)
+    told: bool = False
+    decay: VwDecay = field(default_factory=VwDecay)
     explorer: tuple[float, ...] = ()
     search: VwSearch = NO_SEARCH
     averages: tuple[tuple[int, int], ...] = ()
@@ -202,6 +217,8 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         raise reader.fail(f"it is of version {begin[1].decode()}, and only {VERSION.decode()} is known")
     head = _head(reader, VwHead())
     expected = shape(head)
+    told = bool(reader.number("B", 0)) if expected.slots else False
+    decay = decay_fields(reader, VwDecay.of(expected.decaying)) if expected.decaying else VwDecay()
     explorer = tuple([reader.number(kind, 0) for kind in expected.explorer])
     search = search_fields(reader, NO_SEARCH) if expected.search else NO_SEARCH
     averages = _averages(reader, ((0, 0),) * expected.averages)
@@ -215,10 +232,16 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
     found = np.frombuffer(data, cells, offset=reader.at)
     cell = found["cell"].astype(np.uint64)
-    if len(cell) and (int(cell[-1]) >= 1 << head.bits or (cell[1:] <= cell[:-1]).any()):
+    if (cell[1:] <= cell[:-1]).any():
         raise reader.fail("its cells are out of order")
+    if len(cell) and int(cell[-1]) >= 1 << head.bits:
+        raise reader.fail(
+            f"it has cell {cell[-1]} of 2^{head.bits}, as those have that Vowpal Wabbit cannot load"
+        )
     return VwFile(
         head=head,
+        told=told,
+        decay=decay,
         explorer=explorer,
         search=search,
         averages=averages,
@@ -232,6 +255,10 @@ def vw_file_bytes(file: VwFile, *, shape: VwShape) -> bytes:
     """Put a file together, of a shape that its options have."""
     writer = FieldWriter()
     _head(writer, file.head)
+    if shape.slots:
+        writer.number("B", file.told)
+    if shape.decaying:
+        decay_fields(writer, file.decay)
     for kind, number in zip(shape.explorer, file.explorer, strict=True):
         writer.number(kind, number)
     if shape.search:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, Slot, State
 from onlineauto.engine.options import REGISTRY
@@ -16,10 +14,10 @@ from onlineauto.engine.progress import Progress
 from onlineauto.engine.state import CHAMPION, LEARNT, SELF
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
-from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SIZE, SUM, UPPER, USED
-from onlineauto.estimators.robust_kernels import T as OBSERVATIONS
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.slots import SlotOptions
+from onlineauto.interop.vw_evidence import evidence_of
 from onlineauto.interop.vw_file import read_vw_file
 from onlineauto.interop.vw_options import EXPLORER_FIELDS, configuration_of, shape_of
 from onlineauto.learners._kernels import (
@@ -38,12 +36,12 @@ from onlineauto.learners._kernels import (
 from onlineauto.learners.rule import make_rule
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.engine.counters import Count
     from onlineauto.engine.learner import Learner
+    from onlineauto.engine.state import Decay
+    from onlineauto.interop.vw_decay import VwDecay
     from onlineauto.interop.vw_file import VwDescent, VwFile
-    from onlineauto.interop.vw_search import VwBound, VwConfig, VwEstimator, VwSearch
+    from onlineauto.interop.vw_search import VwConfig, VwSearch
     from onlineauto.options import Configuration
 
 __all__ = ["fields_of", "load_vw_model", "read_vw_model"]
@@ -98,8 +96,11 @@ def load_vw_model(
         shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
     )
     workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
+    if file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index:
+        workspace.restore(workspace.state() | {"slots": {"told": True}})
     try:
         _fill_learner(workspace.learner, file, workspace.configuration)
+        _fill_decay(workspace.learner.task.decay, file.decay)
         if workspace.searching.slots.live.searching:
             _fill_search(workspace, file.search)
     except (IndexError, ValueError, OverflowError) as error:
@@ -163,6 +164,18 @@ def _fill_sums(learner: Learner, descent: VwDescent) -> None:
     lanes[0, [GRAVITY, CONTRACTION]] = descent.gravity, descent.contraction
 
 
+def _fill_decay(decay: Decay, found: VwDecay) -> None:
+    """Let the models of ``--epsilon_decay`` go on where VW's were."""
+    if sorted(found.place) != list(range(len(decay.place))):
+        raise ValueError(f"{found.place} are not the places of {len(decay.place)} models")
+    decay.place[:] = found.place
+    for model, estimators in enumerate(found.evidence):
+        for since, each in enumerate(estimators):
+            if not each.updates == each.lower.observations == each.upper.observations <= _MOST:
+                raise ValueError("bounds of one model are of other events")
+            decay.evidence[model, since] = evidence_of(each)
+
+
 def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     """Let the search go on where VW's was."""
     if not 0 < len(found.live) <= workspace.searching.slots.n_slots or found.valid > len(found.configs):
@@ -190,7 +203,7 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     for slot, each in enumerate(found.live):
         arrays["updates"][slot] = each.own.updates
         for who, estimator in ((SELF, each.own), (CHAMPION, each.champion)):
-            arrays["evidence"][slot, who] = _evidence(estimator)
+            arrays["evidence"][slot, who] = evidence_of(estimator)
             arrays["last"][slot, who] = estimator.weight, estimator.reward
     known = {
         "configs": [search.config(slot) for slot in range(len(search.slots))],
@@ -204,21 +217,3 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
 def _candidate(found: VwConfig) -> Candidate:
     elements = tuple(tuple(bytes([key]) for key in element) for element in found.elements)
     return Candidate(Config(elements, _KINDS[found.kind]), found.lease, _STATES[found.state])
-
-
-def _evidence(estimator: VwEstimator) -> NDArray[np.float64]:
-    evidence = np.zeros((2, SIZE))
-    evidence[LOWER], evidence[UPPER] = _bound(estimator.lower), _bound(estimator.upper)
-    return evidence
-
-
-def _bound(bound: VwBound) -> NDArray[np.float64]:
-    state = np.zeros(SIZE)
-    state[[OBSERVATIONS, SUM, LOW, MID]] = bound.observations, bound.total, bound.low, bound.mid
-    for bucket, between, weight in bound.buckets:
-        at = HISTOGRAM + 2 * bucket + between
-        if at >= SIZE:
-            raise ValueError(f"{bucket} is no bucket of errors")
-        state[at] = weight
-        state[USED] = max(state[USED], bucket + 1)
-    return state

@@ -10,6 +10,7 @@ from onlineauto.engine.source import kind_of
 from onlineauto.engine.task import parts_of_slot
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
 from onlineauto.interop.vw_file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
@@ -27,8 +28,11 @@ PER_MODEL = b"--per_model_save_load"
 """The option that lets a file have the sums of all models, and not of the first alone."""
 
 _IMPLIED = {"csoaa_ldf", "csoaa_rank", PER_MODEL[2:].decode()}
-_BANDITS = ("cb_explore", "cb", "cb_explore_adf", "cb_adf")
+_BANDITS = ("cb_explore", "cb", "ccb_explore_adf", "cb_explore_adf", "cb_adf")
 """Each brings those behind it."""
+
+_OF_SLOTS = {"cb_sample"}
+"""What slots bring, too."""
 
 
 def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Configuration:
@@ -71,14 +75,14 @@ def _own(head: VwHead, *, name: str) -> Configuration:
     """Options that a file has."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
     option = ""
-    for word in head.options.decode("utf-8", "surrogateescape").split():
+    for word in head.options.decode("utf-8", "backslashreplace").split():
         if word.startswith("--"):
             option = word[2:]
             values.setdefault(option, [])
         elif option:
             values[option].append(word)
     bandit = next((kind for kind in _BANDITS if kind in values), "")
-    left_out = _IMPLIED | (set(_BANDITS) - {bandit})
+    left_out = _IMPLIED | (set(_BANDITS) - {bandit}) | (_OF_SLOTS if bandit == "ccb_explore_adf" else set())
     words = []
     for option, texts in values.items():
         if option not in left_out:
@@ -107,7 +111,9 @@ def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
         models = (automl or 1) * parts_of_slot(configuration, kind=kind, estimates=estimates)
         averages = models // 2 if estimates else models
     return VwShape(
-        explorer=EXPLORER_FIELDS.get(explorer.name, "") if kind.startswith("cb_explore") else "",
+        slots=kind == "ccb_explore_adf",
+        decaying=configuration[EpsilonDecayOptions].model_count if explorer.name == "epsilon_decay" else 0,
+        explorer=EXPLORER_FIELDS.get(explorer.name, "") if "explore" in kind else "",
         search=automl is not None,
         averages=averages if bandit else 0,
         models=models,

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from onlineauto.interop.vw_fields import Fields
 
-__all__ = ["NO_SEARCH", "VwBound", "VwConfig", "VwEstimator", "VwLive", "VwSearch", "search_fields"]
+__all__ = [
+    "NO_SEARCH",
+    "VwBound",
+    "VwConfig",
+    "VwEstimator",
+    "VwLive",
+    "VwSearch",
+    "estimator_fields",
+    "search_fields",
+]
 
 
 class VwBound(NamedTuple):
@@ -111,9 +120,9 @@ def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
         )
 
     def live(each: VwLive) -> VwLive:
-        own = _estimator(fields, each.own)
+        own = estimator_fields(fields, each.own)
         index, gives_way = fields.number("Q", each.config), bool(fields.number("B", each.gives_way))
-        return VwLive(own, index, gives_way, _estimator(fields, each.champion))
+        return VwLive(own, index, gives_way, estimator_fields(fields, each.champion))
 
     def waiting(each: tuple[float, int]) -> tuple[float, int]:
         return fields.number("f", each[0]), fields.number("Q", each[1])
@@ -128,7 +137,8 @@ def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
     )
 
 
-def _estimator(fields: Fields, it: VwEstimator) -> VwEstimator:
+def estimator_fields(fields: Fields, it: VwEstimator) -> VwEstimator:
+    """Lay an estimator out."""
     return VwEstimator(
         fields.number("Q", it.updates),
         fields.number("d", it.weight),

@@ -11,6 +11,7 @@ from onlineauto.engine.options import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
+from onlineauto.features.slots import TOLD_NAME
 from onlineauto.options import options_of
 from onlineauto.options.value import to_text
 
@@ -33,6 +34,8 @@ _NATIVE = {
     "regcb": "goes by other plausible costs",
     "elim": "goes by other plausible costs",
     "cb_sample": "draws otherwise",
+    "ccb_explore_adf": "draws otherwise",
+    "rnd": "makes other guesses",
 }
 """What native mode predicts otherwise than VW with, and why."""
 _PRINTABLE = range(32, 127)
@@ -57,7 +60,9 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     }
     searched = configuration[AutomlOptions].automl is not None
     if searched:
-        champion = searching.interactions(0)
+        champion = [
+            each for each in searching.interactions(0) if TOLD_NAME not in each
+        ]  # VW has these anyway
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         values |= dict(searching.slots.configs[0].settings)
     elif not workspace.exact and "experimental_full_name_interactions" in values:
@@ -141,7 +146,7 @@ def _refuse(workspace: Workspace) -> None:
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces leaves namespaces out, those too that are met later"
-    explorer = chosen_explorer(configuration).name if workspace.kind.startswith("cb_explore") else ""
+    explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"

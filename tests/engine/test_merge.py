@@ -91,3 +91,30 @@ def test_what_cannot_be_merged_is_said() -> None:
     search = Workspace(cb_explore_adf=True, automl=2)
     with pytest.raises(OptionError, match="models of --automl cannot be merged: each has searched by itself"):
         merged([search, search])
+    decaying = Workspace(cb_explore_adf=True, epsilon_decay=True)
+    with pytest.raises(OptionError, match="models of --epsilon_decay cannot be merged: each has a champion"):
+        merged([decaying, decaying])
+
+
+SLOT = "ccb shared |u a\nccb action |i x\nccb action |i y\nccb slot 1:-1:0.5 |"
+SLOTS = f"{SLOT}p t\nccb slot |p s\n"
+
+
+def test_merged_models_tell_slots_from_one_another() -> None:
+    base = Workspace(ccb_explore_adf=True).fit([SLOT])
+    one, other = copy.deepcopy(base).fit([SLOTS] * 5), copy.deepcopy(base).fit([SLOT] * 5)
+    for models in ([one, other], [other, one]):
+        assert merged(models, base=base).state()["slots"] == {"told": True}
+    assert merged([other, other], base=base).state()["slots"] == {"told": False}
+
+
+def test_models_with_slots_that_vw_does_not_merge() -> None:
+    base = Workspace(ccb_explore_adf=True, vw_exact=True).fit([SLOT])
+    one, other = copy.deepcopy(base).fit([SLOTS]), copy.deepcopy(base).fit([SLOT])
+    with pytest.raises(
+        OptionError, match="some have met events of several slots, or slots with features, and"
+    ):
+        merged([one, other])
+    with pytest.raises(OptionError, match="cannot be merged from a base, nor by Vowpal Wabbit"):
+        merged([one, one], base=base)
+    merged([other, other], base=base)

@@ -47,6 +47,7 @@ def test_a_letter_beyond_ascii() -> None:
         ({"regcb": True}, "goes by other plausible costs with --regcb"),
         ({"squarecb": True, "elim": True}, "goes by other plausible costs with --elim"),
         ({"cb_sample": True}, "draws otherwise with --cb_sample"),
+        ({"rnd": 2}, "makes other guesses with --rnd"),
         ({"automl": 2, "search": "namespaces,interactions"}, "--search namespaces leaves namespaces out"),
         ({"experimental_full_name_interactions": "user|:"}, "--experimental_full_name_interactions with ':'"),
     ],
@@ -55,6 +56,12 @@ def test_a_letter_beyond_ascii() -> None:
 def test_what_vw_predicts_otherwise(options: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionError, match=why):
         vw_model_bytes(Workspace(cb_explore_adf=True, **options).fit([EVENT]))
+
+
+def test_native_slots_are_drawn_otherwise() -> None:
+    event = "ccb shared |u a\nccb action |i x\nccb action |i y\nccb slot 1:-1:0.5 |\n"
+    with pytest.raises(OptionError, match="draws otherwise with --ccb_explore_adf"):
+        vw_model_bytes(Workspace(ccb_explore_adf=True).fit([event]))
 
 
 def test_names_become_letters() -> None:

@@ -25,6 +25,8 @@ EXPLORING = [
         "--cb_explore_adf --regcb --adaptive -l 0.1",
         "--cb_explore_adf --regcb --sgd -l 0.05",
         "--cb_explore_adf --regcb --noconstant -q UA --sgd -l 0.01 --mellowness 0.01",
+        "--cb_explore_adf --regcb -q :: --sgd -l 0.02 --mellowness 0.01",
+        "--cb_explore_adf --squarecb --elim -q :: --sgd -l 0.02",
         "--cb_explore_adf --regcb --power_t 0.3",
         "--cb_explore_adf --regcb --l1 1e-4 --l2 1e-4 --mellowness 0.01",
         "--cb_explore_adf --regcb --loss_function quantile --invariant",

@@ -33,6 +33,7 @@ _FLAGS = (
     "--squarecb --elim",
     "--regcb",
     "--regcb -q ::",
+    "--regcb --sgd -l 0.02 --mellowness 0.01",
     "--sgd -l 0.02 -q UA",
     "--adaptive -l 0.2",
     "--invariant -q ::",

@@ -14,6 +14,7 @@ from onlineauto.engine.options import REGISTRY
 from onlineauto.engine.workspace import Workspace
 from onlineauto.interop.vw_model import load_vw_model
 from tests.parity.automl_streams import content
+from tests.parity.ours import command_line
 from tests.parity.vw_models import ModelCase, ours, same_text, theirs
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ _CASES = [
     bandit --cb_explore_adf --softmax --lambda 3
     bandit --cb_explore_adf --bag 3
     bandit --cb_explore_adf --cover 2
+    bandit --cb_explore_adf --rnd 2
+    bandit --cb_explore_adf --rnd 1 --cb_type dr --epsilon 0.1
+    slots --ccb_explore_adf
+    slots --ccb_explore_adf -q UA --cb_type ips
+    slots --ccb_explore_adf -q :: --sgd -l 0.01
+    slots --ccb_explore_adf --ccb_no_slot_index -q UA
     classic_bandit --cb 4
     classic_bandit --cb_explore 4 --cb_type dr
     """.strip().splitlines()
@@ -63,15 +70,20 @@ def _merge(names: Sequence[str], base: str | None, directory: str) -> None:
 def _parts(stream: str, directory: Path) -> None:
     """Write a stream in five parts of different sizes."""
     data = content(stream, events=320)
-    end = b"\n\n" if data.startswith(b"shared") else b"\n"
+    end = b"\n\n" if data.startswith((b"shared", b"ccb")) else b"\n"
     events = data.rstrip(b"\n").split(end)
     for part, (begin, stop) in enumerate([(0, 60), (60, 100), (100, 200), (200, 260), (260, 320)]):
         (directory / f"part{part}").write_bytes(end.join(events[begin:stop]) + end)
 
 
+def _tells_slots(case: ModelCase) -> bool:
+    return "--ccb_explore_adf" in case.flags and "--ccb_no_slot_index" not in case.flags
+
+
 @pytest.mark.parametrize("based", [False, True], ids=["from scratch", "from a base"])
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
 def test_merged_models_are_the_wheel_s(case: ModelCase, based: bool, wheel: Wheel, tmp_path: Path) -> None:
+    refused = based and _tells_slots(case)
     _parts(case.stream, tmp_path)
     theirs(wheel, f"{case.flags} -d part0 -f base.vw", directory=tmp_path)
     ours("convert base.vw base.oam", directory=tmp_path)
@@ -86,11 +98,14 @@ def test_merged_models_are_the_wheel_s(case: ModelCase, based: bool, wheel: Whee
     )
     process.start()
     process.join()
-    assert process.exitcode == 0
-    ours(
-        f"merge one.oam two.oam three.oam {'--base base.oam' if based else ''} -f merged.oam",
-        directory=tmp_path,
-    )
+    assert (process.exitcode != 0) == refused
+    merging = f"merge one.oam two.oam three.oam {'--base base.oam' if based else ''} -f merged.oam"
+    if refused:
+        code, _, err = command_line(merging.split(), directory=tmp_path)
+        assert code == 2
+        assert "cannot be merged from a base, nor by Vowpal Wabbit" in err
+        return
+    ours(merging, directory=tmp_path)
     _same_models(tmp_path)
     theirs(wheel, "-t -i merged.vw -d part4 -p theirs", directory=tmp_path)
     ours("-t -i merged.oam -d part4 -p ours", directory=tmp_path)

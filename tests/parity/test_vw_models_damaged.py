@@ -21,10 +21,13 @@ _CASES = (
     ModelCase("numbers", "-b 6"),
     ModelCase("bandit", "-b 6 --cb_explore_adf --squarecb"),
     ModelCase("bandit", "-b 8 --cb_explore_adf --automl 3 --default_lease 10"),
+    ModelCase("rewards", "-b 8 --cb_explore_adf --epsilon_decay --min_scope 10"),
+    ModelCase("slots", "-b 8 --ccb_explore_adf"),
 )
 _TIMES = 400
 _EVENTS = {
     "simple": "1 |a x:2 y |b z",
+    "ccb_explore_adf": "ccb shared |U ash\nccb action |A item3\nccb action |A item1\nccb slot 1:-0.5:0.3 |\n",
     "cb_explore_adf": "shared |U ash age:3 |T t1\n|A item3 price:2 |V v2\n1:-0.5:0.3 |A item1\n",
 }
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FROM_WHEEL", "NATIVE", "TO_WHEEL", "ModelCase", "lay_out", "ours", "same_text", "theirs"]
 
 _SURE = "--fixed_significance_level"
+_DECAY = "rewards --cb_explore_adf --epsilon_decay --bonferroni_denominator 1"
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
 
 
@@ -86,6 +87,28 @@ bandit --cb_explore_adf --bag 4 --cb_type dr --random_seed 7
 bandit --cb_explore_adf --cover 3
 bandit --cb_explore_adf --cover 2 --cb_type ips --nounif
 bandit --cb_explore_adf --cb_sample --random_seed 4
+bandit --cb_explore_adf --rnd 2
+bandit --cb_explore_adf --rnd 3 --cb_type dr -q UA --epsilon 0.1
+bandit --cb_explore_adf --rnd 1 --rnd_alpha 0.5 --rnd_invlambda 2 --random_seed 3 --sgd -l 0.1
+{_DECAY}
+{_DECAY} --min_scope 10 -q UA --cb_type dr
+{_DECAY} --min_scope 5 --model_count 4 --min_champ_examples 10 --initial_epsilon 0.5
+{_DECAY} --min_scope 10 --challenger_epsilon --reward_as_cost --noconstant
+{_DECAY} --min_scope 10 --model_count 2 --constant_epsilon --epsilon 0.2 --power_t 0.3
+{_DECAY} --model_count 1 --shift_model_bounds 2
+slots --ccb_explore_adf
+slots --ccb_explore_adf -q UA -q AU --cubic UAS -b 14
+slots --ccb_explore_adf -q :: --cb_type dr --epsilon 0.2
+slots --ccb_explore_adf --ccb_no_slot_index -q :: --random_seed 12
+slots --ccb_explore_adf --first 20 -q UA
+slots --ccb_explore_adf --squarecb --cb_min_cost -1
+slots --ccb_explore_adf --bag 3 -q UA
+slots --ccb_explore_adf --sgd -l 0.02 --power_t 0.3
+slots_at_last --ccb_explore_adf -q ::
+slots_crowded --ccb_explore_adf --cb_type ips --normalized -l 0.2
+slots_rewards --ccb_explore_adf --automl 3 --default_lease 10 {_SURE}
+slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
+slots --ccb_explore_adf --automl 3 --default_lease 10 {_SURE} --squarecb
 rewards --cb_explore_adf --experimental_full_name_interactions U|A
 rewards --cb_explore_adf -q U\x20 --interactions UUA
 classic_bandit --cb 4
@@ -107,6 +130,17 @@ rewards --cb_explore_adf -q UA --predict_only_model
 rewards --cb_explore_adf --automl 4 --default_lease 10 --predict_only_model
 bandit --cb_explore_adf --bag 3 --per_model_save_load
 bandit --cb_adf --cb_type dr --per_model_save_load
+bandit --cb_explore_adf --rnd 2 --cb_type dr --per_model_save_load
+{_DECAY} --min_scope 10 --per_model_save_load
+{_DECAY} --min_scope 10 --cb_type dr --per_model_save_load
+slots --ccb_explore_adf --cover 2 --per_model_save_load
+slots --ccb_explore_adf -q :: --predict_only_model
+slots --ccb_explore_adf --automl 4 --default_lease 10 --predict_only_model
+slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 -b 12 --predict_only_model
+bandit --cb_explore_adf --rnd 1 --predict_only_model
+{_DECAY} --model_count 4 --predict_only_model
+slots --ccb_explore_adf --squarecb --elim
+bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type favor_popular_namespaces
@@ -134,6 +168,7 @@ signs --automl 3 --predict_with champion --loss_function logistic --link logisti
 rewards --cb_explore_adf --automl 4 --default_lease 100
 rewards --cb_explore_adf --automl 4 --search cb_type,interactions,learning_rate --default_lease 20
 rewards --cb_explore_adf --automl 3 --bag 2 --cb_type dr
+rewards --cb_explore_adf --epsilon_decay --min_scope 10
 rewards --cb_explore_adf --experimental_full_name_interactions U|A|A --l1 1e-4
 bandit --cb_explore_adf --bag 3 --l1 1e-4 --l2 1e-4
 bandit --cb_adf --rank_all --cb_type dr -q UA
@@ -149,7 +184,7 @@ classic_bandit --cb_explore 4 -q ab
 def lay_out(case: ModelCase, directory: Path, *, events: int = 300) -> None:
     """Write the two halves of the stream of a case."""
     data = content(case.stream, events=events)
-    end = b"\n\n" if data.startswith(b"shared") else b"\n"
+    end = b"\n\n" if data.startswith((b"shared", b"ccb")) else b"\n"
     parts = data.rstrip(b"\n").split(end)
     half = len(parts) // 2
     (directory / "first").write_bytes(end.join(parts[:half]) + end)
