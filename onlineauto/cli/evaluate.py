@@ -17,9 +17,10 @@ from onlineauto.cli.evaluation_picture import check_picture, draw
 from onlineauto.cli.evaluation_table import table
 from onlineauto.cli.help import Page, help_text
 from onlineauto.engine.evaluation import MISSING, Evaluation
+from onlineauto.engine.model_file import check_target, replace_file
 from onlineauto.engine.models import load_model
 from onlineauto.engine.options import REGISTRY as POLICIES
-from onlineauto.engine.options import ModelOptions
+from onlineauto.engine.options import ModelOptions, OutputOptions
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.diagnostics import Diagnostic, Diagnostics
@@ -124,6 +125,11 @@ def run(words: Sequence[str]) -> int:
         return 0
     if options.picture is not None:
         check_picture(options.picture)
+    for path in (options.picture, options.report):
+        if path is not None:
+            check_target(path)
+    if len(set(options.policy)) < len(options.policy):
+        raise OptionError(f"--policy {max(options.policy, key=options.policy.count)} is given twice")
     evaluation = Evaluation(
         {spec: _policy(spec, configuration) for spec in options.policy},
         alpha=options.alpha,
@@ -132,7 +138,7 @@ def run(words: Sequence[str]) -> int:
         estimates=None if options.estimates is None else _policy(options.estimates, configuration),
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _say)
-    sources = [Path(path) for path in inputs.data if path != "-"]
+    sources = [sys.stdin.buffer if path == "-" else Path(path) for path in inputs.data]
     course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
     for values, intervals in evaluation.stream(sources or "-", trace=course.trace):
         course.take(values, intervals)
@@ -142,8 +148,11 @@ def run(words: Sequence[str]) -> int:
         raise InputError("the log has no event with a logged action, and so there is nothing to evaluate by")
     for line in table(values, alpha=options.alpha):
         print(line)
+    if not options.quiet:
+        for warning in evaluation.warnings():
+            print(f"onlineauto: warning: {warning}", file=sys.stderr)
     if options.report is not None:
-        Path(options.report).write_bytes(msgspec.json.format(msgspec.json.encode(values)) + b"\n")
+        replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
         draw(options.picture, values, course.points, alpha=options.alpha)
     return 0
@@ -151,7 +160,12 @@ def run(words: Sequence[str]) -> int:
 
 def _policy(spec: str, configuration: Configuration) -> Workspace:
     """Make a policy of a model file or of flags, that reads as the log is to be read."""
-    words = shlex.split(spec)
+    try:
+        words = shlex.split(spec)
+    except ValueError as error:
+        raise OptionError(f"--policy {spec}: {error}") from None
+    if Path(spec).is_file():
+        words = [spec]
     if len(words) == 1 and Path(words[0]).is_file():
         words = ["-i", words[0], "-t"]
     given = POLICIES.parse(words)
@@ -161,6 +175,10 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     options = {name: given.get(name) for name in given.supplied}
     options |= {name: configuration.get(name) for name in reading}
     given = POLICIES.from_keywords(**options)
+    beside = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
+    beside = (beside | {"passes", "replay", "csv_trace"}) - {"initial_regressor", "quiet"}
+    for name in sorted(beside & given.supplied):
+        raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
     if given[ModelOptions].initial_regressor:
         return load_model(Workspace, given[ModelOptions].initial_regressor[0], given)[0]
     return Workspace(configuration=given)

@@ -81,6 +81,10 @@ def run(configuration: Configuration) -> int:
         saving = Saving(workspace, report, showing)
         source = _sources(configuration[InputOptions].data, interrupt, files)
         start = Position(**begun_run.get("position", {}))
+        if start.passes >= configuration[RunOptions].passes:
+            report.say(
+                "onlineauto: warning: the run was complete, and nothing is left of it; new events go to -i"
+            )
         every = configuration[ModelOptions].save_every
         try:
             stream = workspace.stream(

@@ -52,13 +52,13 @@ def run(configuration: Configuration) -> int:
     loaded = [load_model(Workspace, path, configuration) for path in (*paths, *based)]
     models = [model for model, _ in loaded]
     runs = [its_run.get("progress") for _, its_run in loaded]
-    learnt = [_labelled(model, counts) for model, counts in zip(models, runs, strict=True)]
+    learnt = [labelled_weight(model) for model in models]
     base = models.pop() if based else None
-    made = merged(models, base=base, learnt=learnt)
+    made = merged(models, base=base)
     counted = [counts for counts in runs if counts is not None]
-    its_run = (
-        {"progress": _counts(made, counted, based=base is not None)} if len(counted) == len(runs) else {}
-    )
+    its_run = {}
+    if len(counted) == len(runs):
+        its_run["progress"] = _counts(made, counted, learnt, based=base is not None)
     save_model(made.state(), options.final_regressor, run=its_run)
     if not configuration[OutputOptions].quiet:
         size = Path(options.final_regressor).stat().st_size
@@ -69,17 +69,22 @@ def run(configuration: Configuration) -> int:
     return 0
 
 
-def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
-    """Weight of the labelled events of a run, or what the model itself says of it."""
-    return labelled_weight(model) if counts is None else float(counts["weighted_labelled"] or 0)
+def _counts(
+    made: Workspace, counted: Sequence[Mapping[str, Count]], learnt: Sequence[float], *, based: bool
+) -> dict[str, Count]:
+    """What all runs have counted; of what each went on from, once.
 
-
-def _counts(made: Workspace, counted: Sequence[Mapping[str, Count]], *, based: bool) -> dict[str, Count]:
-    """What all runs have counted; of what each went on from, once."""
+    A run has counted that too if its labels weigh as much as all that its model has learnt.
+    """
     progress = Progress(made.configuration, kind=made.kind)
     progress.min_label, progress.max_label = made.label_range
+    last = len(counted) - 1
+    whole = [
+        float(counts["weighted_labelled"] or 0) >= all_ for counts, all_ in zip(counted, learnt, strict=True)
+    ]
     for name in _SUMS:
         numbers = [counts[name] or 0 for counts in counted]
-        base = numbers.pop() if based else 0
-        setattr(progress, name, base + sum(number - base for number in numbers))
+        base = numbers[last] if based else 0
+        own = zip(numbers[:last] if based else numbers, whole, strict=False)
+        setattr(progress, name, base + sum(number - (base if too else 0) for number, too in own))
     return progress.counts()

@@ -18,6 +18,7 @@ from onlineauto.engine.progress import Progress
 from onlineauto.engine.search_report import decay_warning, outside_warning, story
 from onlineauto.engine.summary import summary
 from onlineauto.engine.trace import Trace
+from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.learners._kernels import T
@@ -62,6 +63,8 @@ class Report:
         A file cannot be opened.
     InputError
         One to be gone on with has less than that run had written.
+    OptionError
+        It is another.
     """
 
     def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
@@ -91,16 +94,18 @@ class Report:
         if "metrics" in run and self._metrics is not None:
             self._metrics.recount(run["metrics"])
         self._first_pass = workspace.current_pass - self.progress.current_pass
-        self.diagnostics = Diagnostics(listener=None if options.quiet else self._say)
+        self.diagnostics = Diagnostics(listener=None if options.quiet else self.say)
         if self.progress.warning:
-            self._say(f"onlineauto: warning: {self.progress.warning}")
+            self.say(f"onlineauto: warning: {self.progress.warning}")
         seen = float(workspace.learner.model.shared[T])
         for line in header(configuration, kind=workspace.kind, seen=seen):
-            self._say(line)
+            self.say(line)
 
     def _open(self, name: str) -> Sink:
         """Open an output by the name of its option, behind what a run to go on with has written to it."""
-        path, at = getattr(self._options, name), self._written.get(name, 0)
+        path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
+        if before and before != path:
+            raise OptionError(f"--{name} {path}: the run to go on with has written it to {before}")
         sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
         return sink
 
@@ -125,12 +130,12 @@ class Report:
     def state(self) -> State:
         """What a run needs to go on with this report; what it has written is on the disk by then."""
         self.end_passes()
-        written: dict[str, int] = {}
+        written = dict(self._written)  # what is not written this time can be the next
         for name, sink in self._sinks.items():
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():
                 os.fsync(sink.fileno())
-                written[name] = sink.tell()
+                written[name] = (getattr(self._options, name), sink.tell())
         metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
         return {"progress": self.progress.counts(), "outputs": written} | metrics
 
@@ -138,7 +143,7 @@ class Report:
         """Report a block."""
         self.began = True
         self.end_passes()
-        self.progress.update(outcomes, emit=None if self._options.quiet else self._say)
+        self.progress.update(outcomes, emit=None if self._options.quiet else self.say)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
         for predictions in self._predictions:
@@ -148,19 +153,19 @@ class Report:
         """Sum the run up."""
         self.end_passes()
         if self.diagnostics.counts:
-            self._say(_counted(self.diagnostics))
+            self.say(_counted(self.diagnostics))
         for line in summary(self.progress, self._configuration):
-            self._say(line)
+            self.say(line)
         if self._search.automl is not None and not self._workspace.exact:
             for line in story(self._workspace.searching):
-                self._say(line)
+                self.say(line)
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
-                self._say(f"onlineauto: warning: {warning}")
+                self.say(f"onlineauto: warning: {warning}")
         if not self._workspace.exact and (warning := decay_warning(self._workspace.learner.task.decay)):
-            self._say(f"onlineauto: warning: {warning}")
+            self.say(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
-            self._say(f"onlineauto: warning: {warning}")
+            self.say(f"onlineauto: warning: {warning}")
         if self._journal is not None:
             self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
@@ -172,7 +177,8 @@ class Report:
         while self._first_pass + self.progress.current_pass < self._workspace.current_pass:
             self.progress.end_pass()
 
-    def _say(self, line: object) -> None:
+    def say(self, line: object) -> None:
+        """Print a line on standard error, unless the run is to be quiet."""
         if not self._options.quiet:
             print(line, file=sys.stderr)
 

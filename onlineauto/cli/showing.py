@@ -56,6 +56,7 @@ class Showing:
     def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
         configuration = workspace.configuration
         self._workspace = workspace
+        self._known: dict[int, str] = dict(run.get("names", ()))
         self._searches = configuration[AutomlOptions].automl is not None
         self._audit: Audit | None = None
         if configuration[OutputOptions].audit:
@@ -65,7 +66,7 @@ class Showing:
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
             if not workspace.exact:  # VW names what it meets in this run
-                self._inverse.names.update(run.get("names", ()))
+                self._inverse.names.update(self._known)
         self._first = True
         self.read: BlockSource = read_blocks
         if self._audit is not None or self._inverse is not None:
@@ -77,7 +78,7 @@ class Showing:
     @property
     def names(self) -> Mapping[int, str]:
         """Names of the weights of what was met; see `InverseHash`."""
-        return {} if self._inverse is None else self._inverse.names
+        return self._known if self._inverse is None else self._inverse.names
 
     def names_of_champion(self, lanes: int) -> dict[int, str]:
         """Names of the champion's weights where they are alone, in a table of so many lanes."""

@@ -25,7 +25,7 @@ from onlineauto.estimators.evaluation_kernels import (
     evaluate_events,
 )
 from onlineauto.estimators.evidence import make_evidence
-from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
@@ -161,6 +161,7 @@ class Evaluation:
         self._estimates = estimates or Workspace(**options)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
         self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
+        self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
 
@@ -199,6 +200,22 @@ class Evaluation:
         """What is known so far."""
         return [self._value(name, evidence) for name, evidence in self._evidence.items()]
 
+    def warnings(self) -> Iterator[str]:
+        """Yield what is doubtful in what is known so far."""
+        scale = self._evidence[LOGGED].floored
+        beyond = int(scale[OUTSIDE] - scale[BELOW])
+        if self._given_floor and scale[BELOW]:
+            yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
+        if self._given_range and beyond:
+            yield f"{beyond} costs were beyond the range that was given; in the intervals they are its ends"
+        for value in self.values():
+            for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
+                if way.low > way.high:
+                    yield (
+                        f"{value.policy}: by {name} no cost is possible, so the logged probabilities "
+                        "cannot be those by which the actions were chosen"
+                    )
+
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
         """Refuse a log in which so many lines are without a probability, the first of which these are."""
         if n:
@@ -233,7 +250,7 @@ class Evaluation:
             if name != LOGGED:
                 self._losses[name] += float(seen[name].loss.sum())
                 pmf = _pmf(seen[name], explores=self._policies[name].kind == "cb_explore_adf")
-            events = _events(predicted, pmf, scale=evidence.floored)
+            events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
             evaluate_events(evidence, events, self._alpha, bounds)
             intervals[name] = -bounds[..., ::-1]
@@ -245,7 +262,7 @@ class Evaluation:
 
         def bounded(total: float, way: int) -> Bounded:
             low, high = bounds_of(evidence, way, self._alpha)
-            return Bounded(-float(total), -high, -low)
+            return Bounded(0.0 - float(total), -high, -low)
 
         return PolicyValue(
             policy=name,
@@ -311,28 +328,20 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
     return pmf
 
 
-def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None, *, scale: NDArray[np.float64]) -> Logged:
+def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
     """Labelled events, as a policy sees them of which this is the `pmf`, or as the one that was logged does.
 
-    `predicted` has the costs that were predicted of all actions; they count as the nearest in the range that
-    was known before the block, and for nothing if there was none.
+    `predicted` has the costs that were predicted of all actions.
     """
-    low, high = (-scale[HIGH], -scale[LOW]) if scale[HIGH] >= scale[LOW] else (0.0, 0.0)
     known, start = predicted.labelled, predicted.action_start
-    n_actions = np.diff(start)
     logged = start[:-1][known] + predicted.known_action[known]
     probability = predicted.known_probability[known].astype(float)
-    costs = np.nan_to_num(_by_action(predicted)).clip(low, high)
-    weight, expected = np.ones(len(logged)), costs[logged]
-    if pmf is not None:
-        weight = pmf[logged] / probability
-        event = np.repeat(np.arange(len(predicted)), n_actions)
-        expected = np.bincount(event, weights=pmf * costs, minlength=len(predicted))[known]
     return Logged(
-        weight=weight,
+        weight=np.ones(len(logged)) if pmf is None else pmf[logged] / probability,
         reward=-predicted.known_cost[known].astype(float),
         probability=probability,
-        n_actions=n_actions[known].astype(float),
-        predicted=-costs[logged],
-        expected=-expected,
+        action=logged,
+        start=np.column_stack([start[:-1], start[1:]])[known],
+        predicted=-np.nan_to_num(_by_action(predicted)),
+        pmf=np.zeros(0) if pmf is None else pmf,
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -174,7 +175,10 @@ def read_file(path: str | os.PathLike[str]) -> State:
     """
     try:
         with Path(path).open("rb") as file:
-            if not os.fstat(file.fileno()).st_size:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return decoded(file.read(), name=os.fspath(path))
+            if not status.st_size:
                 raise InputError(f"{os.fspath(path)} is empty, and not a model file")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
@@ -183,18 +187,25 @@ def read_file(path: str | os.PathLike[str]) -> State:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Say that a model cannot be written to a place, before hours are spent on it.
+    """Say that a file cannot be written to a place, before hours are spent on it.
 
     Raises
     ------
     OSError
         It cannot.
     """
+    if _is_device(path):
+        return
     target = Path(path).resolve()
     if target.is_dir():
-        raise OSError(f"cannot write the model {path}: it is a directory")
+        raise OSError(f"cannot write {path}: it is a directory")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise OSError(f"cannot write the model {path}: its directory is not there, or not writable")
+        raise OSError(f"cannot write {path}: its directory is not there, or not writable")
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    """Whether this is no file, but is there: a pipe, or ``/dev/null``."""
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
@@ -207,22 +218,25 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
     OSError
         It cannot be written; what was there is as it was.
     """
-    target = Path(path).resolve()
-    check_target(target)
-    if target.exists() and not target.is_file():
-        with target.open("wb") as device:
+    check_target(path)
+    if _is_device(path):
+        with Path(path).open("wb") as device:
             device.writelines(parts)
         return
-    descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    target, written = Path(path).resolve(), ""
     try:
+        descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         Path(written).chmod(_mode_of(target))
         Path(written).replace(target)
-    except BaseException:
-        Path(written).unlink(missing_ok=True)
+    except BaseException as error:
+        if written:
+            Path(written).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(f"cannot write {path}: {error.strerror}") from error
         raise
     _sync_directory(target.parent)
 

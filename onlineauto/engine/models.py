@@ -130,6 +130,12 @@ def load_model(
         workspace.restore(tree["model"])
     except OptionError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:  # whole, but of another program
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # whole, but of another program
         raise InputError(f"{name} does not fit its own options: {type(error).__name__}: {error}") from None
     return workspace, tree.get("run") or {}

@@ -240,6 +240,9 @@ def check_models(configuration: Configuration) -> None:
         raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
     if models.resume and configuration[OutputOptions].audit:
         raise OptionError("--audit and --resume exclude each other: standard output cannot be gone on with")
+    for name in ("resume", "save_every"):
+        if name in configuration.supplied and models.final_regressor is None:
+            raise OptionError(f"--{name} needs -f, which names the file for the model")
     if models.predict_only_model and (models.resume or models.save_every):
         name = "resume" if models.resume else "save_every"
         raise OptionError(f"--predict_only_model and --{name} exclude each other: no run can go on with one")

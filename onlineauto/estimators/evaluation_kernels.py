@@ -19,7 +19,7 @@ import numpy as np
 
 from onlineauto.estimators.interval_kernels import interval, observe_policy, tally
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, widen
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,14 +47,31 @@ class Evidence(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """Events of a log, as a policy sees them; float64[n] each."""
+    """Events of a log, as a policy sees them."""
 
-    weight: NDArray[np.float64]  # w
-    reward: NDArray[np.float64]
-    probability: NDArray[np.float64]  # that it was logged with
-    n_actions: NDArray[np.float64]
-    predicted: NDArray[np.float64]  # reward predicted of the logged action
-    expected: NDArray[np.float64]  # and of the policy's draw
+    weight: NDArray[np.float64]  # [n]: w
+    reward: NDArray[np.float64]  # [n]
+    probability: NDArray[np.float64]  # [n]: that it was logged with
+    action: NDArray[np.int64]  # [n]: place of the logged action among all
+    start: NDArray[np.int64]  # [n, 2]: places of the first action of each event, and behind its last
+    predicted: NDArray[np.float64]  # [actions of all events]: reward predicted of each
+    pmf: NDArray[np.float64]  # [the same]: probability that the policy gives it; empty for what was logged
+
+
+@inline_kernel
+def _predictions(scale: NDArray[np.float64], logged: Logged, i: int) -> tuple[float, float]:
+    """Rewards predicted of the logged action and of the policy's draw, all within the known range."""
+    low, high = scale[LOW], scale[HIGH]
+    if low > high:
+        return 0.0, 0.0
+    predicted = min(max(logged.predicted[logged.action[i]], low), high)
+    if len(logged.pmf) == 0:
+        return predicted, predicted
+    expected = 0.0
+    for action in range(logged.start[i, 0], logged.start[i, 1]):
+        short_loop()
+        expected += logged.pmf[action] * min(max(logged.predicted[action], low), high)
+    return predicted, expected
 
 
 @kernel
@@ -99,7 +116,7 @@ def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: ND
     totals = evidence.totals
     for i in range(len(logged.weight)):
         w, reward = logged.weight[i], logged.reward[i]
-        predicted, expected = logged.predicted[i], logged.expected[i]
+        predicted, expected = _predictions(evidence.floored, logged, i)
         if totals[EVENTS] >= totals[AWAITED] and evidence.floored[HIGH] > evidence.floored[LOW]:
             totals[OBSERVED] += 1.0
             observe_policy(evidence.ips, evidence.open, w, reward)
@@ -110,7 +127,7 @@ def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: ND
         totals[SQUARES] += w * w
         totals[REWARDS] += w * reward
         totals[ESTIMATES] += expected + w * (reward - predicted)
-        n = int(logged.n_actions[i])
+        n = logged.start[i, 1] - logged.start[i, 0]
         widen(evidence.open, reward, logged.probability[i], n)
         widen(evidence.floored, reward, logged.probability[i], n)
         for way in range(3 if len(bounds) else 0):

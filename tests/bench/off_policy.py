@@ -25,6 +25,7 @@ from onlineauto import Workspace
 from onlineauto.engine.evaluation import Evaluation
 from onlineauto.estimators.evaluation_kernels import (
     DR,
+    ESTIMATES,
     IPS,
     OBSERVED,
     SNIPS,
@@ -156,9 +157,10 @@ def _row(
             weight=weight,
             reward=reward,
             probability=new.probabilities.astype(float),
-            n_actions=np.full(n, float(n_actions)),
-            predicted=-costs[events, new.actions],
-            expected=-(pmf * costs).sum(axis=1),
+            action=events * n_actions + new.actions,
+            start=np.column_stack([events, events + 1]) * n_actions,
+            predicted=-costs.ravel(),
+            pmf=pmf.ravel(),
         )
         given = (0.0, 1.0) if knows == "known" else (np.inf, -np.inf)
         least = floor if knows == "known" else None
@@ -172,7 +174,7 @@ def _row(
         estimates = {
             "ips": (weight * reward).mean(),
             "snips": (weight * reward).sum() / weight.sum(),
-            "dr": (logged.expected + weight * (reward - logged.predicted)).mean(),
+            "dr": evidence.totals[ESTIMATES] / n,
             "vw": (weight * reward).mean(),
         }
         for way, number in _WAYS.items():

@@ -134,6 +134,30 @@ def test_a_run_is_resumed(
     assert written(tmp_path, "part") == written(tmp_path, "whole")
 
 
+def test_outputs_are_not_mixed_up(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"-d {log} {SEARCH} -f m.model --save_every 300 --resume --quiet"
+    assert run(f"-d {log} {SEARCH} -p whole.p --quiet") == 0
+    for saves, output in [(2, "-p m.p"), (3, "")]:
+        with pytest.MonkeyPatch.context() as patch:
+            stop_after(saves, patch)
+            with pytest.raises(Killed):
+                run(f"{words} {output}")
+    (tmp_path / "other.p").write_bytes(b"precious\n" * 100_000)
+    assert run(f"{words} -p other.p") == 2
+    assert "the run to go on with has written it to m.p" in capsys.readouterr().err
+    assert (tmp_path / "other.p").read_bytes() == b"precious\n" * 100_000
+    (tmp_path / "m.p").unlink()
+    assert run(f"{words} -p m.p") == 1
+    assert "m.p has 0 bytes, and the run to go on with had written" in capsys.readouterr().err
+
+
+def test_a_run_that_is_complete_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        capsys.readouterr()
+        assert run(f"-d {log} --cb_explore_adf -f m.model --resume") == 0
+    assert "the run was complete, and nothing is left of it" in capsys.readouterr().err
+
+
 def killed_and_resumed(log: Path, tmp_path: Path, chance: random.Random, name: str) -> bool:
     """Kill a run at some instant, and resume it; say whether there was a model."""
     words = f"-d {log} {SEARCH} {outputs(name)} --save_every 100 --resume --quiet"
@@ -175,9 +199,10 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         ("-i log.txt -d log.txt", 1, "log.txt is not a model file of onlineauto"),
         ("-i none.model -d log.txt", 1, "cannot read the model none.model: No such file or directory"),
         ("-d log.txt -f log.txt", 2, "--final_regressor log.txt is the input: it would be lost"),
-        ("-d log.txt -f no/m.model", 1, "cannot write the model no/m.model: its directory is not there"),
-        ("-d log.txt -f .", 1, "cannot write the model .: it is a directory"),
+        ("-d log.txt -f no/m.model", 1, "cannot write no/m.model: its directory is not there"),
+        ("-d log.txt -f .", 1, "cannot write .: it is a directory"),
         ("-d log.txt -f x -p x", 2, "x is named for two outputs"),
+        ("-d log.txt --save_every 9", 2, "--save_every needs -f, which names the file for the model"),
         (
             "-d short.txt --resume -f m.model",
             1,

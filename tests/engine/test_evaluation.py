@@ -50,6 +50,25 @@ def test_a_policy_that_learns_is_judged_before_each_event() -> None:
     assert frozen.weights.tobytes() == knowing.weights.tobytes()
 
 
+def test_blocks_of_any_size_give_the_same() -> None:
+    options: dict[str, Any] = {"bit_precision": 10, "quadratic": ["::"]}
+
+    def values(events: Any) -> Any:
+        costs = Workspace(cb_adf=True, **options)
+        return Evaluation({"p": policy(quadratic=["::"])}, estimates=costs).run(events)
+
+    events = [event + b"\n\n" for event in log(400).split(b"\n\n") if event]
+    single = [make for event in events for make in Workspace(cb_adf=True).read(event)]
+    assert values(single) == values(log(400))
+
+
+def test_impossible_probabilities_are_warned_of() -> None:
+    data = log(1500).replace(b":0.333", b":0.05")
+    evaluation = Evaluation({"p": policy(epsilon=1.0)}, cost_range=(-1, 0))
+    evaluation.run(data)
+    assert any("cannot be those by which the actions were chosen" in each for each in evaluation.warnings())
+
+
 def test_greedy_choices_of_cb_adf_are_probabilities_too() -> None:
     by_cost, by_probability = policy(cb_explore_adf=False, cb_adf=True), policy(epsilon=0.0, first_only=True)
     _, one, other = Evaluation({"adf": by_cost, "greedy": by_probability}).run(log())

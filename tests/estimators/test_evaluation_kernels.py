@@ -26,15 +26,21 @@ FLOOR = 0.1
 
 
 def logged(seed: int, n: int, *, low: float = 0.0, high: float = 1.0) -> Logged:
+    """Events of two actions; some predictions are beyond the range."""
     draw = np.random.default_rng(seed)
     probability = draw.choice([FLOOR, 0.4, 0.5], n)
+    first = draw.random(n)
+    pmf = np.column_stack([first, 1 - first]).ravel()
+    action = 2 * np.arange(n) + draw.integers(2, size=n)
+    width = high - low
     return Logged(
-        weight=draw.random(n) / probability,
+        weight=pmf[action] / probability,
         reward=draw.choice([low, high], n),
         probability=probability,
-        n_actions=np.full(n, 2.0),
-        predicted=draw.uniform(low, high, n),
-        expected=draw.uniform(low, high, n),
+        action=action,
+        start=np.column_stack([2 * np.arange(n), 2 * np.arange(n) + 2]),
+        predicted=draw.uniform(low - width / 4, high + width / 4, 2 * n),
+        pmf=pmf,
     )
 
 
@@ -46,9 +52,12 @@ def test_against_the_twin(seed: int) -> None:
     bounds = np.empty((300, 3, 2))
     evaluate_events(evidence, events, 0.05, bounds)
     twin = Evaluator(low, high, FLOOR, 0.05)
-    columns = zip(events.weight, events.reward, events.predicted, events.expected, strict=True)
-    for row, after in zip(columns, bounds, strict=True):
-        twin.add(*map(float, row))
+    for i, after in enumerate(bounds):
+        pmf, costs = events.pmf[2 * i : 2 * i + 2], events.predicted[2 * i : 2 * i + 2].clip(low, high)
+        predicted = costs[events.action[i] - 2 * i]
+        twin.add(
+            float(events.weight[i]), float(events.reward[i]), float(predicted), float((pmf * costs).sum())
+        )
         assert after[DR] == pytest.approx(twin.interval(), rel=1e-9, abs=1e-9)
     totals = evidence.totals
     assert totals[[EVENTS, OBSERVED]].tolist() == [300, 300]
@@ -59,11 +68,13 @@ def test_against_the_twin(seed: int) -> None:
 
 
 def test_blocks_of_any_size_give_the_same() -> None:
-    whole, parts = (make_evidence(0.0, 1.0, floor=None) for _ in "ab")
-    events = logged(7, 100)
+    whole, parts = (make_evidence(np.inf, -np.inf, floor=None) for _ in "ab")
+    events = logged(7, 300)
     evaluate_events(whole, events, 0.05, np.empty((0, 3, 2)))
-    for first in range(0, 100, 7):
-        part = Logged(*(column[first : first + 7] for column in events))
+    for first in range(0, 300, 7):
+        rows = slice(first, first + 7)
+        names = ("weight", "reward", "probability", "action", "start")
+        part = events._replace(**{name: getattr(events, name)[rows] for name in names})
         evaluate_events(parts, part, 0.05, np.empty((0, 3, 2)))
     for one, other in zip(whole, parts, strict=True):
         assert one.tobytes() == other.tobytes()
