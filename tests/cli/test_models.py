@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from onlineauto.errors import InputError
 from tests.property.model_draws import draw_stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SEARCH = "--cb_explore_adf --automl 4 --default_lease 100 -b 12"
@@ -44,15 +46,22 @@ def run(words: str) -> int:
     return main(words.split())
 
 
-def outputs(name: str) -> str:
-    """Options that write the model and whatever else there is."""
-    return " ".join([f"-f {name}.model", *(f"{flag} {name}{flag.strip('-')}" for flag in OUTPUTS)])
+def outputs() -> str:
+    """Options that write the model and whatever else there is into the working directory."""
+    return " ".join(["-f m.model", *(f"{flag} {flag.strip('-')}" for flag in OUTPUTS)])
 
 
-def written(path: Path, name: str) -> dict[str, bytes]:
+def written(path: Path) -> dict[str, bytes]:
     """What these have written."""
-    names = [".model", *(flag.strip("-") for flag in OUTPUTS)]
-    return {each: (path / f"{name}{each}").read_bytes() for each in names}
+    return {each.name: each.read_bytes() for each in path.iterdir()}
+
+
+@contextmanager
+def within(path: Path) -> Iterator[Path]:
+    """Work in a directory, which is made."""
+    path.mkdir()
+    with chdir(path):
+        yield path
 
 
 def test_the_rest_of_a_log_is_learnt_as_if_there_had_been_no_end(log: Path, tmp_path: Path) -> None:
@@ -120,18 +129,21 @@ def test_a_run_is_resumed(
 ) -> None:
     if "--automl" not in options:
         monkeypatch.setattr(sys.modules[__name__], "OUTPUTS", ("-p", "--extra_metrics"))
-    assert run(f"-d {log} {options} {outputs('whole')} --quiet") == 0
-    words = f"-d {log} {options} {outputs('part')} --save_every 300 --resume --quiet"
-    with pytest.MonkeyPatch.context() as patch:
-        stop_after(saves, patch)
-        with pytest.raises(Killed):
-            run(words)
-    with (tmp_path / "partp").open("ab") as file:
-        file.write(b"what was written behind the last save\n")
-    assert run(words) == 0
-    assert written(tmp_path, "part") == written(tmp_path, "whole")
-    assert run(words) == 0  # nothing is left to do
-    assert written(tmp_path, "part") == written(tmp_path, "whole")
+    with within(tmp_path / "whole") as path:
+        assert run(f"-d {log} {options} {outputs()} --quiet") == 0
+        whole = written(path)
+    words = f"-d {log} {options} {outputs()} --save_every 300 --resume --quiet"
+    with within(tmp_path / "part") as path:
+        with pytest.MonkeyPatch.context() as patch:
+            stop_after(saves, patch)
+            with pytest.raises(Killed):
+                run(words)
+        with (path / "p").open("ab") as file:
+            file.write(b"what was written behind the last save\n")
+        assert run(words) == 0
+        assert written(path) == whole
+        assert run(words) == 0  # nothing is left to do
+        assert written(path) == whole
 
 
 def test_outputs_are_not_mixed_up(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,31 +170,35 @@ def test_a_run_that_is_complete_says_so(log: Path, capsys: pytest.CaptureFixture
     assert "the run was complete, and nothing is left of it" in capsys.readouterr().err
 
 
-def killed_and_resumed(log: Path, tmp_path: Path, chance: random.Random, name: str) -> bool:
+def killed_and_resumed(log: Path, path: Path, chance: random.Random, whole: dict[str, bytes]) -> bool:
     """Kill a run at some instant, and resume it; say whether there was a model."""
-    words = f"-d {log} {SEARCH} {outputs(name)} --save_every 100 --resume --quiet"
-    command = [sys.executable, "-m", "onlineauto", *words.split()]
-    with subprocess.Popen(command, cwd=tmp_path) as process:
-        model = tmp_path / f"{name}.model"
-        begin = time.monotonic()
-        while not model.exists() and process.poll() is None and time.monotonic() < begin + 60:
-            time.sleep(0.002)
-        time.sleep(chance.random() * 0.5)
-        process.kill()
-    if not model.exists():
-        return False
-    Workspace.load(model)
-    assert run(words) == 0
-    assert written(tmp_path, name) == written(tmp_path, "whole")
-    return True
+    words = f"-d {log} {SEARCH} {outputs()} --save_every 100 --resume --quiet"
+    with within(path):
+        with subprocess.Popen([sys.executable, "-m", "onlineauto", *words.split()]) as process:
+            model = path / "m.model"
+            begin = time.monotonic()
+            while not model.exists() and process.poll() is None and time.monotonic() < begin + 60:
+                time.sleep(0.002)
+            time.sleep(chance.random() * 0.5)
+            process.kill()
+        if not model.exists():
+            return False
+        Workspace.load(model)
+        assert run(words) == 0
+        for part in path.glob(".m.model.*.part"):  # of a save that did not end
+            part.unlink()
+        assert written(path) == whole
+        return True
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Path, times: int) -> None:
     log.write_text("".join(events(12_000)))
-    assert run(f"-d {log} {SEARCH} {outputs('whole')} --quiet") == 0
+    with within(tmp_path / "whole") as path:
+        assert run(f"-d {log} {SEARCH} {outputs()} --quiet") == 0
+        whole = written(path)
     chance = random.Random(times)
-    found = [killed_and_resumed(log, tmp_path, chance, f"part{number}") for number in range(times)]
+    found = [killed_and_resumed(log, tmp_path / f"part{each}", chance, whole) for each in range(times)]
     assert sum(found) >= times * 0.9
 
 
