@@ -8,7 +8,7 @@ from typing import ClassVar
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["ModelOptions", "check_models"]
+__all__ = ["InspectOptions", "ModelOptions", "check_models"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from onlineauto.automl.options import SEARCHED, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.engine.model_options import ModelOptions, check_models
+from onlineauto.engine.model_options import InspectOptions, ModelOptions, check_models
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
