@@ -322,11 +322,6 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
     """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
     automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
     oracle = ORACLES[automl.oracle(exact=True)]
-    if explorer.name in ("bag", "cover", "rnd"):
-        raise OptionError(
-            f"--{explorer.name} with --automl is not reproduced by --vw_exact: Vowpal Wabbit runs the whole "
-            "search once for every model; leave --vw_exact out"
-        )
     update = configuration[UpdateOptions]
     plain = (update.sgd or update.invariant) and not (update.adaptive or update.normalized)
     if plain and explorer.bounds(configuration) and (update.l1 > 0 or update.l2 > 0):

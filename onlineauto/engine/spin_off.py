@@ -59,9 +59,7 @@ def _options(workspace: Workspace) -> dict[str, object]:
 def _copy_champion(source: Workspace, target: Workspace) -> None:
     """Let `target` predict as the champion of `source` does."""
     target.learner.take_after(source.learner)
-    live, width = source.searching.slots.live, source.learner.width
-    champion = [part * live.part_step for part in range(width)]
-    parts = [part * target.searching.slots.live.part_step for part in range(width)]
+    champion, parts = source.learner.champion_lanes(), target.learner.champion_lanes()
     mine, model = source.learner.model, target.learner.model
     kept = slice(target.learner.fields)
     weights = mine.weights[:, kept][..., champion]

@@ -117,10 +117,10 @@ def _letters_of_terms(terms: Product) -> str:
 
 def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
-    live, width = workspace.searching.slots.live, workspace.learner.width
+    lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
-        width //= 2  # the others are for the estimates of dr alone
-    return [part * live.part_step for part in range(width)]
+        return lanes[: len(lanes) // 2]  # the others are for the estimates of dr alone
+    return lanes
 
 
 def _refuse(workspace: Workspace) -> None:
