@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.search import Slot
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options import REGISTRY, check_alone
 
 if TYPE_CHECKING:
     from onlineauto.engine.model_file import State
@@ -23,7 +23,13 @@ def spin_off(workspace: Workspace) -> State:
     """State of a model that has the champion alone and, of its cells, what it takes to predict.
 
     It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``.
+
+    Raises
+    ------
+    OptionError
+        The champion cannot be alone, see `check_alone`.
     """
+    check_alone(workspace.configuration)
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     _copy_champion(workspace, small)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
@@ -48,6 +48,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         VW does not have what the champion predicts by; the message says what.
     """
     configuration, searching = workspace.configuration, workspace.searching
+    check_alone(configuration)
     if not workspace.exact:
         _refuse(workspace)
     values: dict[str, Any] = {
