@@ -45,7 +45,7 @@ from onlineauto.engine.state import (
     SLOT,
 )
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.slots import TOLD_NAME
+from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -164,7 +164,8 @@ class Searching:
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
         self.options = options
-        self._rules = Rules.of(options, exact=exact, defaults=defaults)
+        telling = (SLOT_NAME, TOLD_NAME) if exact and layout.slots else ()
+        self._rules = Rules.of(options, exact=exact, defaults=defaults, telling=telling)
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
