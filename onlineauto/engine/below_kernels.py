@@ -22,6 +22,7 @@ from onlineauto.engine.member_kernels import choose_in_turn, told_to, true_costs
 from onlineauto.engine.pass_kernels import account, run_on
 from onlineauto.engine.policy_kernels import learn_as, prepare, score_all
 from onlineauto.engine.settle_kernels import open_row, settle_bandit
+from onlineauto.engine.slot_kernels import settle_slot
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
@@ -325,7 +326,9 @@ def run_below(
             note_learnt(run.task.exploration)
         row[0].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
-        if standing == STREAM:
+        if run.task.slots:
+            settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
+        elif standing == STREAM:
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[CALL], cursor[STEP] = event + 1, 0, 0
     cursor[SIGNAL] = BLOCK_END

@@ -343,16 +343,11 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
 
 def _refuse_below(configuration: Configuration, explorer: str) -> None:
     """Refuse what ``--vw_exact`` does not reproduce of a search that is below the explorer."""
-    reasons = {
-        "ccb_explore_adf": "Vowpal Wabbit may change the champion between the models of a slot",
-        "replay": "Vowpal Wabbit decides between the models of an event, and a journal has whole events",
-    }
-    for name, why in reasons.items():
-        if name in configuration.supplied:
-            raise OptionError(
-                f"--{name} with --automl and --{explorer} is not reproduced by --vw_exact: {why}; "
-                "leave --vw_exact out"
-            )
+    if "replay" in configuration.supplied:
+        raise OptionError(
+            f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
+            "between the models of an event, and a journal has whole events; leave --vw_exact out"
+        )
     if configuration[ModelOptions].predict_only_model:
         check_alone(configuration)
 

@@ -106,9 +106,3 @@ def test_a_champion_of_bags_predicts_alone_and_others_are_refused() -> None:
     for options in _SEVERAL[1:]:
         with pytest.raises(OptionError, match="has no champion that predicts the same alone"):
             Workspace(**_SEARCH, **options).save(io.BytesIO(), predict_only=True)
-
-
-def test_slots_are_refused() -> None:
-    options = {**_SEARCH, "cb_explore_adf": False, "ccb_explore_adf": True}
-    with pytest.raises(OptionError, match="--ccb_explore_adf with --automl and --bag is not reproduced"):
-        Workspace(**options, bag=2)
