@@ -155,11 +155,12 @@ def _distil(
 ) -> tuple[int, int]:
     """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
 
-    Penalties grow with all that is learnt; VW predicts first, but under ``--cb_explore K`` by turns.
+    Penalties grow with all that is learnt; VW predicts first, but by turns under ``--cb_explore K`` and where
+    actions are drawn.
     """
     at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
     others = own if at.exact else MTR
-    by_turns = bool(learns and at.exact and run.task.shape == CB)
+    by_turns = bool(learns and at.exact and (run.task.shape == CB or at.samples))
     parts = run.task.parts // at.policies
     counted = shown = 0
     for turn in range(1, at.policies + 1):

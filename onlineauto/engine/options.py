@@ -348,6 +348,12 @@ def _refuse_below(configuration: Configuration, explorer: str) -> None:
             f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
             "between the models of an event, and a journal has whole events; leave --vw_exact out"
         )
+    for name in ("cb_explore", "cb_sample"):
+        if explorer == "rnd" and name in configuration.supplied:
+            raise OptionError(
+                f"--{name} with --automl and --rnd is not reproduced by --vw_exact: Vowpal Wabbit shows what "
+                "the members predict while they learn, by champions that may change; leave --vw_exact out"
+            )
     if configuration[ModelOptions].predict_only_model:
         check_alone(configuration)
 

@@ -316,6 +316,10 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
         (
+            {"rnd": 1, "automl": 2, "vw_exact": True, "cb_sample": True},
+            "--cb_sample with --automl and --rnd is not reproduced by --vw_exact",
+        ),
+        (
             {"rnd": 1, "automl": 2, "vw_exact": True, "final_regressor": "m", "predict_only_model": True},
             "--rnd with --automl and --vw_exact has no champion that predicts the same alone",
         ),

@@ -190,7 +190,6 @@ two     60   --automl 2 --default_lease 10 --rnd 1
 odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr
 quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant
 rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --oracle_type rand --rnd_alpha 0.5
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 3
 """
 """Explorers above the search: to it, each of their models is an event."""
 
