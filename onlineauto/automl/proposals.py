@@ -71,7 +71,7 @@ def space_of(
 ) -> Space:
     """What configs can be made of now."""
     if not rules.renews:
-        return Space(search.namespaces, rules.interaction_type, new, search.of_actions)
+        return Space(search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling)
     return Space(
         search.namespaces,
         rules.interaction_type,

@@ -91,6 +91,8 @@ class Rules:
         Hyperparameters that the command line asks for.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
         What to do when the champion predicts worse than it did.
+    telling : tuple of bytes
+        Namespaces by which VW tells the slots of an event, that of their number last; no config is without.
     """
 
     n_slots: int
@@ -104,10 +106,15 @@ class Rules:
     searched: frozenset[str] = frozenset({"interactions"})
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     on_drift: str = "ignore"
+    telling: tuple[bytes, ...] = ()
 
     @staticmethod
     def of(
-        options: AutomlOptions, *, exact: bool, defaults: Mapping[str, float | str] | None = None
+        options: AutomlOptions,
+        *,
+        exact: bool,
+        defaults: Mapping[str, float | str] | None = None,
+        telling: tuple[bytes, ...] = (),
     ) -> Rules:
         """Rules that the options ask for, with the hyperparameters of the command line."""
         n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
@@ -125,6 +132,7 @@ class Rules:
             searched=options.searched(),
             defaults=defaults or {},
             on_drift="ignore" if exact else options.on_drift,
+            telling=telling,
         )
 
     @property

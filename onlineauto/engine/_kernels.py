@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event_kernels import open_event
+from onlineauto.engine.event_kernels import learns_from, open_event
 from onlineauto.engine.example_kernels import (
     apply_link,
     list_action,
@@ -25,13 +25,12 @@ from onlineauto.engine.example_kernels import (
     squares_of,
 )
 from onlineauto.engine.live_kernels import (
-    count_namespaces,
     learner,
-    lease_is_due,
     mixed,
     observe_losses,
     observe_rewards,
     place_of,
+    signal_before,
     verdict,
 )
 from onlineauto.engine.member_kernels import visit_members
@@ -40,8 +39,6 @@ from onlineauto.engine.pass_kernels import (
     LEARN,
     SCORE,
     account,
-    draw_otherwise,
-    explore_otherwise,
     run_on,
     target_of,
     visited,
@@ -49,20 +46,13 @@ from onlineauto.engine.pass_kernels import (
 )
 from onlineauto.engine.plausible_kernels import bound_costs, score_before
 from onlineauto.engine.score_kernels import score_actions, scores_directly
+from onlineauto.engine.settle_kernels import open_row, settle_bandit
 from onlineauto.engine.slot_kernels import settle_slot
 from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
     CB_ADF,
     EVENT,
-    LEARNT,
-    LEASE_DUE,
-    MET,
-    NEW_NAMESPACE,
-    RECOUNTED,
-    REVIEW_DUE,
-    REVIEWED,
-    SCHEDULED,
     SIGNAL,
     SIMPLE,
     SLOT,
@@ -71,14 +61,12 @@ from onlineauto.engine.state import (
     Label,
     Run,
 )
-from onlineauto.explorers._kernels import rank
-from onlineauto.explorers.explore_kernels import GREEDY, note_cost, note_learnt, taught_probability
-from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.explorers.explore_kernels import note_cost, note_learnt, taught_probability
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
-from onlineauto.jit import F32, borrow, entry_kernel, inline_kernel, opened, short_loop
+from onlineauto.jit import borrow, entry_kernel, inline_kernel, opened, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
-from onlineauto.learners.cost_kernels import DR, MTR
+from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
 
@@ -92,15 +80,6 @@ if TYPE_CHECKING:
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _UNKNOWN = np.float32(np.nan)
-_UNLABELLED = np.float32(np.finfo(np.float32).max)
-
-
-@inline_kernel
-def _learns(run: Run, label: Label, holdout: bool) -> bool:
-    """Whether the model learns from an event: VW trains on held-out events of several lines too."""
-    if label.action < 0:
-        return False
-    return not holdout or (run.task.exact and run.task.shape == CB_ADF)
 
 
 @inline_kernel
@@ -240,18 +219,6 @@ def _visit_actions(
 
 
 @inline_kernel
-def _open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
-    """Begin the results of an event behind those of the one before."""
-    row = results.rows[event]
-    row.known_action = -1
-    row.known_cost = _UNLABELLED
-    row.n_actions = 0 if run.task.shape == SIMPLE else n_actions
-    row.action_start = 0
-    if event > 0:
-        row.action_start = results.rows[event - 1].action_start + results.rows[event - 1].n_actions
-
-
-@inline_kernel
 def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
     """Loss and final prediction of a single line; return whether it is labelled."""
     task, rule, shared = run.task, run.rule, run.model.shared
@@ -270,102 +237,12 @@ def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 
 @inline_kernel
-def _cost_of(label: Label, action: int, estimate: F32) -> F32:
-    """Estimated cost (float32) of choosing `action`: IPS, or doubly robust if there is an estimate."""
-    if action == label.action:
-        return (label.cost - estimate) / label.probability + estimate
-    return estimate
-
-
-@inline_kernel
-def _settle_bandit(
-    context: Sealed[Context],
-    run: Run,
-    results: Results,
-    event: int,
-    actions: Actions,
-    label: Label,
-    learns: bool,
-    standing: int,
-    buffers: Buffers,
-) -> bool:
-    """Rank the actions, turn scores into probabilities if exploring, and write the event's row.
-
-    Returns whether the event is labelled with a known probability.
-    """
-    n = actions.n
-    row = results.rows[event]
-    order = results.action[row.action_start : row.action_start + n]
-    score = results.score[row.action_start : row.action_start + n]
-    before = learns and run.task.shows_before and run.live.n > 1
-    shown = buffers.score.shape[1] - 1 if before else 0
-    for i in range(n):
-        short_loop()
-        score[i] = buffers.score[i, shown]
-    rank(score, n, order)
-    for i in range(n):
-        short_loop()
-        score[i] = buffers.score[order[i], shown]
-    if run.task.exploration.active:
-        if run.task.exploration.code == GREEDY:
-            greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
-        elif n > 0:
-            explore_otherwise(context, order, score, n)
-        if len(results.name) > 0 and n > 0:
-            logged = int(label.action) if learns else -1
-            keeps = bool(run.task.exact or standing == STREAM)
-            name, named = results.name[event], results.named[event]
-            draw_otherwise(context, order, score, n, logged, name, named, keeps)
-    known = bool(label.action >= 0 and label.probability > _ZERO)
-    loss = _ZERO
-    if known and run.task.exploration.active:
-        for i in range(n):
-            short_loop()
-            loss += _cost_of(label, order[i], _ZERO) * score[i]
-        loss *= label.weight
-    elif known and n > 0:
-        estimated = learns and run.model.settings[0].cb_type == DR
-        loss = _cost_of(label, order[0], buffers.target[order[0]] if estimated else _ZERO)
-    row.loss = loss
-    if known:
-        row.known_action = label.action
-        row.known_cost = label.cost
-        row.known_probability = label.probability
-    row.prediction = order[0] + 1 if n > 0 else 0
-    return known
-
-
-@inline_kernel
 def _taught(run: Run, actions: Actions, label: Label) -> Label:
     """The label that the learners are shown."""
     if not run.task.exploration.regresses or label.action < 0:
         return label
     told = taught_probability(run.task.exploration, label.probability, int(label.action), actions.n)
     return Label(label.action, label.cost, told, label.weight, label.initial)
-
-
-@inline_kernel
-def _signal(
-    run: Run, event: int, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]
-) -> int:
-    """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
-    if cursor[STEP] < MET:
-        cursor[STEP] = MET
-        if count_namespaces(run, event, actions):
-            return NEW_NAMESPACE
-    if cursor[STEP] < RECOUNTED:
-        cursor[STEP] = RECOUNTED
-        if recounts:
-            count_namespaces(run, event, actions)
-    if tests and cursor[STEP] < REVIEWED:
-        cursor[STEP] = REVIEWED
-        if run.live.tally[LEARNT] >= run.live.review:
-            return REVIEW_DUE
-    if tests and cursor[STEP] < SCHEDULED:
-        cursor[STEP] = SCHEDULED
-        if lease_is_due(run.live):
-            return LEASE_DUE
-    return BLOCK_END
 
 
 @entry_kernel
@@ -390,13 +267,13 @@ def run_events(
     while cursor[EVENT] < stop:
         event = cursor[EVENT]
         actions, label = open_event(run, event)
-        _open_row(run, results, event, actions.n)
+        open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
-        learns = training and _learns(run, label, holdout)
+        learns = training and learns_from(run, label, holdout)
         tests = bool(learns or (training and _tests_unlabelled(run)))
         if searching:
             recounts = run.task.predicts_apart and (learns or (training and run.task.shape == CB_ADF))
-            signal = _signal(run, event, actions, tests, recounts, cursor)
+            signal = signal_before(run, event, actions, tests, recounts, cursor)
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
@@ -413,7 +290,11 @@ def run_events(
         else:
             if learns and run.task.exact:  # VW lets the prediction see the cost
                 note_cost(run.task.exploration, label.cost)
-            labelled = _settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
+            before = learns and run.task.shows_before and run.live.n > 1
+            shown = buffers.score.shape[1] - 1 if before else 0
+            labelled = settle_bandit(
+                context, run, results, event, actions, label, learns, standing, shown, buffers
+            )
             if learns:
                 note_cost(run.task.exploration, label.cost)
                 note_learnt(run.task.exploration)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.slot_kernels import open_slot_event
-from onlineauto.engine.state import CB, SIMPLE, Actions, Label
+from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Actions, Label
 from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
@@ -84,3 +84,11 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
         probability = _ONE / np.float32(actions.n)
         label = Label(label.action, label.cost, probability, label.weight, label.initial)
     return actions, label
+
+
+@inline_kernel
+def learns_from(run: Run, label: Label, holdout: bool) -> bool:
+    """Whether the model learns from an event: VW trains on held-out events of several lines too."""
+    if label.action < 0:
+        return False
+    return not holdout or (run.task.exact and run.task.shape == CB_ADF)

@@ -121,7 +121,8 @@ def list_action(
 @inline_kernel
 def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
     """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever learnt it first."""
-    if run.task.exact and run.live.n > 1 and not math.isnan(buffers.first_squares[action]):
+    several = run.live.n > 1 or run.task.search_below
+    if run.task.exact and several and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]
     return buffers.squares[slot]
 

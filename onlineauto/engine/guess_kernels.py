@@ -49,7 +49,7 @@ def _begin(run: Run, name: np.uint64, member: int) -> np.uint64:
         return mixed_state(run.task.exploration.random[0], name + np.uint64(member) * _APART)
     keeps = run.task.training and (run.rule.adaptive or run.rule.normalized)
     stride = np.uint64(4 if keeps else 1)
-    lane = np.uint64(run.task.parts * member)
+    lane = np.uint64(len(run.live.lease) * run.task.parts * member)
     return stride * (name * np.uint64(run.model.weights.shape[2]) + lane)
 
 

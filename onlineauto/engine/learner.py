@@ -10,10 +10,10 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.decay import DECAY_STATE
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.state import CB
-from onlineauto.engine.task import make_task, parts_of_slot
+from onlineauto.engine.task import make_task, parts_of_slot, search_is_below
 from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
-from onlineauto.explorers.explore_kernels import RND
+from onlineauto.explorers.explore_kernels import COVER, RND
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import cut_names
 from onlineauto.learners._kernels import materialize
@@ -46,6 +46,8 @@ class Learner:
     ----------
     width : int
         Lanes of the table that a live slot uses.
+    step : int
+        Lanes between two live slots in exact mode.
     task : Task
         What to do with an event, and how to explore.
     rule : Rule
@@ -70,6 +72,7 @@ class Learner:
         estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
         slots = automl.automl or 1
         self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
+        self.step = 1 + estimates if search_is_below(configuration) else self.width
         weights = _make_table(configuration, slots=slots, width=self.width)
         self.unlearnt = weights[0, :, 0].copy()
         self.task = make_task(
@@ -99,6 +102,16 @@ class Learner:
         vars(self).update(state)
         weights = self.model.weights
         self.model = self.model._replace(table=weights.reshape(len(weights), -1))
+
+    def champion_lanes(self) -> list[int]:
+        """Lanes of the table by which the champion predicts, part by part."""
+        slots = len(self.model.sums)
+        if not self.task.exact:
+            return [part * slots for part in range(self.width)]
+        if not self.task.search_below or self.task.exploration.code == COVER:
+            return list(range(self.width))
+        models = [divmod(part, self.step) for part in range(self.width)]
+        return [model * slots * self.step + part for model, part in models]
 
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""

@@ -15,14 +15,22 @@ from onlineauto.engine.state import (
     CHAMPION,
     GROUP,
     LEARNT,
+    LEASE_DUE,
     LOSS_CROSSED,
     MARK,
+    MET,
     N_ACTIONS,
     N_EVENTS,
+    NEW_NAMESPACE,
     OUTSIDE,
     PROVED_WORSE,
+    RECOUNTED,
+    REVIEW_DUE,
+    REVIEWED,
+    SCHEDULED,
     SELF,
     SIMPLE,
+    STEP,
 )
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
@@ -121,6 +129,30 @@ def lease_is_due(live: Live) -> bool:
         short_loop()
         due = due or live.updates[slot] >= live.lease[slot]
     return due
+
+
+@inline_kernel
+def signal_before(
+    run: Run, event: int, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]
+) -> int:
+    """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
+    if cursor[STEP] < MET:
+        cursor[STEP] = MET
+        if count_namespaces(run, event, actions):
+            return NEW_NAMESPACE
+    if cursor[STEP] < RECOUNTED:
+        cursor[STEP] = RECOUNTED
+        if recounts:
+            count_namespaces(run, event, actions)
+    if tests and cursor[STEP] < REVIEWED:
+        cursor[STEP] = REVIEWED
+        if run.live.tally[LEARNT] >= run.live.review:
+            return REVIEW_DUE
+    if tests and cursor[STEP] < SCHEDULED:
+        cursor[STEP] = SCHEDULED
+        if lease_is_due(run.live):
+            return LEASE_DUE
+    return BLOCK_END
 
 
 @inline_kernel

@@ -71,7 +71,7 @@ class LiveSlots:
     exact : bool
         Move weights as VW does; otherwise the sums that go with them move too.
     width : int
-        Lanes of the model that a slot uses.
+        Lanes of the model that a slot uses; in exact mode, lanes between two of them.
     first : Config
         The first champion.
     simple : bool
@@ -159,6 +159,7 @@ class LiveSlots:
             mix=np.eye(1, slots)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((slots, 2, 2)),
+            told=np.full(2, np.nan, np.float32),
             settled=np.zeros(slots, bool),
             tally=np.zeros(5, np.int64),
             counts=np.zeros(0, np.int64),

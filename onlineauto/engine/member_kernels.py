@@ -20,7 +20,7 @@ from onlineauto.engine.pass_kernels import run_on
 from onlineauto.engine.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
 from onlineauto.engine.state import CB, Label
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.bag_kernels import add_vote, draw_times
+from onlineauto.explorers.bag_kernels import add_vote, draw_time
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
 from onlineauto.explorers.explore_kernels import BAG, BONUS, EPSILON_DECAY, FILLED, RND, SUMS, VOTES, WORK
 from onlineauto.explorers.rnd_kernels import draw_noise
@@ -61,7 +61,7 @@ def _bag(
 
 
 @inline_kernel
-def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
+def true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
     """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
     cb_type = run.model.settings[slot].cb_type
     if cb_type != IPS:
@@ -77,33 +77,24 @@ def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Bu
 
 
 @kernel
-def _cover(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
-) -> tuple[int, int]:
-    """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
+def choose_in_turn(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
+) -> int:
+    """Let the policies of a slot choose one after the other, and all but the first one learn.
+
+    The scores of the first are in the explorer's scratch, and its features were `shown` so; returns how those
+    of the last are.
+    """
     at, room, n = run.task.exploration, buffers.explored, actions.n
     least = cover_floor(at.epsilon, at.decays, at.counts[LEARNT], n)
     share = _ONE / np.float32(at.policies)
+    add_policy(
+        room[FILLED], n, at.first_only, share, least, _ZERO,
+        room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+    )  # fmt: skip
     norm = least * np.float32(n) + (share - least)
-    if learns:
-        _true_costs(run, actions, label, slot, buffers)
-    counted = shown = 0
-    for policy in range(at.policies):
-        part = policy + 1 if policy > 0 else 0
-        counted, shown = score_all(run, actions, label, slot, part, buffers)
-        if policy == 0:
-            for action in range(n):
-                short_loop()
-                buffers.score[action, slot] = room[FILLED, action]
-            add_policy(
-                room[FILLED], n, at.first_only, share, least, _ZERO,
-                room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
-            )  # fmt: skip
-            if learns:
-                cb_type = run.model.settings[slot].cb_type
-                prepare(run, actions, label, slot, 0, cb_type, buffers)
-                learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
-            continue
+    for policy in range(1, at.policies):
+        _, shown = score_all(run, actions, label, slot, policy + 1, buffers)
         if learns:
             for action in range(n):
                 short_loop()
@@ -116,12 +107,30 @@ def _cover(
         )  # fmt: skip
         if learns:
             room[FILLED, :n] = buffers.target[:n]
-            learn_costs(run, actions, label, slot, part, buffers)
-    return counted, shown
+            learn_costs(run, actions, label, slot, policy + 1, buffers)
+    return shown
+
+
+@kernel
+def _cover(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
+    if learns:
+        true_costs(run, actions, label, slot, buffers)
+    counted, shown = score_all(run, actions, label, slot, 0, buffers)
+    for action in range(actions.n):
+        short_loop()
+        buffers.score[action, slot] = buffers.explored[FILLED, action]
+    if learns:
+        cb_type = run.model.settings[slot].cb_type
+        prepare(run, actions, label, slot, 0, cb_type, buffers)
+        learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
+    return counted, choose_in_turn(run, actions, label, slot, learns, shown, buffers)
 
 
 @inline_kernel
-def _told(run: Run, label: Label, member: int) -> Label:
+def told_to(run: Run, label: Label, member: int) -> Label:
     """What is taught: members their guess, and noise; the model the cost, as VW does if nothing logged it."""
     at = run.task.exploration
     if member == 0 or (at.exact and not label.probability > _ZERO):
@@ -146,11 +155,12 @@ def _distil(
 ) -> tuple[int, int]:
     """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
 
-    Penalties grow with all that is learnt; VW predicts first, but under ``--cb_explore K`` by turns.
+    Penalties grow with all that is learnt; VW predicts first, but by turns under ``--cb_explore K`` and where
+    actions are drawn.
     """
     at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
     others = own if at.exact else MTR
-    by_turns = bool(learns and at.exact and run.task.shape == CB)
+    by_turns = bool(learns and at.exact and (run.task.shape == CB or at.samples))
     parts = run.task.parts // at.policies
     counted = shown = 0
     for turn in range(1, at.policies + 1):
@@ -160,7 +170,7 @@ def _distil(
             guess(run, actions, slot, member, buffers)
             at.guesses[member] = room[WORK, max(int(label.action), 0)]
         if by_turns:
-            told = _told(run, label, member)
+            told = told_to(run, label, member)
             prepare(run, actions, told, slot, part, cb_type, buffers)
         counted, shown = score_all(run, actions, told, slot, part, buffers)
         if member > 0:
@@ -174,7 +184,7 @@ def _distil(
     for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
         member = turn % at.policies
         part, cb_type = member * parts, others if member > 0 else own
-        told = _told(run, label, member)
+        told = told_to(run, label, member)
         prepare(run, actions, told, slot, part, cb_type, buffers)
         learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
     return counted, shown
@@ -203,7 +213,8 @@ def visit_members(
         short_loop()
         buffers.first_squares[action] = np.float32(math.nan)
     if learns and at.code == BAG:
-        draw_times(at)
+        for policy in range(at.policies):
+            at.times[policy] = draw_time(at, policy)
     for turn in range(run.live.n if learns else 1):
         slot = learner(run.live, turn) if learns else 0
         for action in range(actions.n):

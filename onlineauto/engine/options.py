@@ -272,11 +272,8 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
     """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
     automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
     oracle = ORACLES[automl.oracle(exact=True)]
-    if explorer.name in ("bag", "cover", "rnd"):
-        raise OptionError(
-            f"--{explorer.name} with --automl is not reproduced by --vw_exact: Vowpal Wabbit runs the whole "
-            "search once for every model; leave --vw_exact out"
-        )
+    if explorer.asks_search:
+        _refuse_below(configuration, explorer.name)
     update = configuration[UpdateOptions]
     plain = (update.sgd or update.invariant) and not (update.adaptive or update.normalized)
     if plain and explorer.bounds(configuration) and (update.l1 > 0 or update.l2 > 0):
@@ -292,6 +289,39 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
         raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
     if automl.interaction_type == "both":
         raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
+
+
+def _refuse_below(configuration: Configuration, explorer: str) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of a search that is below the explorer."""
+    if "replay" in configuration.supplied:
+        raise OptionError(
+            f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
+            "between the models of an event, and a journal has whole events; leave --vw_exact out"
+        )
+    for name in ("cb_explore", "cb_sample"):
+        if explorer == "rnd" and name in configuration.supplied:
+            raise OptionError(
+                f"--{name} with --automl and --rnd is not reproduced by --vw_exact: Vowpal Wabbit shows what "
+                "the members predict while they learn, by champions that may change; leave --vw_exact out"
+            )
+    if configuration[ModelOptions].predict_only_model:
+        check_alone(configuration)
+
+
+def check_alone(configuration: Configuration) -> None:
+    """Refuse a champion that could not predict alone as it does in its search.
+
+    Raises
+    ------
+    OptionError
+        In exact mode with ``--automl`` and ``--cover`` or ``--rnd``.
+    """
+    explorer, automl = chosen_explorer(configuration).name, configuration[AutomlOptions].automl
+    if automl is not None and configuration[RunOptions].vw_exact and explorer in ("cover", "rnd"):
+        raise OptionError(
+            f"--{explorer} with --automl and --vw_exact has no champion that predicts the same alone: "
+            "what Vowpal Wabbit has it cross and guess depends on the search; leave --vw_exact out"
+        )
 
 
 _OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")

@@ -43,7 +43,7 @@ def make_searching(
         configuration[AutomlOptions],
         layout,
         exact=run.vw_exact,
-        width=learner.width,
+        width=learner.step if run.vw_exact else learner.width,
         simple=simple,
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
         defaults=default_settings(configuration),

@@ -29,6 +29,7 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 
 _FEATURES = 1 << 16
 _MOST_GUESSED = 1 << 20
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
 
@@ -53,7 +54,10 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
 
 
 def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buffers:
-    """Return the buffers or, if they do not suffice for a block, larger ones."""
+    """Return the buffers or, if they do not suffice for a block, larger ones.
+
+    Within a block only lists of features grow, and what is known of the actions of an event is kept.
+    """
     buffers, task, lines = context.value.buffers, context.value.task, stream.events
     room, runs = len(buffers.cell), len(layout.interactions.start)
     actions = task.n_actions if task.shape == CB else largest(lines)
@@ -64,12 +68,15 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
         features = largest_example(context, stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
-    return make_buffers(
+    larger = make_buffers(
         features=max(room, features),
         actions=max(actions, len(buffers.score)),
         slots=buffers.score.shape[1] - 3,
         runs=2 * runs,
     )
+    if actions > len(buffers.score):
+        return larger
+    return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:

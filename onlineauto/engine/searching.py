@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -33,6 +34,7 @@ from onlineauto.engine.namespaces import of_actions
 from onlineauto.engine.screening import Screening
 from onlineauto.engine.state import (
     BOUND_CROSSED,
+    CALL,
     EVENT,
     LEARNT,
     LOSS_CROSSED,
@@ -43,7 +45,7 @@ from onlineauto.engine.state import (
     SLOT,
 )
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.slots import TOLD_NAME
+from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -107,7 +109,7 @@ class Searching:
     exact : bool
         Decide as VW does.
     width : int
-        Lanes of the model that a live slot uses.
+        Lanes of the model that a live slot uses; in exact mode, lanes between two of them.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
     cells : int
@@ -162,7 +164,8 @@ class Searching:
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
         self.options = options
-        self._rules = Rules.of(options, exact=exact, defaults=defaults)
+        telling = (SLOT_NAME, TOLD_NAME) if exact and layout.slots else ()
+        self._rules = Rules.of(options, exact=exact, defaults=defaults, telling=telling)
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
@@ -271,13 +274,20 @@ class Searching:
         return min(end, begin + 1) if self.trace is not None else end
 
     def answer(
-        self, cursor: NDArray[np.int64], block: Block, model: Model, *, event: int, through: int
+        self,
+        cursor: NDArray[np.int64],
+        block: Block,
+        model: Model,
+        *,
+        event: int,
+        through: int,
+        random: NDArray[np.uint64] | None = None,
     ) -> None:
         """Decide on what the loop stopped for, and carry it out.
 
         Parameters
         ----------
-        cursor : int64[4]
+        cursor : int64[6]
             Where the loop stopped, and why.
         block : Block
             What it works on.
@@ -287,6 +297,8 @@ class Searching:
             The event of the block that it stopped at.
         through : int
             Events that it is through with since the last time.
+        random : uint64[1], optional
+            State of the generator that the oracle shares with the explorer, as in VW.
 
         Raises
         ------
@@ -298,15 +310,19 @@ class Searching:
             self._n_traced = self.n_learnt
             self.trace.learnt(
                 block,
-                int(cursor[EVENT]) - 1,
+                int(cursor[EVENT]) - int(cursor[CALL] == 0),
                 n_learnt=self.n_learnt,
                 n_switches=self.n_switches,
                 estimates=self.estimates,
+                told=self.slots.live.told,
             )
         if self._replayed is not None:
             self._replay(model)
         elif signal := self._signal(cursor, block, event):
-            search, decisions = decide(self._rules, self.search, signal, self.estimates)
+            before = self.search if random is None else replace(self.search, random_state=int(random[0]))
+            search, decisions = decide(self._rules, before, signal, self.estimates)
+            if random is not None:
+                random[0] = search.random_state
             for decision in decisions:
                 self._carry_out(decision, model)
             turned = search.turn != self.search.turn

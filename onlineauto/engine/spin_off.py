@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.search import Slot
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.engine.vw_command import OF_LEARNING
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import materialised
@@ -30,7 +30,13 @@ def spin_off(workspace: Workspace) -> State:
     It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. In
     exact mode it is what VW makes of it: no search, the champion's interactions as if given by hand, and it
     can go on learning, from the weights alone.
+
+    Raises
+    ------
+    OptionError
+        The champion cannot be alone, see `check_alone`.
     """
+    check_alone(workspace.configuration)
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     _copy_champion(workspace, small)
@@ -85,9 +91,7 @@ def _letters(interaction: Interaction) -> str:
 def _copy_champion(source: Workspace, target: Workspace) -> None:
     """Let `target` predict as the champion of `source` does."""
     target.learner.take_after(source.learner)
-    live, width = source.searching.slots.live, source.learner.width
-    champion = [part * live.part_step for part in range(width)]
-    parts = [part * target.searching.slots.live.part_step for part in range(width)]
+    champion, parts = source.learner.champion_lanes(), target.learner.champion_lanes()
     mine, model = source.learner.model, target.learner.model
     kept = slice(target.learner.fields)
     weights = mine.weights[:, kept][..., champion]

@@ -75,6 +75,7 @@ class Task(NamedTuple):
     parts: int  # lanes of a live slot
     forgets: bool  # plausible costs and guesses are without interactions
     shows_before: bool  # what is shown was predicted before any slot learnt
+    search_below: bool  # each model of the explorer is an event to the search, as in VW
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
@@ -119,6 +120,7 @@ class Live(NamedTuple):
     mix: NDArray[np.float64]  # [slots]: how much each has a say in that; they sum to 1
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and least probability
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
+    told: NDArray[np.float32]  # [2]: cost and probability that the search is told of, if below the explorer
     settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
     tally: NDArray[np.int64]  # [5]: see below
     counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
@@ -136,8 +138,9 @@ GROUP = 32
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""
 
-EVENT, STEP, SIGNAL, SLOT = range(4)
-"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
+EVENT, STEP, SIGNAL, SLOT, CALL, LEFT = range(6)
+"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed; if
+the search is below the explorer, which model that is of (0: all score), and 1 + how often it still learns."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals."""

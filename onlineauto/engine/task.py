@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["make_task", "parts_of_slot"]
+__all__ = ["make_task", "parts_of_slot", "search_is_below"]
 
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
@@ -62,6 +62,12 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     return parts
 
 
+def search_is_below(configuration: Configuration) -> bool:
+    """Whether the search sees each model of the explorer as an event, as in VW."""
+    searches = configuration[AutomlOptions].automl is not None
+    return searches and configuration[RunOptions].vw_exact and chosen_explorer(configuration).asks_search
+
+
 def make_task(
     configuration: Configuration, *, kind: str, cells: int, parts: int, unlearnt: NDArray[np.float32]
 ) -> Task:
@@ -84,6 +90,7 @@ def make_task(
         parts=parts,
         forgets=exact and _forgets(configuration),
         shows_before=exact and explores and _shows_before(configuration),
+        search_below=search_is_below(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
         uniform=not exact and configuration[InputOptions].missing_probability == "uniform",

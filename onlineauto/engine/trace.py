@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from numpy.typing import NDArray
+
     from onlineauto.automl.decisions import Swap
     from onlineauto.engine.estimates import Estimates
     from onlineauto.features.block import Block
@@ -99,10 +101,22 @@ class Trace:
         _write(self._changes, f"{head},{self._kind},{elements_text(decision.config, ' ')}")
 
     def learnt(
-        self, block: Block, event: int, *, n_learnt: int, n_switches: int, estimates: Estimates
+        self,
+        block: Block,
+        event: int,
+        *,
+        n_learnt: int,
+        n_switches: int,
+        estimates: Estimates,
+        told: NDArray[np.float32],
     ) -> None:
-        """Write down an event of a block that was learnt, and the bounds after it."""
+        """Write down an event of a block that was learnt, and the bounds after it.
+
+        Its cost and probability are as `told` (float32[2]), where that is not NaN.
+        """
         action, cost, probability = self._logged(block, event)
+        if not np.isnan(told[1]):
+            cost, probability = told
         weight = np.float32(1) / probability if probability > 0 else np.float32(0)
         reward = cost if self._cost_is_reward else -cost
         numbers = ",".join(f"{float(x):.6g}" for x in (probability, weight, reward))

@@ -9,6 +9,7 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine._kernels import run_events
+from onlineauto.engine.below_kernels import run_below
 from onlineauto.engine.holdout import Holdout
 from onlineauto.engine.learner import Learner
 from onlineauto.engine.models import load_model, save_model
@@ -437,18 +438,24 @@ class Workspace:
         stream = make_stream(block, held, slots)
         self.learner.cut_names(stream)
         self._scratch = enough_scratch(self._scratch, self.layout, block)
-        cursor = np.zeros(4, np.int64)
+        cursor = np.zeros(6, np.int64)
         while True:
             context = self._make_context(block, stream)
             begin = int(cursor[EVENT])
             stop = self.searching.stop(begin, n) if searching else n
-            run_events(context, stream, results, cursor, stop, standing)
+            if task.search_below:
+                pauses = self.searching.trace is not None
+                run_below(context, stream, results, cursor, stop, standing, pauses)
+            else:
+                run_events(context, stream, results, cursor, stop, standing)
             if not searching:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0
             at = int(cursor[EVENT])
             event = at if slots is None else int(slots.event[min(at, n - 1)])
-            self.searching.answer(cursor, block, self.learner.model, event=event, through=through)
+            random = task.exploration.random if self.exact else None
+            model = self.learner.model
+            self.searching.answer(cursor, block, model, event=event, through=through, random=random)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
                 break
         return make_outcomes(block, held, results, simple=self.kind == "simple", slots=slots)

@@ -34,17 +34,15 @@ def poisson(number: F32) -> int:
 
 
 @kernel
-def draw_times(at: Exploration) -> None:
-    """Draw how often each model learns the event at hand; the first one once if it is greedified."""
-    for policy in range(at.policies):
-        if at.greedify and policy == 0:
-            at.times[policy] = 1
-        elif at.exact:
-            at.random[0] = step_on(at.random[0])
-            at.times[policy] = poisson(number_of(at.random[0]))
-        else:
-            at.times[policy] = poisson(mixed_number(at.random[0], np.uint64(at.counts[DRAWN])))
-            at.counts[DRAWN] += 1
+def draw_time(at: Exploration, policy: int) -> int:
+    """Draw how often a model learns the event at hand; the first one does once if it is greedified."""
+    if at.greedify and policy == 0:
+        return 1
+    if at.exact:
+        at.random[0] = step_on(at.random[0])
+        return poisson(number_of(at.random[0]))
+    at.counts[DRAWN] += 1
+    return poisson(mixed_number(at.random[0], np.uint64(at.counts[DRAWN] - 1)))
 
 
 @inline_kernel

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, Slot, State
 from onlineauto.engine.options import REGISTRY
@@ -144,9 +146,11 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
     model.shared[MIN_LABEL], model.shared[MAX_LABEL] = file.head.low, file.head.high
     if file.descent is not None:
         _fill_sums(learner, file.descent)
-    sums = model.sums.reshape(-1, 2)
-    for place, (events, actions) in zip(sums, file.averages, strict=False):
-        place[:] = actions, events
+    sums = model.sums.reshape(len(model.sums), -1, 2)
+    if learner.task.search_below:
+        sums = sums.swapaxes(0, 1)
+    for place, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
+        sums[place] = actions, events
     exploration = learner.task.exploration
     name = chosen_explorer(configuration).name
     if file.explorer and EXPLORER_FIELDS[name] == "ff":

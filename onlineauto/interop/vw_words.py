@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
@@ -51,6 +51,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         VW does not have what the champion predicts by; the message says what.
     """
     configuration, searching = workspace.configuration, workspace.searching
+    check_alone(configuration)
     if not workspace.exact:
         _refuse(workspace)
     values: dict[str, Any] = {
@@ -122,10 +123,10 @@ def _letters_of_terms(terms: Product) -> str:
 
 def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
-    live, width = workspace.searching.slots.live, workspace.learner.width
+    lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
-        width //= 2  # the others are for the estimates of dr alone
-    return [part * live.part_step for part in range(width)]
+        return lanes[: len(lanes) // 2]  # the others are for the estimates of dr alone
+    return lanes
 
 
 def _refuse(workspace: Workspace) -> None:

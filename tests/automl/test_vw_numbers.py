@@ -53,6 +53,16 @@ def test_one_diff_impl_unittest() -> None:
     assert len(search.queue) == 2
 
 
+def test_one_diff_tries_to_leave_out_what_tells_slots() -> None:
+    rules = replace(make_rules(exact=True, n_slots=4, lease=500), telling=(b"Y", b"Z"))
+    counts = {A: 1, B: 1}
+    search, _ = decide(rules, start(rules, random_seed=5), NewNamespaces((A, B)), Table(counts=counts))
+    assert elements(search) == [set(), {b"AA"}, {b"AB"}, {b"BB"}]
+    search = due(rules, search, counts)
+    search, _ = decide(rules, search, BoundCrossed(2), Table(counts=counts))
+    assert elements(search) == [{b"AB"}, set(), {b"AA", b"AB"}, {b"AB"}, {b"AB", b"BB"}]
+
+
 def test_qbase_unittest() -> None:
     rules = make_rules(
         "qbase_cubic", exact=True, n_slots=11, lease=500, priority="favor_popular_namespaces", n_priority=1

@@ -299,7 +299,10 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             {"squarecb": True, "automl": 2, "search": "cb_type"},
             "--search cannot have cb_type with --squarecb",
         ),
-        ({"bag": 2, "automl": 2, "vw_exact": True}, "--bag with --automl is not reproduced by --vw_exact"),
+        (
+            {"bag": 2, "automl": 2, "vw_exact": True, "replay": "journal"},
+            "--replay with --automl and --bag is not reproduced by --vw_exact",
+        ),
         ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
         ({"rnd": 2, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
         (
@@ -312,7 +315,14 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
-        ({"rnd": 1, "automl": 2, "vw_exact": True}, "--rnd with --automl is not reproduced by --vw_exact"),
+        (
+            {"rnd": 1, "automl": 2, "vw_exact": True, "cb_sample": True},
+            "--cb_sample with --automl and --rnd is not reproduced by --vw_exact",
+        ),
+        (
+            {"rnd": 1, "automl": 2, "vw_exact": True, "final_regressor": "m", "predict_only_model": True},
+            "--rnd with --automl and --vw_exact has no champion that predicts the same alone",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(options: Options, message: str) -> None:

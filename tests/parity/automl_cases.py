@@ -168,7 +168,32 @@ numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarec
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
 """
 
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS)
+_BELOW = f"""
+two     60   --automl 2 --default_lease 10 --bag 4
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --bag 3
+quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --bag 4 --noconstant --greedify
+rewards 150  --automl 5 --default_lease 1 {_SURE} 0.99 --bag 5 --interaction_type cubic --invariant -l 0.01
+tastes  200  --automl 3 --default_lease 10 {_SURE} 1.99 --bag 3 --oracle_type qbase_cubic
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --bag 3 --oracle_type rand --cb_sample
+noisy   150  --automl 4 --default_lease 5 {_SURE} 0.99 --bag 2 --cb_type dr {_POPULAR} --passes 2
+rewards 100  --automl 1 --default_lease 10 --bag 3 --l1 1e-4 --l2 1e-3 --cb_type ips
+rewards 100  --automl 3 --default_lease 10 --bag 2 -t
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --bag 4
+two     60   --automl 2 --default_lease 10 --cover 1
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3 --cb_type dr --oracle_type rand
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3 --cb_type ips --l1 1e-4
+tastes  150  --automl 4 --default_lease 5 {_SURE} 1.99 --cover 4 --invariant -l 0.01 --psi 0.1
+tastes  150  --automl 1 --default_lease 5 --cover 2 --invariant -l 0.01 --nounif --first_only
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --cover 3
+two     60   --automl 2 --default_lease 10 --rnd 1
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr
+quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant
+rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --oracle_type rand --rnd_alpha 0.5
+"""
+"""Explorers above the search: to it, each of their models is an event."""
+
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS, _BELOW)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

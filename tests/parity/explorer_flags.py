@@ -51,6 +51,7 @@ EXPLORING = [
         "--cb_explore_adf --rnd 3 --cb_type dm --noconstant --power_t 0.3",
         "--cb_explore_adf --rnd 3 --l1 1e-4 --l2 1e-4 --cb_type dr",
         "--cb_explore_adf --rnd 3 -b 10 --adaptive --cb_sample",
+        "--cb_explore_adf --rnd 2 --l1 1e-4 --cb_sample",
         "--cb_explore_adf --rnd 3 -t -q UA",
         "--cb_explore_adf --cb_sample",
         "--cb_explore_adf --cb_sample -t --softmax",

@@ -62,6 +62,10 @@ _SEARCH = (
     "--automl 3 --priority_type favor_popular_namespaces --default_lease 10",
     "--automl 3 --default_lease 20 --cb_type ips --epsilon 0.2",
     "--automl 3 --default_lease 20 --squarecb",
+    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.99",
+    "--automl 3 --default_lease 20 --bag 2 --cb_type dr",
+    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.99 --bag 2",
+    "--automl 4 --default_lease 10 --fixed_significance_level --automl_significance_level 0.99 --cover 3",
 )
 
 SLOTS = [

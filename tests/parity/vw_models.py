@@ -120,6 +120,8 @@ rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type one
 bandit --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type rand --random_seed 5
 bandit --cb_adf --automl 5 --default_lease 10 {_SURE} --oracle_type qbase_cubic
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --squarecb
+rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --bag 2
+bandit --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --cb_type dr
 """
 
 _FROM = f"""
@@ -143,6 +145,9 @@ slots --ccb_explore_adf --squarecb --elim
 bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
+rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --per_model_save_load
+rewards --cb_explore_adf --automl 2 --default_lease 10 {_SURE} --cover 3 --per_model_save_load
+rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --rnd 1 --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type favor_popular_namespaces
 tastes --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --interaction_type cubic
 """

@@ -28,5 +28,5 @@ class OneDiff(Oracle):
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
         """Propose the neighbours."""
-        changes = (*space.interactions_of(champion), *space.only_new(champion.elements))
-        return [champion.toggled(interaction) for interaction in changes]
+        changes = (*space.crossed_by(champion), *space.only_new(champion.elements))
+        return [space.toggled(champion, interaction) for interaction in changes]

@@ -28,4 +28,4 @@ class OneDiffInclusion(Oracle):
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
         """Propose the neighbours."""
-        return [champion.toggled(interaction) for interaction in space.interactions()]
+        return [space.toggled(champion, interaction) for interaction in space.interactions()]

@@ -44,6 +44,8 @@ class Space:
         What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
+    telling : tuple of bytes
+        Namespaces that no config may be without, see `onlineauto.automl.search.Rules`.
     """
 
     namespaces: tuple[bytes, ...]
@@ -56,6 +58,7 @@ class Space:
     mature: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
     defaults: Mapping[str, float | str] = field(default_factory=dict)
+    telling: tuple[bytes, ...] = ()
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
@@ -65,6 +68,19 @@ class Space:
         """Interactions of one config; for an inclusion, those that it names."""
         crossed = interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
         return self.only_new(crossed)
+
+    def crossed_by(self, config: Config) -> tuple[Interaction, ...]:
+        """Interactions of a config, those among them that tell slots, by length, then by name."""
+        crossed = self.interactions_of(config)
+        if not self.telling:
+            return crossed
+        alone = ((name,) for name in self.namespaces)
+        told = ((*names, self.telling[-1]) for names in (*crossed, *alone))
+        return tuple(sorted((*crossed, *told), key=lambda names: (len(names), names)))
+
+    def toggled(self, config: Config, interaction: Interaction) -> Config:
+        """A config that differs in an interaction; the same, if no config may."""
+        return config.toggled(interaction) if set(self.telling).isdisjoint(interaction) else config
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
         """Features that interactions have in an event, on average; those without the action count once.

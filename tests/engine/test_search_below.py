@@ -1,0 +1,108 @@
+"""In exact mode the search is below explorers of several models, each of which is an event to it."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import OptionError
+from onlineauto.explorers import EXPLORERS
+from tests.parity.automl_streams import content
+
+if TYPE_CHECKING:
+    from onlineauto.engine.journal import Entry
+
+_SEARCH: dict[str, Any] = {
+    "vw_exact": True,
+    "cb_explore_adf": True,
+    "automl": 3,
+    "default_lease": 5,
+    "fixed_significance_level": True,
+    "automl_significance_level": 1.99,
+}
+_STREAM = content("quick", events=120)
+_SEVERAL: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
+
+
+def _learnt(**options: Any) -> tuple[Workspace, list[Entry]]:
+    """A workspace that has learnt the stream, and what it decided on the way."""
+    decisions: list[Entry] = []
+    workspace = Workspace(**_SEARCH, **options)
+    workspace.on_decision = decisions.append
+    return workspace.fit(_STREAM), decisions
+
+
+def _weights(workspace: Workspace) -> list[bytes]:
+    """Numbers of the cells of three lanes that are not 0, wherever these are."""
+    table = workspace.weights[:, :3]
+    cells, lanes = np.nonzero((table[..., :3] != 0).any(axis=1))
+    return sorted(table[cell, :, lane].tobytes() for cell, lane in zip(cells, lanes, strict=True))
+
+
+def _undated(entry: Entry) -> Entry:
+    """A decision, whenever it was taken: an event is not through before all models are."""
+    return msgspec.structs.replace(entry, events=0)
+
+
+def test_explorers_of_several_models_are_above_the_search() -> None:
+    assert {name for name, explorer in EXPLORERS.items() if explorer.asks_search} == {"bag", "cover", "rnd"}
+
+
+@pytest.mark.parametrize(
+    ("several", "one"),
+    [
+        ({"bag": 1, "greedify": True}, {"softmax": True}),
+        ({"cover": 1, "cb_type": "ips"}, {"cb_type": "ips"}),
+    ],
+)
+def test_one_model_is_searched_for_as_by_an_explorer_that_has_one(
+    several: dict[str, Any], one: dict[str, Any]
+) -> None:
+    mine, decisions = _learnt(**several)
+    other, expected = _learnt(**one)
+    assert list(map(_undated, decisions)) == list(map(_undated, expected))
+    assert mine.searching.n_switches == other.searching.n_switches > 0
+    assert _weights(mine) == _weights(other)
+
+
+@pytest.mark.parametrize("options", _SEVERAL)
+def test_every_model_that_learns_is_an_event_to_the_search(options: dict[str, Any]) -> None:
+    workspace, _ = _learnt(**options)
+    learnt = workspace.searching.n_learnt
+    if "rnd" in options:
+        assert learnt == 3 * 120
+    elif "cover" in options:
+        assert learnt == 120
+    else:
+        assert 240 < learnt < 480
+
+
+@pytest.mark.parametrize("options", _SEVERAL)
+def test_blocks_and_models_between_them_change_nothing(options: dict[str, Any]) -> None:
+    whole, _ = _learnt(**options)
+    events = _STREAM.split(b"\n\n")[:-1]
+    apart = Workspace(**_SEARCH, **options)
+    for number, event in enumerate(events):
+        apart.learn(event + b"\n\n")
+        if number == 60:
+            file = io.BytesIO()
+            apart.save(file)
+            apart = Workspace.load(file.getvalue())
+    assert apart.weights.tobytes() == whole.weights.tobytes()
+    assert apart.search == whole.search
+
+
+def test_a_champion_of_bags_predicts_alone_and_others_are_refused() -> None:
+    bag, _ = _learnt(bag=3)
+    file, event = io.BytesIO(), _STREAM.split(b"\n\n")[0] + b"\n\n"
+    bag.save(file, predict_only=True)
+    alone = Workspace.load(file.getvalue(), testonly=True)
+    assert alone.predict(event).tobytes() == bag.predict(event).tobytes()
+    for options in _SEVERAL[1:]:
+        with pytest.raises(OptionError, match="has no champion that predicts the same alone"):
+            Workspace(**_SEARCH, **options).save(io.BytesIO(), predict_only=True)
