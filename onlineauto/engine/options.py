@@ -349,14 +349,22 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode.
+    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode, and names of slots.
 
     Raises
     ------
     OptionError
-        With ``--vw_exact``: weights change between the examples of an event, or several models take turns.
+        With ``--vw_exact``: weights change between the examples of an event, or several models take turns. Of
+        slots no names are known.
     """
-    if not (configuration[OutputOptions].audit and configuration[RunOptions].vw_exact):
+    outputs, models = configuration[OutputOptions], configuration[ModelOptions]
+    if configuration.get("ccb_explore_adf"):
+        named = {"audit": outputs.audit, "invert_hash": models.invert_hash}
+        if configuration[RunOptions].vw_exact:
+            named["readable_model"] = models.readable_model
+        for name in (name for name, value in named.items() if value):
+            raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
+    if not (outputs.audit and configuration[RunOptions].vw_exact):
         return
     explorer = chosen_explorer(configuration).name
     if configuration.get("automl") is not None:

@@ -80,6 +80,10 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
             ["--kill_cache"],
             f"--kill_cache {VW_ONLY}: {CACHE}",
         ),
+        (
+            ["--ccb_explore_adf", "--invert_hash", "names"],
+            "--invert_hash is not there for --ccb_explore_adf: of slots no names are known",
+        ),
         (["-ia", "-ib"], "-i takes one model; `onlineauto merge` makes one of several"),
         (
             ["-fa", "--predict_only_model", "--resume"],

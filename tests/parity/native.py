@@ -36,6 +36,7 @@ FIXED: dict[str, str] = {
     "--bag": "exact mode draws by VW's generator",
     "--rnd": "exact mode draws by VW's generator, and from indices of weights",
     "--cb_sample": "the same",
+    "--ccb_explore_adf": "the same: what a slot draws, the next cannot have",
     "--cover 3 --l1": "the policies of exact mode share their penalties",
     "--examples": "exact mode counts the lines of a multi-line event one by one, native mode counts events",
 }
