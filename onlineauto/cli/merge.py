@@ -52,9 +52,9 @@ def run(configuration: Configuration) -> int:
     loaded = [load_model(Workspace, path, configuration) for path in (*paths, *based)]
     models = [model for model, _ in loaded]
     runs = [its_run.get("progress") for _, its_run in loaded]
-    learnt = [labelled_weight(model) for model in models]
+    learnt = [_labelled(model, counts) for model, counts in zip(models, runs, strict=True)]
     base = models.pop() if based else None
-    made = merged(models, base=base)
+    made = merged(models, base=base, learnt=learnt)
     counted = [counts for counts in runs if counts is not None]
     its_run = {}
     if len(counted) == len(runs):
@@ -67,6 +67,13 @@ def run(configuration: Configuration) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
+    """Weight of the labelled events of a model; in exact mode, as in VW, of those that its run counted."""
+    if counts is None or not model.exact:
+        return labelled_weight(model)
+    return float(counts["weighted_labelled"] or 0)
 
 
 def _counts(

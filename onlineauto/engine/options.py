@@ -364,15 +364,20 @@ def check_audit(configuration: Configuration) -> None:
             named["readable_model"] = models.readable_model
         for name in (name for name, value in named.items() if value):
             raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
+    explorer = chosen_explorer(configuration)
+    below = configuration.get("automl") is not None and explorer.name in ("bag", "cover", "rnd")
+    texts = {"readable_model": models.readable_model, "invert_hash": models.invert_hash}
+    for name in (name for name, value in texts.items() if value):
+        if below and configuration[RunOptions].vw_exact:
+            raise OptionError(f"--{name} of --automl with --{explorer.name} is not reproduced by --vw_exact")
     if not (outputs.audit and configuration[RunOptions].vw_exact):
         return
-    explorer = chosen_explorer(configuration).name
     if configuration.get("automl") is not None:
         found = "--automl"
     elif configuration.get("cb_type") != "mtr":
         found = f"--cb_type {configuration.get('cb_type')}"
-    elif explorer not in _AUDITED:
-        found = f"--{explorer}"
+    elif explorer.name not in _AUDITED:
+        found = f"--{explorer.name}"
     else:
         return
     raise OptionError(

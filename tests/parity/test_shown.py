@@ -35,6 +35,7 @@ def _shown(case: Case) -> bool:
         or case.stream in ("odd/extremes", "odd/binary")  # NaN, sorted as it happens; logs of several lines
         or "experimental_full_name_interactions" in case.flags
         or "--ccb_explore_adf" in case.flags
+        or ("--automl" in case.flags and any(name in case.flags for name in ("--bag", "--cover", "--rnd")))
         or any(name in case.flags for name in _BEST_PASS)
         or penalised_twice
     )

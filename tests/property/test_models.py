@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto.engine.model_file import HEAD, MAGIC
 from onlineauto.engine.workspace import Workspace
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from tests.property.model_draws import draw_configuration, draw_stream
 from tests.property.snapshot import predictions_of
 
@@ -86,7 +86,12 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)
     workspace = Workspace(configuration=configuration)
     learn(workspace, events[:split])
-    alone = Workspace.load(saved(workspace, predict_only=True), testonly=True)
+    try:
+        alone = Workspace.load(saved(workspace, predict_only=True), testonly=True)
+    except OptionError as refused:
+        if "has no champion that predicts the same alone" not in str(refused):
+            raise
+        return
     options: dict[str, Any] = {"testonly": True}
     if workspace.kind == "simple" and configuration.get("automl") and not workspace.exact:
         options["predict_with"] = "champion"
