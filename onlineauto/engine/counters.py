@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from types import NoneType
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Count", "Counters"]
+    from numpy.typing import NDArray
+
+__all__ = ["Count", "Counters", "total"]
 
 Count: TypeAlias = int | float | None
 """A number; None before anything was counted."""
@@ -36,3 +40,12 @@ class Counters:
         for name in self.counted:
             kind = type(getattr(self, name))
             setattr(self, name, counts[name] if kind is NoneType else kind(counts[name]))
+
+
+def total(start: float, terms: NDArray[np.floating[Any]]) -> float:
+    """Add terms to `start` as doubles, one after the other: the same in blocks of any size.
+
+    >>> total(1.0, np.array([0.5, 2.0]))
+    3.5
+    """
+    return float(np.cumsum(np.concatenate(([start], terms)))[-1])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.engine.counters import total
 from onlineauto.engine.source import read_blocks, rules_of
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
@@ -243,13 +244,13 @@ class Evaluation:
         seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
         known = predicted.labelled
         paid = (predicted.known_cost * predicted.weight)[known]
-        self._losses[LOGGED] = _total(self._losses[LOGGED], paid)
-        self._weight = _total(self._weight, predicted.weight[known])
+        self._losses[LOGGED] = total(self._losses[LOGGED], paid)
+        self._weight = total(self._weight, predicted.weight[known])
         intervals = {}
         for name, evidence in self._evidence.items():
             pmf = None
             if name != LOGGED:
-                self._losses[name] = _total(self._losses[name], seen[name].loss)
+                self._losses[name] = total(self._losses[name], seen[name].loss)
                 pmf = _pmf(seen[name], explores=self._policies[name].kind == "cb_explore_adf")
             events = _events(predicted, pmf)
             bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
@@ -305,11 +306,6 @@ def _check(
 def _is_known(block: Block) -> NDArray[np.bool_]:
     known: NDArray[np.bool_] = np.isfinite(block.cost) & (block.cost < np.finfo(np.float32).max)
     return known
-
-
-def _total(start: float, terms: NDArray[np.float32]) -> float:
-    """Add terms one after the other, so that it is the same in blocks of any size."""
-    return float(np.cumsum(np.concatenate([[start], terms]))[-1])
 
 
 def _places(outcomes: Outcomes) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.counters import Counters
+from onlineauto.engine.counters import Counters, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,8 +70,8 @@ class Holdout(Counters):
         """Count the losses of a block's held-out events."""
         held = outcomes.holdout & outcomes.labelled
         if held.any():
-            self._loss = float(np.cumsum(np.concatenate([[self._loss], outcomes.loss[held]]))[-1])
-            self._weight = float(np.cumsum(np.concatenate([[self._weight], outcomes.weight[held]]))[-1])
+            self._loss = total(self._loss, outcomes.loss[held])
+            self._weight = total(self._weight, outcomes.weight[held])
 
     def end_pass(self) -> bool:
         """Close a pass; return whether its held-out loss says to stop."""

@@ -127,24 +127,18 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""
-        exploration, decay = self.task.exploration, self.task.decay
         return {
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
             "model": model_state(self.model, fields=self.fields),
-            "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
-            "decay": {name: getattr(decay, name) for name in DECAY_STATE},
-        }
+        } | self._lasting()
 
     def take_after(self, other: Learner) -> None:
         """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
         self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
         self.fields = 4 if other.task.exploration.bounds and not other.task.exact else 1
-        for name in EXPLORER_STATE:
-            getattr(self.task.exploration, name)[...] = getattr(other.task.exploration, name)
-        for name in DECAY_STATE:
-            getattr(self.task.decay, name)[...] = getattr(other.task.decay, name)
+        self._take_over(other._lasting())
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where another left off, of the same options, or with another learning rate."""
@@ -155,10 +149,21 @@ class Learner:
         self.fields = state["model"]["weights"]["row"].shape[1]
         if self.task.exact and not self.task.training:  # as VW does, which rounds otherwise
             materialize(self.model, 0)
-        for name in EXPLORER_STATE:
-            getattr(self.task.exploration, name)[...] = state["explorer"][name]
-        for name in DECAY_STATE:
-            getattr(self.task.decay, name)[...] = state["decay"][name]
+        self._take_over(state)
+
+    def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Arrays of the explorer that last from event to event."""
+        exploration, decay = self.task.exploration, self.task.decay
+        return {
+            "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
+            "decay": {name: getattr(decay, name) for name in DECAY_STATE},
+        }
+
+    def _take_over(self, state: Mapping[str, Any]) -> None:
+        """Let these arrays be as another's are."""
+        for part, arrays in self._lasting().items():
+            for name, array in arrays.items():
+                array[...] = state[part][name]
 
 
 def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:

@@ -365,7 +365,7 @@ def check_audit(configuration: Configuration) -> None:
         for name in (name for name, value in named.items() if value):
             raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
     explorer = chosen_explorer(configuration)
-    below = configuration.get("automl") is not None and explorer.name in ("bag", "cover", "rnd")
+    below = configuration.get("automl") is not None and explorer.asks_search
     texts = {"readable_model": models.readable_model, "invert_hash": models.invert_hash}
     for name in (name for name, value in texts.items() if value):
         if below and configuration[RunOptions].vw_exact:

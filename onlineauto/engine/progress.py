@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.counters import Counters
+from onlineauto.engine.counters import Counters, total
 from onlineauto.engine.options import OutputOptions, RunOptions
 from onlineauto.engine.slot_outcomes import EventOutcomes, of_events
 from onlineauto.explorers.slots import SlotOptions
@@ -237,13 +237,13 @@ class Progress(Counters):
     def _add_recent(self, terms: _Terms, start: int, stop: int) -> None:
         """Count the events from `start` to `stop` into what starts anew with each row or pass."""
         of_rows = slice(start, stop)
-        self._recent_loss = _total(self._recent_loss, terms.loss[of_rows])
+        self._recent_loss = total(self._recent_loss, terms.loss[of_rows])
         if self.holdout:
             held_weight, held_loss = terms.held_weight[of_rows], terms.held_loss[of_rows]
-            self._recent_held_weight = _total(self._recent_held_weight, held_weight)
-            self._recent_held_loss = _total(self._recent_held_loss, held_loss)
-            self._pass_held_weight = _total(self._pass_held_weight, held_weight)
-            self._pass_held_loss = _total(self._pass_held_loss, held_loss)
+            self._recent_held_weight = total(self._recent_held_weight, held_weight)
+            self._recent_held_loss = total(self._recent_held_loss, held_loss)
+            self._pass_held_weight = total(self._pass_held_weight, held_weight)
+            self._pass_held_loss = total(self._pass_held_loss, held_loss)
 
     def _see_labels(self, outcomes: Outcomes) -> None:
         """Note the first labels, the sum of labels and their range."""
@@ -254,7 +254,7 @@ class Progress(Counters):
             outcomes.label[trained].astype(np.float64),
             outcomes.weight[trained].astype(np.float64),
         )
-        self.weighted_labels = _total(self.weighted_labels, labels * weights)
+        self.weighted_labels = total(self.weighted_labels, labels * weights)
         if self._widens and len(labels):
             self.min_label = float(np.fmin(self.min_label, np.fmin.reduce(labels)))
             self.max_label = float(np.fmax(self.max_label, np.fmax.reduce(labels)))
@@ -381,11 +381,6 @@ def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `start` plus the first term, plus the second, and so on: float64[n]."""
     sums: NDArray[np.float64] = np.cumsum(np.concatenate(([start], terms)))
     return sums[1:]
-
-
-def _total(start: float, terms: NDArray[np.float64]) -> float:
-    """Add the terms to `start` one after the other."""
-    return float(np.cumsum(np.concatenate(([start], terms)))[-1])
 
 
 def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
