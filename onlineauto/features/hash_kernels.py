@@ -140,8 +140,8 @@ def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
     17
     """
     if not hash_all:
-        while start < end and data[start] <= 0x20:
+        while start < end and load1(data, start) <= 0x20:
             start += 1
-        while start < end and data[end - 1] <= 0x20:
+        while start < end and load1(data, end - 1) <= 0x20:
             end -= 1
     return hash_word(data, start, end, seed, hash_all)

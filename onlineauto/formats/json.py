@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonReader"]
 
 _DEPTH = 256
-_OVERRUN = 8  # strings are copied eight bytes at a time
+_OVERRUN = 64  # brackets are counted that many bytes at a time, strings copied eight
 
 
 class JsonReader(LineReader):

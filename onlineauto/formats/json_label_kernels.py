@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import INTEGER, MALFORMED, read_json_number
 from onlineauto.formats.json_slot_kernels import settle_single_slot
 from onlineauto.formats.json_stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json_state_kernels import fail
-from onlineauto.formats.json_token_kernels import (
-    is_name_of_any_case,
-    read_json_string,
-    read_word,
-)
+from onlineauto.formats.json_token_kernels import read_json_string, read_word
 from onlineauto.formats.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.reading_kernels import report
 from onlineauto.formats.vw_head_kernels import read_vw_label
@@ -43,7 +40,7 @@ _QUOTE, _OPEN_OBJECT, _LETTER_N = 34, 123, 110
 _ZERO = np.float32(0)
 _NAN = np.float32(np.nan)
 _NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
-    np.frombuffer(name, np.uint8)
+    name_of(b"", name)
     for name in (b"nan", b"label", b"weight", b"initial", b"action", b"cost", b"probability")
 )
 
@@ -70,15 +67,15 @@ def _set_simple(
 ) -> None:
     """Set a property of a simple label."""
     code, limit = Code.FINE, rules.exact or (math.isfinite(value) and abs(value) < UNLABELLED)
-    if is_name_of_any_case(data, name[0], name[1], _LABEL):
+    if is_name(data, name[0], name[1], _LABEL):
         line.label = value
         code = Code.FINE if limit else Code.LABEL_NOT_FINITE
-    elif is_name_of_any_case(data, name[0], name[1], _WEIGHT):
+    elif is_name(data, name[0], name[1], _WEIGHT):
         line.weight = value
         code = Code.FINE if limit else Code.WEIGHT_NOT_FINITE
         if value < _ZERO:
             code = Code.VW_WEIGHT if rules.exact else Code.WEIGHT_NEGATIVE
-    elif is_name_of_any_case(data, name[0], name[1], _INITIAL):
+    elif is_name(data, name[0], name[1], _INITIAL):
         line.initial = value
         code = Code.FINE if limit else Code.INITIAL_NOT_FINITE
     else:
@@ -106,8 +103,8 @@ def _is_action(value: F32, rules: JsonRules) -> bool:
 @kernel
 def _is_of_simple(data: NDArray[np.uint8], name: tuple[int, int]) -> bool:
     """Whether a property is the weight or the initial prediction of a simple label."""
-    weight = is_name_of_any_case(data, name[0], name[1], _WEIGHT)
-    return weight or is_name_of_any_case(data, name[0], name[1], _INITIAL)
+    weight = is_name(data, name[0], name[1], _WEIGHT)
+    return weight or is_name(data, name[0], name[1], _INITIAL)
 
 
 @kernel
@@ -120,14 +117,14 @@ def _set_cost(
     event: Records,
 ) -> None:
     """Set a property of a contextual bandit's label."""
-    if is_name_of_any_case(data, name[0], name[1], _COST):
+    if is_name(data, name[0], name[1], _COST):
         event.cost = value
         _note(event, event.cost_at)
-    elif is_name_of_any_case(data, name[0], name[1], _PROBABILITY):
+    elif is_name(data, name[0], name[1], _PROBABILITY):
         event.probability = value
         event.has_probability = True
         _note(event, event.probability_at)
-    elif is_name_of_any_case(data, name[0], name[1], _ACTION) and _is_action(value, rules):
+    elif is_name(data, name[0], name[1], _ACTION) and _is_action(value, rules):
         event.action = np.uint32(np.int64(value))
         if event.index < 0:
             _note(event, event.index_at)
@@ -163,7 +160,7 @@ def read_label_property(
     if byte == _QUOTE:
         string = read_json_string(data, marks, p, end, rules, state, event)
         after = string.after
-        if not is_name_of_any_case(data, string.start, string.end, _NAN_NAME):
+        if not is_name(data, string.start, string.end, _NAN_NAME):
             fail(state, event, Code.JSON_UNEXPECTED, p, after, rules.strict)
     else:
         value, after, kind = read_json_number(data, p, end)

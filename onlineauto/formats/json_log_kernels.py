@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import read_label_index, read_label_property
+from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.json_slot_kernels import open_outcomes
 from onlineauto.formats.json_stage_kernels import NAMESPACE, open_default, open_frame
@@ -16,13 +17,11 @@ from onlineauto.formats.json_token_kernels import (
     NULL,
     TRUE,
     String,
-    is_name,
-    is_name_of_any_case,
     read_json_string,
     read_list,
     read_word,
 )
-from onlineauto.jit import kernel
+from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,29 +44,26 @@ UNKNOWN = -1
 _QUOTE, _OPEN_OBJECT, _UNDERSCORE = 34, 123, 95
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_C, _A, _DROP, _ID, _TIME, _SKIP, _ORIGINAL, _BASELINE, _OUTCOMES, _LABEL_INDEX, _LABEL_ = (
-    np.frombuffer(name, np.uint8)
+_C, _A, _DROP, _ID, _TIME, _SKIP, _ORIGINAL, _BASELINE, _OUTCOMES, _LABEL_ = (
+    name_of(name)
     for name in (
         *(b"c", b"a", b"pdrop", b"EventId", b"Timestamp", b"_skipLearn"),
-        *(b"_original_label_cost", b"_ba", b"_outcomes", b"_labelindex", b"_label_"),
+        *(b"_original_label_cost", b"_ba", b"_outcomes", b"_label_"),
     )
 )
+_LABEL_INDEX = name_of(b"_label", b"index")
 
 
-@kernel
+@inline_kernel
 def is_label_property(data: NDArray[np.uint8], key: String) -> bool:
     """Whether a key is ``_label_`` and more."""
-    n = len(_LABEL_)
-    return key.end - key.start >= n and is_name(data, key.start, key.start + n, _LABEL_)
+    return is_name(data, key.start, min(key.start + _LABEL_.size, key.end), _LABEL_)
 
 
-@kernel
+@inline_kernel
 def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
     """Whether a key is ``_labelIndex``; the case of "Index" does not matter."""
-    n = len(_LABEL_) - 1
-    if not is_name_of_any_case(data, key.start, key.end, _LABEL_INDEX):
-        return False
-    return is_name(data, key.start, key.start + n, _LABEL_[:n])
+    return is_name(data, key.start, key.end, _LABEL_INDEX)
 
 
 @kernel
@@ -159,7 +155,7 @@ def _open_context(
     return p + 1
 
 
-@kernel
+@inline_kernel
 def read_envelope(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
@@ -174,15 +170,13 @@ def read_envelope(
 ) -> int:
     """Read the value at `p` of a member of the envelope: the byte after it, or `UNKNOWN`."""
     start, stop = key.start, key.end
-    if stop - start == 1:
-        if data[start] == _C[0]:
-            return _open_context(data, p, end, rules, state, event, frames)
-        if data[start] == _A[0]:
-            n, first, after = read_list(data, marks, p, end, rules, state, event)
-            event.ranked = event.ranked if event.n_ranked > 0 else first
-            event.n_ranked += n
-            return after
-        return UNKNOWN
+    if is_name(data, start, stop, _C):
+        return _open_context(data, p, end, rules, state, event, frames)
+    if is_name(data, start, stop, _A):
+        n, first, after = read_list(data, marks, p, end, rules, state, event)
+        event.ranked = event.ranked if event.n_ranked > 0 else first
+        event.n_ranked += n
+        return after
     if is_name(data, start, stop, _DROP):
         return _read_drop(data, p, end, rules, state, event)
     if is_name(data, start, stop, _ID):
@@ -192,7 +186,7 @@ def read_envelope(
     if stop == start or data[start] != _UNDERSCORE:
         return UNKNOWN
     if is_label_property(data, key):
-        name = start + len(_LABEL_), stop
+        name = start + _LABEL_.size, stop
         return read_label_property(data, marks, name, p, end, rules, state, event, lines, frames)
     if is_label_index(data, key):
         return read_label_index(data, p, end, rules, state, event)

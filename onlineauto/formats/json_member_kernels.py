@@ -16,6 +16,7 @@ from onlineauto.formats.json_label_kernels import (
     take_label,
 )
 from onlineauto.formats.json_log_kernels import is_label_index, is_label_property, read_original_cost
+from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.json_slot_kernels import open_slot, open_slots, read_slot_list
 from onlineauto.formats.json_stage_kernels import (
@@ -34,8 +35,6 @@ from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.json_token_kernels import (
     TRUE,
     String,
-    is_name,
-    is_name_of_any_case,
     read_json_string,
     read_list,
     read_word,
@@ -62,13 +61,14 @@ _ONE_MORE = np.uint32(1)
 _SPACE, _TAB = 32, 9
 _REPLACED = np.arange(256).astype(np.uint8)
 _REPLACED[[32, 9, 124, 58]] = _UNDERSCORE
-_LABEL, _TEXT, _MULTI, _TAG, _SLOTS, _SLOT_ID, _SAME, _ORIGINAL, _ACTIONS, _INCLUDED, _PMF = (
-    np.frombuffer(name, np.uint8)
+_LABEL, _TEXT, _MULTI, _SLOTS, _SLOT_ID, _ORIGINAL, _ACTIONS, _PMF = (
+    name_of(name)
     for name in (
-        *(b"_label", b"_text", b"_multi", b"_tag", b"_slots", b"_slot_id", b"__aid"),
-        *(b"_original_label_cost", b"_a", b"_inc", b"_p"),
+        *(b"_label", b"_text", b"_multi", b"_slots", b"_slot_id"),
+        *(b"_original_label_cost", b"_a", b"_p"),
     )
 )
+_TAG, _SAME, _INCLUDED = name_of(b"_", b"tag"), name_of(b"__", b"aid"), name_of(b"_", b"inc")
 
 
 # -- features ----------------------------------------------------------------------------------------------
@@ -207,10 +207,9 @@ def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> b
 
     It reads probabilities (`with_pmf`) everywhere but in the context of a log.
     """
-    actions = is_name(data, key.start, key.end, _ACTIONS) or is_name_of_any_case(
-        data, key.start, key.end, _INCLUDED
-    )
-    return actions or (with_pmf and is_name(data, key.start, key.end, _PMF))
+    start, end = key.start, key.end
+    actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
+    return actions or (with_pmf and is_name(data, start, end, _PMF))
 
 
 @kernel
@@ -226,8 +225,8 @@ def _read_special(
 ) -> int:
     """Read the value at `p` of a member whose name begins with ``_``: the byte after it."""
     event, state, start, stop = stage.event[0], reader.state[0], key.start, key.end
-    n = len(_LABEL)
-    if stop - start >= n and is_name(data, start, start + n, _LABEL):
+    n = _LABEL.size
+    if is_name(data, start, min(start + n, stop), _LABEL):
         if is_label_property(data, key):
             name = start + n + 1, stop
             return read_label_property(
@@ -244,7 +243,7 @@ def _read_special(
         if p < end and data[p] == _QUOTE:
             return _read_string_member(data, marks, key, p, end, rules, stage, reader)
         return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
-    if is_name(data, start, stop, _TEXT) or is_name_of_any_case(data, start, stop, _TAG):
+    if is_name(data, start, stop, _TEXT) or is_name(data, start, stop, _TAG):
         return _read_string_member(data, marks, key, p, end, rules, stage, reader)
     if is_name(data, start, stop, _ORIGINAL) and rules.log:
         return read_original_cost(data, p, end, rules, state, event)
@@ -256,7 +255,7 @@ def _read_special(
     if rules.exact and _is_list_of_slots(data, key, not rules.log):
         return read_list(data, marks, p, end, rules, state, event)[2]
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
-    unknown |= is_name_of_any_case(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
+    unknown |= is_name(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
     if unknown:
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end

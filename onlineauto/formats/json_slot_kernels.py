@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import INTEGER, read_json_number
 from onlineauto.formats.json_stage_kernels import (
     NAMESPACE,
@@ -21,7 +22,7 @@ from onlineauto.formats.json_stage_kernels import (
     put_outcome,
 )
 from onlineauto.formats.json_state_kernels import fail
-from onlineauto.formats.json_token_kernels import is_name, is_name_of_any_case, read_list, skip_blanks
+from onlineauto.formats.json_token_kernels import read_list, skip_blanks
 from onlineauto.formats.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.slot_event_kernels import CONFINED
 from onlineauto.jit import kernel
@@ -39,7 +40,7 @@ __all__ = ["close_slot", "open_outcomes", "open_slot", "open_slots", "read_slot_
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _COMMA = 91, 93, 123, 44
 _ONE = np.uint32(1)
 _LARGEST = 2.0**32
-_ACTIONS, _PMF, _INCLUDED = (np.frombuffer(name, np.uint8) for name in (b"_a", b"_p", b"_inc"))
+_ACTIONS, _INCLUDED = name_of(b"_a"), name_of(b"_", b"inc")
 
 
 @kernel
@@ -156,7 +157,7 @@ def read_slot_list(
     if (outer != SLOTS and outer != OUTCOMES) or (rules.exact and nested):  # VW gives it to another slot
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
-    if is_name_of_any_case(data, key.start, key.end, _INCLUDED):
+    if is_name(data, key.start, key.end, _INCLUDED):
         return _read_included(data, p, end, rules, stage, reader)
     n, first, after = read_list(data, marks, p, end, rules, state, event)
     if is_name(data, key.start, key.end, _ACTIONS):

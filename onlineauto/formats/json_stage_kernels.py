@@ -268,7 +268,9 @@ def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
             segment = stage.segments[np.uint64(j)]
             to = state.features
             for k in range(segment.start, segment.end):
-                reader.features[np.uint64(to)] = stage.features[np.uint64(k)]
+                feature = stage.features[np.uint64(k)]
+                reader.features[np.uint64(to)].hash = feature.hash
+                reader.features[np.uint64(to)].value = feature.value
                 to += 1
             close_span(state, reader.spans, segment.number, to)
             j = segment.next

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
+from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.mark_kernels import next_one
@@ -24,8 +25,6 @@ __all__ = [
     "NULL",
     "TRUE",
     "String",
-    "is_name",
-    "is_name_of_any_case",
     "read_json_string",
     "read_list",
     "read_word",
@@ -38,8 +37,8 @@ FALSE, TRUE, NULL = range(3)
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
-_FALSE, _TRUE, _NULL = (np.frombuffer(word, np.uint8) for word in (b"false", b"true", b"null"))
-_NAN_NAME = np.frombuffer(b"nan", np.uint8)
+_FALSE, _TRUE, _NULL = (name_of(word) for word in (b"false", b"true", b"null"))
+_NAN_NAME = name_of(b"", b"nan")
 _NAN = np.float32(np.nan)
 _ZERO = np.float32(0)
 _ESCAPES = np.zeros(256, np.uint8)
@@ -62,29 +61,6 @@ def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
     while p < end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
         p += 1
     return p
-
-
-@kernel
-def is_name(data: NDArray[np.uint8], start: int, end: int, name: NDArray[np.uint8]) -> bool:
-    """Whether ``data[start:end]`` is `name`."""
-    if end - start != len(name):
-        return False
-    for i in range(len(name)):  # noqa: SIM110 (Numba has no generator expressions)
-        if data[start + i] != name[i]:
-            return False
-    return True
-
-
-@kernel
-def is_name_of_any_case(data: NDArray[np.uint8], start: int, end: int, name: NDArray[np.uint8]) -> bool:
-    """Whether ``data[start:end]`` is `name`, which is of small letters, in letters of either case."""
-    if end - start != len(name):
-        return False
-    for i in range(len(name)):
-        byte = data[start + i]
-        if byte != name[i] and not (65 <= byte <= 90 and (byte | 32) == name[i]):
-            return False
-    return True
 
 
 @kernel
@@ -236,16 +212,16 @@ def skip_value(
     """
     p, objects, lists = start, 0, 0
     while p < end:
-        byte = data[p]
+        byte = load1(data, p)
         if byte == _QUOTE:
             p = next_one(marks, p + 1)
-            while p < end and data[p] != _QUOTE:
+            while p < end and load1(data, p) != _QUOTE:
                 p = next_one(marks, p + (2 if data[p] == _BACKSLASH else 1))
         elif byte == _OPEN_OBJECT:
             objects += 1
         elif byte == _OPEN_LIST:
             lists += 1
-        elif byte in (_COMMA, _CLOSE_OBJECT, _CLOSE_LIST) and objects == 0 and lists == 0:
+        elif objects == 0 and lists == 0 and byte in (_COMMA, _CLOSE_OBJECT, _CLOSE_LIST):
             return p
         elif byte == _CLOSE_OBJECT:
             objects -= 1
@@ -256,7 +232,7 @@ def skip_value(
     return end
 
 
-@kernel
+@inline_kernel
 def _read_entry(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
@@ -267,13 +243,13 @@ def _read_entry(
     event: Records,
 ) -> tuple[F32, int, bool]:
     """Read a number, ``"NaN"`` or null: the value, the byte after it, and whether it is a value."""
-    byte = data[p] if p < end else 0
+    byte = load1(data, p) if p < end else np.uint8(0)
     if byte == 110:
         _, after = read_word(data, p, end, rules, state, event)
         return _ZERO, after, False
     if byte == _QUOTE:
         string = read_json_string(data, marks, p, end, rules, state, event)
-        if not is_name_of_any_case(data, string.start, string.end, _NAN_NAME):
+        if not is_name(data, string.start, string.end, _NAN_NAME):
             fail(state, event, Code.JSON_UNEXPECTED, p, string.after, rules.strict)
         return _NAN, string.after, True
     value, after, kind = read_json_number(data, p, end)
@@ -307,9 +283,9 @@ def read_list(
             first = first if n > 0 else value
             n += 1
         p = skip_blanks(data, p, end)
-        if p < end and data[p] == _CLOSE_LIST:
+        if p < end and load1(data, p) == _CLOSE_LIST:
             return n, first, p + 1
-        if p >= end or data[p] != _COMMA:
+        if p >= end or load1(data, p) != _COMMA:
             fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
         p = skip_blanks(data, p + 1, end)
     return n, first, end

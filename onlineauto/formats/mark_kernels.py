@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel
-from onlineauto.jit.words import below, equal, first_one, load1, load8, ones, store8
+from onlineauto.jit.words import LANES, below, equal, first_one, load1, load8, ones, store8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one"]
 
 _BAR, _COLON, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 58, 10, 13, 9, 32, 127
-_LANES = 64
 
 
 @kernel
 def bitmap_size(end: int) -> int:
     """Bytes of a bitmap of so many bytes of text; with eight to spare, as `next_one` reads eight at once."""
-    return (end // _LANES + 1) * 8 + 8
+    return (end // LANES + 1) * 8 + 8
 
 
 @inline_kernel
@@ -51,12 +50,12 @@ def find_marks(
     """Fill both bitmaps of ``data[:end]``; at most how many blanks and tabs, bars, and newlines there are."""
     data, marks, breaks = borrow(data), borrow(marks), borrow(breaks)
     blanks, bars, newlines = 0, 0, 0
-    whole = end // _LANES * _LANES
-    for i in range(0, whole, _LANES):
+    whole = end // LANES * LANES
+    for i in range(0, whole, LANES):
         n = _mark(data, i, marks, breaks, i // 8)
         blanks, bars, newlines = blanks + n[0], bars + n[1], newlines + n[2]
-    last = np.empty(_LANES, np.uint8)
-    for i in range(_LANES):
+    last = np.empty(LANES, np.uint8)
+    for i in range(LANES):
         last[i] = data[whole + i] if whole + i < end else _NEWLINE
     n = _mark(last, 0, marks, breaks, whole // 8)
     return blanks + n[0], bars + n[1], newlines + n[2]
@@ -67,7 +66,7 @@ def next_one(bits: NDArray[np.uint8], p: int) -> int:
     """First byte of the text from `p` on whose bit is 1."""
     word = load8(bits, p >> 3) >> np.uint64(p & 7)
     while word == 0:
-        p = (p & ~7) + _LANES
+        p = (p & ~7) + LANES
         word = load8(bits, p >> 3)
     return p + first_one(word)  # type: ignore[no-any-return]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name
-from onlineauto.jit import entry_kernel, inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def name_slot(
     return slot
 
 
-@kernel
+@inline_kernel
 def default_number(state: Records) -> int:
     """Number of the namespace that has no name."""
     if state.default_name < 0:

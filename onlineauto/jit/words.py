@@ -16,11 +16,12 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
+__all__ = ["LANES", "below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
 
-_LANES = 64
+LANES = 64
+"""Bytes that `equal` and `below` look at."""
 _WORD = ir.IntType(64)
-_BYTES = ir.VectorType(ir.IntType(8), _LANES)
+_BYTES = ir.VectorType(ir.IntType(8), LANES)
 
 
 def _operation(function: Callable[..., Any]) -> Any:
@@ -82,10 +83,10 @@ def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[
 def _compare(condition: str) -> Any:
     def compare(typingctx: Any, data: Any, i: Any, byte: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _pointer(context, builder, signature, arguments, _BYTES, _LANES)
+            place = _pointer(context, builder, signature, arguments, _BYTES, LANES)
             one = context.cast(builder, arguments[2], signature.args[2], types.uint8)
             first = builder.insert_element(ir.Constant(_BYTES, ir.Undefined), one, ir.Constant(_WORD, 0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), None)
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
             other = builder.shuffle_vector(first, first, zeros)
             found = builder.icmp_unsigned(condition, builder.load(place, align=1), other)
             word = builder.bitcast(found, _WORD)
