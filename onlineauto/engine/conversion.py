@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.engine.options import REGISTRY
 from onlineauto.engine.source import kind_of, read_blocks, rules_of
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.block_reader import BEGIN
 from onlineauto.formats.block_writer import replacing, write_blocks
@@ -16,7 +16,10 @@ from onlineauto.formats.source import ByteSource
 from onlineauto.formats.text_writer import block_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from onlineauto.engine.source import Sources
+    from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
 __all__ = ["convert", "has_blocks"]
@@ -56,7 +59,7 @@ def convert(
     Raises
     ------
     InputError
-        The source cannot be read, or has what text cannot have.
+        The source cannot be read, or not one of its lines, or has what text cannot have.
     OptionError
         An option is unknown or out of range; or blocks made with ``--hash all``, or with slots, are to be
         text.
@@ -78,7 +81,8 @@ def convert(
         configuration = REGISTRY.from_keywords(**options)
     elif options:
         raise TypeError("options go either into the configuration or into keywords, not into both")
-    blocks = read_blocks(source, configuration, Diagnostics() if diagnostics is None else diagnostics)
+    diagnostics = Diagnostics() if diagnostics is None else diagnostics
+    blocks = _not_all_bad(read_blocks(source, configuration, diagnostics), diagnostics)
     if not _all_blocks(source):
         return write_blocks(path, blocks, rules=rules_of(configuration))
     if configuration[FeatureOptions].hash == "all":
@@ -91,6 +95,16 @@ def convert(
             file.write(block_text(block, multiline=kind_of(configuration).endswith("adf")))
             n_events += len(block)
     return n_events
+
+
+def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks; at the end at least one event has to have been there, if there was anything."""
+    n_events = 0
+    for block in blocks:
+        n_events += len(block)
+        yield block
+    if not n_events and diagnostics.total:
+        raise InputError(f"no event could be read ({diagnostics.total} problems): nothing is written")
 
 
 def has_blocks(source: object) -> bool:

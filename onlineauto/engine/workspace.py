@@ -304,7 +304,10 @@ class Workspace:
             The state is of other options.
         """
         if state["predicts_only"] and not self.configuration[RunOptions].testonly:
-            raise OptionError("the model was saved to predict only: load it with --testonly (-t)")
+            raise OptionError(
+                "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
+                "merged or be converted"
+            )
         self.predicts_only = state["predicts_only"]
         self.learner.restore(state["learner"])
         if not self.predicts_only:

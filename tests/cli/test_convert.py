@@ -55,6 +55,15 @@ def test_bad_lines_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert not (tmp_path / "strict.blocks").exists()
 
 
+def test_what_is_no_text_at_all_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "damaged.model").write_bytes(b"\x01\x02\n\x03\n")
+    (tmp_path / "empty.txt").write_bytes(b"")
+    assert run("convert damaged.model made.blocks") == 1
+    assert "no event could be read (2 problems): nothing is written" in capsys.readouterr().err
+    assert not (tmp_path / "made.blocks").exists()
+    assert run("convert empty.txt made.blocks") == 0
+
+
 @pytest.mark.parametrize(
     "words", ["convert", "convert events.txt", "convert events.txt -", "convert -- events.txt"]
 )
