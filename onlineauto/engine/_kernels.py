@@ -64,7 +64,7 @@ from onlineauto.engine.state import (
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt, taught_probability
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
-from onlineauto.jit import borrow, entry_kernel, inline_kernel, opened, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, opened, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.loss_kernels import loss_value
@@ -258,8 +258,7 @@ def run_events(
 
     The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
     """
-    at, results, cursor = opened(context), borrow(results), borrow(cursor)
-    stream = borrow(stream)
+    at = opened(context)
     run = run_on(at, stream)
     buffers = at.buffers
     training = bool(run.task.training and standing == STREAM)
@@ -321,7 +320,7 @@ def run_events(
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
     """Number of features of the largest action of a block, those of all interactions included."""
     at = opened(context)
-    run = run_on(at, borrow(stream))
+    run = run_on(at, stream)
     largest = 0
     for event in range(len(run.stream.events) - 1):
         short_loop()

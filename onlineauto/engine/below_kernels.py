@@ -53,7 +53,7 @@ from onlineauto.explorers.explore_kernels import (
 )
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import Interactions
-from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel, opened, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, opened, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -289,8 +289,7 @@ def run_below(
     pauses: bool,
 ) -> None:
     """`run_events`, with the search below the explorer; it `pauses` whenever a model has learnt."""
-    at, results, cursor = opened(context), borrow(results), borrow(cursor)
-    stream = borrow(stream)
+    at = opened(context)
     run = run_on(at, stream)
     buffers = at.buffers
     training = bool(run.task.training and standing == STREAM)

@@ -21,6 +21,8 @@ from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import NORM, WEIGHT
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.engine.state import Actions, Buffers, Decay, Label, Run
 
 _ZERO = np.float32(0)
@@ -127,6 +129,13 @@ def _begin_anew(run: Run, model: int) -> None:
     run.model.sums[0, 2 * policy] = run.model.sums[0, 2 * policy + 1] = 0
 
 
+@inline_kernel
+def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
+    for bound in range(bounds.shape[0]):
+        for entry in range(bounds.shape[1]):
+            to[bound, entry] = bounds[bound, entry]
+
+
 @kernel
 def _move_up(run: Run, last: int, distance: int) -> None:
     """Move models 0 to `last` so far up, over what is there; the first ones begin anew. -1 is none."""
@@ -134,11 +143,11 @@ def _move_up(run: Run, last: int, distance: int) -> None:
     place, evidence = decay.place, decay.evidence
     for model in range(last, -1, -1):
         for since in range(model + 1):
-            evidence[model + distance, since + distance] = evidence[model, since]
+            _copy(evidence[model, since], evidence[model + distance, since + distance])
         place[model], place[model + distance] = place[model + distance], place[model]
     for model in range(last + distance + 1 if last >= 0 else models, models):
         for since in range(last + 1, distance - 1, -1):
-            evidence[model, since] = evidence[model, since - distance]
+            _copy(evidence[model, since - distance], evidence[model, since])
     for model in range(models):
         evidence[model, : min(model + 1, distance)] = 0.0
     for model in range(distance):

@@ -106,7 +106,9 @@ def choose_in_turn(
             room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
         )  # fmt: skip
         if learns:
-            room[FILLED, :n] = buffers.target[:n]
+            for action in range(n):
+                short_loop()
+                room[FILLED, action] = buffers.target[action]
             learn_costs(run, actions, label, slot, policy + 1, buffers)
     return shown
 

@@ -77,7 +77,7 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 
 @inline_kernel
 def run_on(at: Context, stream: Stream) -> Run:
-    """What works on a borrowed block in a context."""
+    """What works on a block in a context."""
     return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, stream, at.model, at.live, at.screen)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, kernel, local_array, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +50,7 @@ BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
 _BASE = 1.5
 _LOG_BASE = math.log(_BASE)
 _STAKES = 512  # with all floats as observations, the last stakes are too small to matter
+_of_stakes = local_array(_STAKES, np.float64)
 _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
 _LOG_SCALE = math.log1p(_SCALE - 1.0)
@@ -220,7 +221,7 @@ def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> boo
 @kernel
 def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
     """Root in [0, 1] by bisection."""
-    variances = np.empty(_STAKES)
+    variances = _of_stakes()
     root = math.sqrt(state[T] + 1.0)
     variances[0] = _variance(state, _STAKE[0] * root, root)
     variances[1] = _variance(state, _STAKE[1] * root, root)
@@ -251,14 +252,18 @@ def _stake(state: NDArray[np.float64], j: int) -> float:
 
 @kernel
 def _log_wealth(
-    state: NDArray[np.float64], cache: NDArray[np.float64], known: int, mu: float, threshold: float
+    state: NDArray[np.float64],
+    cache: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    known: int,
+    mu: float,
+    threshold: float,
 ) -> tuple[float, int]:
     """Logarithm of the wealth at `mu`, as far as `_brentq` has it computed.
 
     Values as rounded as VW's: its way from value to value ends somewhere else, up to `tol_x` away, if a last
-    bit differs. Rows of `cache` are stakes and v of the first `known`, and what each made of its capital.
+    bit differs. `cache` has the stakes and v of the first `known`, and what each made of its capital.
     """
-    stake, variance, log_won = cache[0], cache[1], cache[2]
+    stake, variance, log_won = cache
     root = math.sqrt(state[T] + 1.0)
     y = state[SUM] / root - (state[T] / root) * mu
     for i in range(known):
@@ -290,10 +295,10 @@ def _log_wealth(
 @kernel
 def _brentq(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
     """Root in [0, 1] by Brent's method; oddities are VW's, but for that of a step right onto the root."""
-    cache = np.empty((3, _STAKES))
+    cache = _of_stakes(), _of_stakes(), _of_stakes()
     for j in range(2):
-        cache[0, j] = _stake(state, j)
-        cache[1, j] = _variance(state, cache[0, j], math.sqrt(state[T] + 1.0))
+        cache[0][j] = _stake(state, j)
+        cache[1][j] = _variance(state, cache[0][j], math.sqrt(state[T] + 1.0))
     wealth, known = _log_wealth(state, cache, 2, 0.0, threshold)
     if not wealth > threshold:
         return 0.0

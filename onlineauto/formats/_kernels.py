@@ -23,7 +23,7 @@ from onlineauto.formats.line_kernels import (
     open_line,
 )
 from onlineauto.formats.reading_kernels import report
-from onlineauto.jit import borrow, entry_kernel, inline_kernel
+from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,6 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     p : int
         Where to go on.
     """
-    data, reader = borrow(data), borrow(reader)
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks

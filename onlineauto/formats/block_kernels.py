@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import borrow, entry_kernel, short_loop
+from onlineauto.jit import entry_kernel, short_loop
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,6 @@ def is_within(
     n_names: int,
 ) -> bool:
     """Whether all offsets ascend, and none is beyond the end of what it points to; nor any name's number."""
-    events, lines, spans = borrow(events), borrow(lines), borrow(spans)
     before = 0
     for i in range(len(events)):
         short_loop()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel
+from onlineauto.jit import kernel, local_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +40,7 @@ _POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST_POWER, 
 _WORD_DIGITS = 18  # fit an int64
 _BIG_DIGITS = 128  # a midpoint of two float32 neighbours has at most 113 significant digits
 _LIMBS = 24  # 768 bits; the comparison needs at most 600
+_limbs = local_array(_LIMBS, np.uint32)
 _LIMB_BITS = np.uint64(32)
 _HUGE = 1 << 50  # exponents saturate here: beyond any buffer's length
 
@@ -94,7 +95,8 @@ def _compare_with_midpoint(
     The number's digits start at `first`, the first significant one, and `point` of them stand before its
     decimal point once the exponent is applied.
     """
-    left = np.zeros(_LIMBS, np.uint32)
+    left = _limbs()
+    left[:] = 0
     kept = 0
     sticky = False
     for i in range(first, end):
@@ -108,7 +110,8 @@ def _compare_with_midpoint(
         elif data[i] != 48:
             sticky = True
             break
-    right = np.zeros(_LIMBS, np.uint32)
+    right = _limbs()
+    right[:] = 0
     right[0] = 2 * lower + 1
     _big_times_power(left, 10, point - kept)
     _big_times_power(right, 10, kept - point)

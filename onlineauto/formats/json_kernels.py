@@ -37,7 +37,7 @@ from onlineauto.formats.line_kernels import (
     close_records,
     find_line,
 )
-from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import LANES, equal, load1, ones
 
 if TYPE_CHECKING:
@@ -253,7 +253,6 @@ def read_json_lines(
     p : int
         Where to go on.
     """
-    data, reader, stage = borrow(data), borrow(reader), borrow(stage)
     state, event, log = reader.state[0], stage.event[0], stage.log[0]
     if p == 0:
         begin_records(state)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import borrow, entry_kernel, inline_kernel
+from onlineauto.jit import entry_kernel, inline_kernel, local_array
 from onlineauto.jit.words import LANES, below, equal, store8
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["find_json_marks"]
 
 _QUOTE, _BACKSLASH, _NEWLINE, _SPACE, _BAR, _COLON = 34, 92, 10, 32, 124, 58
+_last = local_array(LANES, np.uint8)
 
 
 @inline_kernel
@@ -56,11 +57,10 @@ def find_json_marks(
     odd : uint8[:]
         Gets what VW replaces in a string, or splits it at: blanks, bars, colons and control bytes.
     """
-    data, marks, breaks, odd = borrow(data), borrow(marks), borrow(breaks), borrow(odd)
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):
         _mark(data, i, marks, breaks, odd, i // 8)
-    last = np.empty(LANES, np.uint8)
+    last = _last()
     for i in range(LANES):
         last[i] = data[whole + i] if whole + i < end else _NEWLINE
     _mark(last, 0, marks, breaks, odd, whole // 8)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import borrow, entry_kernel, inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, local_array
 from onlineauto.jit.words import LANES, below, equal, first_one, load1, load8, ones, store8
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one"]
 
 _BAR, _COLON, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 58, 10, 13, 9, 32, 127
+_last = local_array(LANES, np.uint8)
 
 
 @kernel
@@ -48,13 +49,12 @@ def find_marks(
     data: NDArray[np.uint8], end: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8]
 ) -> tuple[int, int, int]:
     """Fill both bitmaps of ``data[:end]``; at most how many blanks and tabs, bars, and newlines there are."""
-    data, marks, breaks = borrow(data), borrow(marks), borrow(breaks)
     blanks, bars, newlines = 0, 0, 0
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):
         n = _mark(data, i, marks, breaks, i // 8)
         blanks, bars, newlines = blanks + n[0], bars + n[1], newlines + n[2]
-    last = np.empty(LANES, np.uint8)
+    last = _last()
     for i in range(LANES):
         last[i] = data[whole + i] if whole + i < end else _NEWLINE
     n = _mark(last, 0, marks, breaks, whole // 8)

@@ -27,7 +27,7 @@ from onlineauto.formats.line_kernels import (
 from onlineauto.formats.reading_kernels import report
 from onlineauto.formats.vw_feature_kernels import read_vw_features
 from onlineauto.formats.vw_head_kernels import read_vw_head
-from onlineauto.jit import borrow, entry_kernel, kernel
+from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,6 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 @entry_kernel
 def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
     """Read lines from `p` on to `end`; parameters and results are those of native mode's `read_lines`."""
-    data, reader = borrow(data), borrow(reader)
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks

@@ -2,9 +2,9 @@
 
 from typing import Any, TypeAlias
 
-from onlineauto.jit.borrow import borrow
 from onlineauto.jit.cache import cache_directory, is_warm, note_warm
 from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
+from onlineauto.jit.local import local_array
 from onlineauto.jit.loops import short_loop
 from onlineauto.jit.seal import Sealed, opened
 from onlineauto.jit.watch import watch_compiling
@@ -14,12 +14,12 @@ __all__ = [
     "Flags",
     "Four",
     "Sealed",
-    "borrow",
     "cache_directory",
     "entry_kernel",
     "inline_kernel",
     "is_warm",
     "kernel",
+    "local_array",
     "note_warm",
     "opened",
     "short_loop",

@@ -14,11 +14,14 @@ __all__ = ["entry_kernel", "inline_kernel", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+# Who calls from Python holds the arrays meanwhile, and no kernel makes or returns one: nobody has to count
+# the references to them, for which Numba would write more code than for all the rest.
 _SETTINGS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
+    "_nrt": False,
 }
 
 
@@ -40,8 +43,10 @@ def kernel(function: F) -> F:
     Parameters
     ----------
     function : callable
-        Takes and returns scalars, arrays and tuples of them only; variants are chosen by an int code, since
-        a function passed as an argument would defeat the cache.
+        Takes scalars, arrays and tuples of them only, and returns scalars and tuples of those; variants are
+        chosen by an int code, since a function passed as an argument would defeat the cache. References to
+        arrays are not counted: what it needs for itself is a `local_array`, and what it returns is in an
+        array that it was given.
     """
     return cast("F", Inner(function, _SETTINGS | {"forceinline": False}))
 

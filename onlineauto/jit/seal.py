@@ -2,7 +2,7 @@
 
 To call a kernel, Numba unpacks every array of every argument: with fifty of them that takes longer than to
 predict an event. A sealed tuple is unpacked when it is made; a kernel is given its address, and `opened`
-reads it from there. The references to its arrays are not counted, as with `borrow`: the Sealed holds them.
+reads it from there. The Sealed holds its arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numba._dispatcher import compute_fingerprint
 from numba.core import types
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
-from onlineauto.jit.borrow import uncounted
 from onlineauto.jit.kernel import entry_kernel
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ def _write(typingctx: Any, value: Any, memory: Any) -> tuple[Any, Callable[..., 
 def _opened(typingctx: Any, sealed: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
-        value = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
-        return uncounted(context, builder, signature.return_type, value)
+        return builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
 
     return sealed.kind(sealed), codegen
 

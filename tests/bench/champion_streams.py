@@ -10,7 +10,7 @@ from onlineauto.estimators import paired_kernels as paired
 from onlineauto.estimators import robust_kernels as robust
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, SCALE_SIZE, widen
 from onlineauto.estimators.scale_kernels import LEARNT as FLOOR_IS_LEARNT
-from onlineauto.jit import kernel
+from onlineauto.jit import kernel, local_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,11 @@ Event = tuple[bool, float, float, float, float]
 """Whether the two disagree, importance weights of challenger and champion, reward, and its prediction."""
 
 
+_evidence, _state, _scale = (
+    local_array(shape, np.float64) for shape in ((2, 2, robust.SIZE), paired.SIZE, SCALE_SIZE)
+)
+
+
 @kernel
 def _draw(log: Log, t: int, rng: np.random.Generator) -> Event:
     """Event `t`."""
@@ -74,8 +79,8 @@ def _first_event(
     log: Log, which: int, rng: np.random.Generator, events: int, alpha: float, test: robust.Test
 ) -> int:
     """When a stream is over."""
-    evidence = np.zeros((2, 2, robust.SIZE))
-    state, scale = np.zeros(paired.SIZE), np.zeros(SCALE_SIZE)
+    evidence, state, scale = _evidence(), _state(), _scale()
+    evidence[:] = state[:] = scale[:] = 0.0
     scale[HIGH], scale[FLOOR] = 1.0, 0.0 if which == UNKNOWN else log.epsilon / log.actions
     if which == LEARNT:
         scale[LOW], scale[HIGH], scale[FLOOR], scale[FLOOR_IS_LEARNT] = np.inf, -np.inf, 1.0, 1.0

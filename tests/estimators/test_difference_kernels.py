@@ -16,7 +16,7 @@ from onlineauto.estimators.difference_kernels import (
 )
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, SIZE, is_better
-from onlineauto.jit import kernel
+from onlineauto.jit import kernel, local_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EVENTS, STREAMS, LEVEL = 6000, 100, 0.05
+_state, _spread = local_array(SIZE, np.float64), local_array(SPREAD_SIZE, np.float64)
 
 
 @kernel
 def found_after(differences: NDArray[np.float64], at_level: float) -> int:
     """Events until the test says better; 0 if never."""
-    state, spread = np.zeros(SIZE), np.zeros(SPREAD_SIZE)
+    state, spread = _state(), _spread()
+    state[:] = spread[:] = 0.0
     for i in range(len(differences)):
         observe_any_difference(state, spread, differences[i], 0.0)
         if is_better(state, at_level * share(spread)):

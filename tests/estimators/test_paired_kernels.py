@@ -26,7 +26,7 @@ from onlineauto.estimators.paired_kernels import (
 )
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, OUTSIDE, SCALE_SIZE, widen
-from onlineauto.jit import kernel
+from onlineauto.jit import kernel, local_array
 from tests.naive.champion_test import ChampionTest as Twin
 
 if TYPE_CHECKING:
@@ -200,12 +200,18 @@ def test_ranges_widen_and_what_was_won_remains() -> None:
     assert (unknown[LOW], unknown[HIGH], unknown[FLOOR]) == (0.0, 1.0, 0.0)
 
 
+_scale, _state, _policy = (local_array(size, np.float64) for size in (SCALE_SIZE, SIZE, POLICY_SIZE))
+
+
 @kernel
 def run(
     which: int, rng: np.random.Generator, events: int, period: int, scale: NDArray[np.float64]
 ) -> tuple[float, bool, bool]:
     """The most evidence a stream ever has, and whether either interval ever misses, with alpha = 0.05."""
-    known, state, policy = scale.copy(), np.zeros(SIZE), np.zeros(POLICY_SIZE)
+    known, state, policy = _scale(), _state(), _policy()
+    for i in range(SCALE_SIZE):
+        known[i] = scale[i]
+    state[:] = policy[:] = 0.0
     bound, top, gained, missed, missed_policy = 0.01, 0.0, 0.0, False, False
     for t in range(events):
         gap = 0.0 if period == 0 else -0.3 if 2 * (t % period) < period else 0.3

@@ -23,7 +23,7 @@ from onlineauto.estimators.robust_kernels import (
     observe_nothing,
     upper_bound,
 )
-from onlineauto.jit import kernel
+from onlineauto.jit import kernel, local_array
 from tests.bench.lazy_bounds import LOGS, draw
 from tests.estimators.test_robust_kernels import (
     PAIRS,
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 OFF = np.array([0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-6, 1e-4, 1e-2])
+_one, _other = (local_array((2, SIZE), np.float64) for _ in range(2))
+
 SETTLED, OPEN, BROKEN = range(3)
 """Entries of a tally: comparisons that settled it, those that did not, and those that were wrong to."""
 
@@ -62,7 +64,10 @@ def hold(
         tally[OPEN] += 1
         return
     tally[SETTLED] += 1
-    one, other = challenger.copy(), champion.copy()
+    one, other = _one(), _other()
+    for bound in range(2):
+        for i in range(SIZE):
+            one[bound, i], other[bound, i] = challenger[bound, i], champion[bound, i]
     for reward in rewards:
         observe(one, 0.0, reward)
         observe(other, 0.0, reward)
