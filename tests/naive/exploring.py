@@ -38,6 +38,7 @@ def lanes_of(options: Mapping[str, Any]) -> int:
     own *= options.get("bag", 1)
     own *= 1 + options.get("rnd", 0)
     own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
+    own *= options.get("automl", 1)
     return int(2 ** math.ceil(math.log2(own)))
 
 
@@ -269,6 +270,7 @@ class Exploring(Bandit):
         """What members are off their guesses is the bonus; then they learn these, and noise."""
         members, bits = self.options["rnd"], self.options["bit_precision"]
         own = 2 if self.cb_type == "dr" else 1
+        apart = own * (1 + members) * self.options.get("automl", 1)
         keeps = self.training and (self.learner.adaptive or self.learner.normalized)
         stride, spread = 4 if keeps else 1, np.sqrt(F(self.options.get("rnd_invlambda", 0.1)))
         wide = unmasked(self, event, bits=bits)
@@ -277,7 +279,7 @@ class Exploring(Bandit):
                 guess(
                     example,
                     factor=stride * lanes_of(self.options),
-                    offset=stride * own * (1 + members) * member,
+                    offset=stride * apart * member,
                     spread=spread,
                 )
                 for example in wide
