@@ -42,6 +42,16 @@ EXACT: list[Options] = [
     {"regcb": True, "cb_max_cost": 3.0, "quadratic": ["ab"]},
     {"regcb": True, "sgd": True, "learning_rate": 0.01},
     {"regcb": True, "adaptive": True, "power_t": 0.25},
+    {"regcb": True, "quadratic": ["::", "ba"], "invariant": True, "learning_rate": 0.01},
+    {
+        "squarecb": True,
+        "elim": True,
+        "quadratic": ["a:"],
+        "cubic": ["aab"],
+        "sgd": True,
+        "learning_rate": 0.01,
+    },
+    {"rnd": 2, "quadratic": ["::", "ba"], "experimental_full_name_interactions": ["a|b"]},
     {"regcb": True, "regcbopt": True, "cb_min_cost": -3.0, "normalized": True},
     {"regcb": True, "regcbopt": True, "first_only": True},
     {"synthcover": True, "epsilon": 0.25},
@@ -63,6 +73,16 @@ EXACT: list[Options] = [
     {**_SURE, "challenger_epsilon": True, "reward_as_cost": True, "initial_epsilon": 0.5},
     {**_SURE, "model_count": 5, "constant_epsilon": True, "epsilon": 0.25, "min_champ_examples": 1},
 ]
+
+
+OVERLAPPING: list[Options] = [
+    {"bag": 3, "epsilon": 0.125, "quadratic": ["ab"]},
+    {"bag": 5, "cb_type": "ips", "l2": 0.001, "adaptive": True},
+    {"cover": 2, "nounif": True, "cb_type": "ips"},
+    {"cover": 4, "psi": 0.5, "noconstant": True},
+]
+"""Of which VW lets actions of ``--cb_explore`` share weights, as of the cover of two policies that is doubly
+robust."""
 
 
 def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
@@ -100,13 +120,13 @@ def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[boo
 
 
 @pytest.mark.parametrize(
-    "options", [EXACT[1], EXACT[3], EXACT[5], EXACT[10], EXACT[13], EXACT[16], EXACT[-3]], ids=named
+    "options",
+    [*(EXACT[each] for each in (1, 3, 5, 8, 13, 16, 19, -3)), *OVERLAPPING],
+    ids=named,
 )
 @settings(max_examples=8)
 @given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
 def test_cb_explore(options: Options, events: list[Event], holdout: list[bool]) -> None:
-    if "cover" in options:
-        options = {**options, "cover": 3}
     check({**options, "cb_explore": 3}, events, holdout)
 
 
