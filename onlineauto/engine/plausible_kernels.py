@@ -31,12 +31,13 @@ _UNKNOWN = np.float32(np.nan)
 def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> None:
     """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
 
-    In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between.
+    In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
+    which it does not where actions are drawn.
     """
     opened_context = opened(context)
     run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
-    keeps = run.task.exact and (run.task.shape == CB or actions.n_lines == actions.n)
     at, shared = run.task.exploration, run.model.shared
+    keeps = run.task.exact and (run.task.shape == CB or actions.n_lines == actions.n or at.samples)
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)
