@@ -55,6 +55,8 @@ EXPLORING = [
         "--cb_explore_adf --rnd 3 -t -q UA",
         "--cb_explore_adf --cb_sample",
         "--cb_explore_adf --cb_sample -t --softmax",
+        "--cb_explore_adf --regcb --cb_min_cost -1 --invariant -l 0.05 --cb_sample -q ::",
+        "--cb_explore_adf --squarecb --elim --cb_min_cost -1 --invariant -l 0.05 --cb_sample",
         "--cb_explore_adf --regcb -q :: -q UA",
         "--cb_explore_adf --regcb -q :: -q AU --sgd -l 0.02",
         "--cb_explore_adf --regcb -q U: --cubic UAA --invariant -l 0.05",
