@@ -20,6 +20,7 @@ from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import CONTRACTION, materialize
+from onlineauto.learners.model_state import by_lanes
 from onlineauto.learners.rule import put_settings
 
 if TYPE_CHECKING:
@@ -439,7 +440,7 @@ class LiveSlots:
             model.lanes[lane, CONTRACTION] = 1.0
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
-        weights, cells = self._table(model)
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
         for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
             swap_lanes(weights, cells, one, other)
             if not self._exact:
@@ -483,7 +484,7 @@ class LiveSlots:
         self.live.updates[slot] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
-        weights, cells = self._table(model)
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
         for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
             copy_lane(weights, cells, one, other)
             if not self._exact:
@@ -492,15 +493,6 @@ class LiveSlots:
             model.sums[target] = model.sums[source]
             for lane in self._lanes(target, weights):
                 materialize(model, lane)  # which may be about to learn with other penalties
-
-    def _table(self, model: Model) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The weights by lanes, and cells where these may differ."""
-        if not self.live.overlaps:
-            return model.weights, np.flatnonzero(model.touched)
-        touched = model.touched.reshape(-1, self._overlapping)
-        touched[touched.any(axis=1)] = True  # as they are about to be
-        weights = model.weights.reshape(-1, self._overlapping, 4).transpose(0, 2, 1)
-        return weights, np.flatnonzero(touched[:, 0])
 
     def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
         """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
