@@ -18,6 +18,7 @@ import numpy as np
 from onlineauto.engine.event_kernels import learns_from, open_event
 from onlineauto.engine.example_kernels import (
     apply_link,
+    begin_squares,
     list_action,
     open_action,
     predict_or_learn,
@@ -53,6 +54,8 @@ from onlineauto.engine.state import (
     BLOCK_END,
     CB_ADF,
     EVENT,
+    LEASE_DUE,
+    SHOWN,
     SIGNAL,
     SIMPLE,
     SLOT,
@@ -93,7 +96,7 @@ def _goes_apart(run: Run, learns: bool) -> bool:
     """Whether each slot has its own turn, since it learns other costs or changes the others' weights."""
     if not learns or run.live.n == 1:
         return False
-    if run.task.exact and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0):
+    if run.task.exact and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0 or run.live.overlaps):
         return True
     for slot in range(run.live.n):
         short_loop()
@@ -147,19 +150,22 @@ def _visit_actions(
     actions: Actions,
     label: Label,
     learns: bool,
+    known: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
+    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row.
+
+    What is shown is `known` if it had to be before leases were looked after.
+    """
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
-    for action in range(actions.n):
-        short_loop()
-        buffers.first_squares[action] = np.float32(np.nan)
     before = bool(learns and run.task.shows_before and run.live.n > 1)
-    if before:
+    if not known:
+        begin_squares(actions.n, buffers)
+    if before and not known:
         score_before(context, run.stream, actions, label)
     for turn in range(run.live.n if apart else 1):
         short_loop()
@@ -192,11 +198,11 @@ def _visit_actions(
                     elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
                         target, weight, updates = label.cost, label.weight / label.probability, True
                     squares = squares_of(run, buffers, action, slot)
-                    known = _UNKNOWN
+                    score = _UNKNOWN
                     if phase == LEARN and directly and (simple or cb_type == MTR):
-                        known = buffers.score[action, slot]  # nothing was learnt since
+                        score = buffers.score[action, slot]  # nothing was learnt since
                     raw, prediction, learnt = predict_or_learn(
-                        run, place, example, label.initial, target, weight, squares, updates, known
+                        run, place, example, label.initial, target, weight, squares, updates, score
                     )
                     if learnt:
                         buffers.first_squares[action] = squares
@@ -273,6 +279,10 @@ def run_events(
         if searching:
             recounts = run.task.predicts_apart and (learns or (training and run.task.shape == CB_ADF))
             signal = signal_before(run, event, actions, tests, recounts, cursor)
+            if signal == LEASE_DUE and learns and run.task.shows_before:
+                begin_squares(actions.n, buffers)
+                score_before(context, stream, actions, label)
+                cursor[STEP] = SHOWN
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
@@ -283,7 +293,8 @@ def run_events(
             row = results.rows[event : event + 1]
             visit_members(context, stream, row, actions, taught, learns, compares)
         else:
-            _visit_actions(context, run, results, event, actions, taught, learns, buffers)
+            known = cursor[STEP] == SHOWN
+            _visit_actions(context, run, results, event, actions, taught, learns, known, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
@@ -328,7 +339,8 @@ def largest_example(context: Sealed[Context], stream: Stream) -> int:
         for action in range(actions.n):
             short_loop()
             groups, _, _ = open_action(run, actions, action)
-            n = count_all(run.interactions, run.scratch) + count_all(run.screen.interactions, run.scratch)
+            n = max(count_all(run.interactions, run.scratch), count_all(run.again, run.scratch))
+            n += count_all(run.screen.interactions, run.scratch)
             for group in range(groups):
                 short_loop()
                 n += run.scratch.groups[group].end - run.scratch.groups[group].start

@@ -10,16 +10,23 @@ know no interactions, and their weights are those of live slots at the same plac
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.engine.event_kernels import learns_from, open_event
+from onlineauto.engine.example_kernels import begin_squares
 from onlineauto.engine.guess_kernels import guess
 from onlineauto.engine.live_kernels import count_namespaces, learner, observe_rewards, signal_before, verdict
-from onlineauto.engine.member_kernels import choose_in_turn, told_to, true_costs
-from onlineauto.engine.pass_kernels import account, run_on
+from onlineauto.engine.member_kernels import (
+    add_errors,
+    choose_in_turn,
+    settle_bonuses,
+    shows_by_turns,
+    told_to,
+    true_costs,
+)
+from onlineauto.engine.pass_kernels import account, over_again, run_on
 from onlineauto.engine.policy_kernels import learn_as, prepare, score_all
 from onlineauto.engine.settle_kernels import open_row, settle_bandit
 from onlineauto.engine.slot_kernels import settle_slot
@@ -37,7 +44,6 @@ from onlineauto.engine.state import (
     STEP,
     STREAM,
     Label,
-    Run,
 )
 from onlineauto.explorers.bag_kernels import add_vote, draw_time
 from onlineauto.explorers.explore_kernels import (
@@ -52,13 +58,12 @@ from onlineauto.explorers.explore_kernels import (
     note_learnt,
 )
 from onlineauto.features._kernels import forget
-from onlineauto.features.records import Interactions
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, opened, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.state import Actions, Buffers, Context, Results
+    from onlineauto.engine.state import Actions, Buffers, Context, Results, Run
     from onlineauto.features.records import Records, Stream
     from onlineauto.jit import Sealed
 
@@ -94,21 +99,13 @@ def _as_told(run: Run, label: Label) -> Label:
     return Label(label.action, run.live.told[0], run.live.told[1], label.weight, label.initial)
 
 
-@inline_kernel
-def _without_interactions(run: Run) -> Run:
-    """The same, but that nothing is crossed."""
-    every = run.interactions
-    none = Interactions(every.start[:1], every.factor, 0, every.permutations, every.n_slots, every.holders)
-    return Run(run.task, run.rule, run.layout, none, run.scratch, run.stream, run.model, run.live, run.screen)
-
-
 @kernel
 def _begin(n: int, buffers: Buffers) -> None:
     """Nobody has voted, and nobody has learnt."""
+    begin_squares(n, buffers)
     for action in range(n):
         short_loop()
         buffers.explored[VOTES, action] = buffers.explored[SUMS, action] = _ZERO
-        buffers.first_squares[action] = np.float32(math.nan)
 
 
 @inline_kernel
@@ -145,17 +142,25 @@ def _score(
         if at.code == BAG:
             add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
         elif model > 0:
-            for action in range(n):
-                short_loop()
-                error = room[FILLED, action] - room[WORK, action]
-                room[BONUS, action] += error * error
-    for action in range(n):
-        short_loop()
-        if at.code == BAG:
-            buffers.score[action, column] = room[SUMS, action]
-        else:
-            room[BONUS, action] = math.sqrt(room[BONUS, action] / np.float32(at.policies - 1))
-            buffers.score[action, column] = room[FILLED, action]
+            add_errors(n, buffers)
+    if at.code == BAG:
+        buffers.score[:n, column] = room[SUMS, :n]
+    else:
+        settle_bonuses(run, n, column, buffers)
+
+
+@kernel
+def _show(run: Run, actions: Actions, turn: int, buffers: Buffers) -> None:
+    """Show what the champion of a member, or then of the model, predicted when it learnt."""
+    room, n, model = buffers.explored, actions.n, _model_of(run, turn)
+    if turn == 0:
+        room[BONUS, :n] = _ZERO
+    room[FILLED, :n] = buffers.score[:n, 0]
+    if model > 0:
+        guess(run, actions, 0, model, buffers)
+        add_errors(n, buffers)
+    else:
+        settle_bonuses(run, n, buffers.score.shape[1] - 1, buffers)
 
 
 @kernel
@@ -180,12 +185,12 @@ def _learn(
     for turn in range(run.live.n):
         slot = learner(run.live, turn)
         cb_type = run.model.settings[slot].cb_type
+        prepare(run, actions, label, slot, part, cb_type, buffers)
         _, shown = score_all(run, actions, label, slot, part, buffers)
         _count_features(row, actions, shown)
         for action in range(actions.n):
             short_loop()
             buffers.score[action, slot] = buffers.explored[FILLED, action]
-        prepare(run, actions, label, slot, part, cb_type, buffers)
         learn_as(run, actions, label, slot, part, model, cb_type, False, buffers)
     observe_rewards(run, buffers.score, actions.n, label)
     cursor[STEP] = 0
@@ -227,6 +232,8 @@ def _go_on(
             signal, slot = _learn(run, row, event, actions, told, model, cursor, buffers)
             if cursor[STEP] == 0:
                 cursor[LEFT] -= 1
+                if shows_by_turns(run):
+                    _show(run, actions, turn, buffers)
             if pauses or signal != BLOCK_END:
                 return signal, slot
         cursor[CALL], cursor[LEFT] = cursor[CALL] + 1, 0
@@ -247,7 +254,7 @@ def _cover(
     buffers: Buffers,
 ) -> tuple[int, int]:
     """`_go_on` with ``--cover``: ask the first policy, and then all others."""
-    plain, room, column = _without_interactions(run), buffers.explored, buffers.score.shape[1] - 1
+    plain, room, column = over_again(run), buffers.explored, buffers.score.shape[1] - 1
     if cursor[CALL] == 0 and learns:
         if cursor[STEP] == 0:
             true_costs(plain, actions, label, 0, buffers)

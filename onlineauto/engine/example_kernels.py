@@ -13,8 +13,8 @@ from onlineauto.features._kernels import forget, merge_shared, open_constant, op
 from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example
-from onlineauto.jit import F32, inline_kernel
-from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
+from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.learners._kernels import clip, dot, rule_of, see_label, shift, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.state import Actions, Buffers, Run
@@ -58,8 +58,8 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
     line, header = actions.first, -1
     merged = run.task.shape == CB
     if merged:
-        bits = run.task.action_bits
-        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, bits, action)
+        how = run.task.numbering
+        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
     else:
         line = line_of(run, actions, action)
         header = actions.first - 1 if n_shared else -1
@@ -111,7 +111,6 @@ def list_action(
     example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
         squares = linear_squares(run.layout, scratch, features, n_shared, groups)
-        buffers.squares[len(buffers.squares) - 1] = squares
         for slot in range(run.live.n):
             buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
     forget(scratch, n_shared, groups)
@@ -119,10 +118,17 @@ def list_action(
 
 
 @inline_kernel
+def begin_squares(n: int, buffers: Buffers) -> None:
+    """Nobody has asked for Σ x² of any of the `n` actions."""
+    for action in range(n):
+        short_loop()
+        buffers.first_squares[action] = np.float32(math.nan)
+
+
+@inline_kernel
 def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
-    """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever learnt it first."""
-    several = run.live.n > 1 or run.task.search_below
-    if run.task.exact and several and not math.isnan(buffers.first_squares[action]):
+    """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever asked first."""
+    if run.task.exact and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]
     return buffers.squares[slot]
 
@@ -145,6 +151,9 @@ def predict_or_learn(
     (float32), both from before the update, and whether there was anything to learn.
     """
     model, rule = run.model, rule_of(run.rule, run.model, place.slot)
+    by = place.row - place.lane
+    if by != 0:
+        shift(example, by, run.task.mask)
     if rule.guarded:
         learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
@@ -154,4 +163,6 @@ def predict_or_learn(
     learnt = False
     if learns and label != _FLOAT_MAX and weight > _ZERO:
         learnt = update(rule, model, place, example, prediction, label, weight, squares)
+    if by != 0:
+        shift(example, -by, run.task.mask)
     return raw, prediction, learnt

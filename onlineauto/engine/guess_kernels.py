@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.example_kernels import open_action
+from onlineauto.engine.pass_kernels import over_again
 from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.rnd_kernels import normal_of
 from onlineauto.explorers.sample_kernels import mixed_state
@@ -33,11 +34,9 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
     """List the features of an action by their whole hashes; return the number of runs."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     groups, _, _ = open_action(run, actions, action)
-    name, value, runs = buffers.name, buffers.value, buffers.runs
+    name, value = buffers.name, buffers.value
     n = list_linear(run.layout, scratch, features, n_shared, groups, _ALL, name, value)
-    runs[0].start, runs[0].end, runs[0].product, n_runs = 0, n, 0, 1
-    if not run.task.forgets:
-        _, n_runs = cross_all(run.interactions, scratch, features, _ALL, name, value, runs, n)
+    _, n_runs = cross_all(run.interactions, scratch, features, _ALL, name, value, buffers.runs, n)
     forget(scratch, n_shared, groups)
     return n_runs
 
@@ -56,7 +55,7 @@ def _begin(run: Run, name: np.uint64, member: int) -> np.uint64:
 @kernel
 def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
     """Fill the explorer's scratch with what a member (from 1) of a slot guesses of each action."""
-    spread = run.task.exploration.spread
+    run, spread = over_again(run), run.task.exploration.spread
     for action in range(actions.n):
         n_runs = _list_names(run, actions, action, buffers)
         squares = product = _ZERO

@@ -10,7 +10,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.decay import DECAY_STATE
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.state import CB
-from onlineauto.engine.task import make_task, parts_of_slot, search_is_below
+from onlineauto.engine.task import lanes_overlap, make_task, parts_of_slot, search_is_below
 from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.explorers.explore_kernels import COVER, RND
@@ -73,7 +73,8 @@ class Learner:
         slots = automl.automl or 1
         self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
         self.step = 1 + estimates if search_is_below(configuration) else self.width
-        weights = _make_table(configuration, slots=slots, width=self.width)
+        overlaps = lanes_overlap(configuration, kind=kind, lanes=slots * self.width)
+        weights = _make_table(configuration, slots=slots, width=self.width, overlaps=overlaps)
         self.unlearnt = weights[0, :, 0].copy()
         self.task = make_task(
             configuration, kind=kind, cells=len(weights), parts=self.width, unlearnt=self.unlearnt
@@ -103,8 +104,18 @@ class Learner:
         weights = self.model.weights
         self.model = self.model._replace(table=weights.reshape(len(weights), -1))
 
+    @property
+    def overlapping(self) -> int:
+        """Lanes that overlap, being cells of a table of one lane; 0 if they do not."""
+        times = int(self.task.numbering.times)
+        return times if times > 1 else 0
+
     def champion_lanes(self) -> list[int]:
-        """Lanes of the table by which the champion predicts, part by part."""
+        """Lanes of the table by which the champion predicts."""
+        return [0] if self.overlapping else self.champion_rows()
+
+    def champion_rows(self) -> list[int]:
+        """Where the sums of the champion are, part by part."""
         slots = len(self.model.sums)
         if not self.task.exact:
             return [part * slots for part in range(self.width)]
@@ -120,10 +131,8 @@ class Learner:
 
     def cut_names(self, stream: Stream) -> None:
         """Cut the names of features of a block as VW does, where guesses are drawn by them."""
-        if self.task.exact and self.task.exploration.code == RND:
-            classic = self.task.shape == CB
-            cells = len(self.model.weights) if classic else 2**self._bits
-            cut_names(stream, np.uint32(cells - 1), constant=classic)
+        if self.task.exact and self.task.exploration.code == RND and self.task.shape != CB:
+            cut_names(stream, np.uint32(2**self._bits - 1))
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""
@@ -166,12 +175,16 @@ class Learner:
                 array[...] = state[part][name]
 
 
-def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:
-    """Weights of so many live slots, each of so many lanes, before the first event."""
+def _make_table(
+    configuration: Configuration, *, slots: int, width: int, overlaps: bool
+) -> NDArray[np.float32]:
+    """Weights of so many live slots, each of so many lanes, which may overlap, before the first event."""
     bits = configuration[FeatureOptions].bit_precision
     lanes = slots * width
     cells = max(1, 2**bits >> (width - 1).bit_length())
-    if configuration[RunOptions].vw_exact:  # all lanes share the table
+    if overlaps:
+        lanes, cells = 1, 2**bits
+    elif configuration[RunOptions].vw_exact:  # all lanes share the table
         lanes = 1 << (lanes - 1).bit_length()
         cells = max(1, 2**bits // lanes)
     elif slots > 1:

@@ -166,7 +166,8 @@ def learner(live: Live, turn: int) -> int:
 @inline_kernel
 def place_of(live: Live, slot: int, part: int) -> Place:
     """Where part `part` of a slot's model lies."""
-    return Place(slot, slot * live.slot_step + part * live.part_step)
+    row = slot * live.slot_step + part * live.part_step
+    return Place(slot, 0 if live.overlaps else row, row)
 
 
 @inline_kernel

@@ -20,6 +20,7 @@ from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import CONTRACTION, materialize
+from onlineauto.learners.model_state import by_lanes
 from onlineauto.learners.rule import put_settings
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class LiveSlots:
         Move weights as VW does; otherwise the sums that go with them move too.
     width : int
         Lanes of the model that a slot uses; in exact mode, lanes between two of them.
+    overlapping : int
+        Lanes that overlap, being cells of a table of one lane; 0 if they do not.
     first : Config
         The first champion.
     simple : bool
@@ -102,6 +105,7 @@ class LiveSlots:
         *,
         exact: bool,
         width: int,
+        overlapping: int,
         first: Config,
         simple: bool,
         defaults: Mapping[str, float | str],
@@ -114,7 +118,7 @@ class LiveSlots:
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
-        self._exact, self._width = exact, width
+        self._exact, self._width, self._overlapping = exact, width, overlapping
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
@@ -128,6 +132,7 @@ class LiveSlots:
             n=1,
             slot_step=width if exact else 1,
             part_step=1 if exact else slots,
+            overlaps=overlapping > 0,
             searching=options.automl is not None,
             fill=False,
             test=Test(
@@ -372,7 +377,7 @@ class LiveSlots:
 
     def _park(self, slot: int, model: Model) -> None:
         """Keep what a config has learnt, and what is known of it, until it is live again."""
-        cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model)
+        cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
         self._parked[self.configs[slot]] = _Parked(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
@@ -387,7 +392,7 @@ class LiveSlots:
             del self._parked[next(iter(self._parked))]
 
     def _unpark(self, slot: int, parked: _Parked, model: Model) -> None:
-        lanes = self._lanes(slot, model)
+        lanes = self._lanes(slot, model.weights)
         self._unlearn(slot, model)
         for part, lane in enumerate(lanes):
             model.weights[parked.cells, :, lane] = parked.weights[..., part]
@@ -429,15 +434,15 @@ class LiveSlots:
     def _unlearn(self, slot: int, model: Model) -> None:
         """Let a slot's weights be as they were at first."""
         cells = np.flatnonzero(model.touched)
-        for lane in self._lanes(slot, model):
+        for lane in self._lanes(slot, model.weights):
             model.weights[cells[:, None], np.arange(len(self._unlearnt)), lane] = self._unlearnt
             model.lanes[lane] = 0.0
             model.lanes[lane, CONTRACTION] = 1.0
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
-        cells = np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(0, model), self._lanes(slot, model), strict=True):
-            swap_lanes(model.weights, cells, one, other)
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
+            swap_lanes(weights, cells, one, other)
             if not self._exact:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if not self._exact:
@@ -479,17 +484,17 @@ class LiveSlots:
         self.live.updates[slot] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
-        cells = np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(source, model), self._lanes(target, model), strict=True):
-            copy_lane(model.weights, cells, one, other)
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
+            copy_lane(weights, cells, one, other)
             if not self._exact:
                 model.lanes[other] = model.lanes[one]
         if not self._exact:
             model.sums[target] = model.sums[source]
-            for lane in self._lanes(target, model):
+            for lane in self._lanes(target, weights):
                 materialize(model, lane)  # which may be about to learn with other penalties
 
-    def _lanes(self, slot: int, model: Model) -> list[int]:
+    def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
         """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
-        parts = model.weights.shape[2] // self.n_slots if self._exact else self._width
+        parts = weights.shape[2] // self.n_slots if self._exact else self._width
         return [part * self.n_slots + slot for part in range(parts)]

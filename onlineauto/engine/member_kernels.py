@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.decay_kernels import compare_models, visit_models
+from onlineauto.engine.example_kernels import begin_squares
 from onlineauto.engine.guess_kernels import guess
 from onlineauto.engine.live_kernels import learner
 from onlineauto.engine.pass_kernels import run_on
@@ -142,7 +143,14 @@ def told_to(run: Run, label: Label, member: int) -> Label:
 
 
 @inline_kernel
-def _add_errors(n: int, buffers: Buffers) -> None:
+def shows_by_turns(run: Run) -> bool:
+    """Whether VW shows what members predict as they learn: with ``--cb_explore``, or if actions are drawn."""
+    at = run.task.exploration
+    return bool(at.exact and at.code == RND and (run.task.shape == CB or at.samples))
+
+
+@inline_kernel
+def add_errors(n: int, buffers: Buffers) -> None:
     """Add what a member is off its guesses to the bonuses."""
     room = buffers.explored
     for action in range(n):
@@ -151,18 +159,27 @@ def _add_errors(n: int, buffers: Buffers) -> None:
         room[BONUS, action] += error * error
 
 
+@inline_kernel
+def settle_bonuses(run: Run, n: int, column: int, buffers: Buffers) -> None:
+    """Make bonuses of what all members are off; the model's scores are those of a column."""
+    room, members = buffers.explored, np.float32(run.task.exploration.policies - 1)
+    for action in range(n):
+        short_loop()
+        room[BONUS, action] = math.sqrt(room[BONUS, action] / members)
+        buffers.score[action, column] = room[FILLED, action]
+
+
 @kernel
 def _distil(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
 
-    Penalties grow with all that is learnt; VW predicts first, but by turns under ``--cb_explore K`` and where
-    actions are drawn.
+    Penalties grow with all that is learnt; VW predicts first, unless it shows what is predicted by turns.
     """
     at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
     others = own if at.exact else MTR
-    by_turns = bool(learns and at.exact and (run.task.shape == CB or at.samples))
+    by_turns = learns and shows_by_turns(run)
     parts = run.task.parts // at.policies
     counted = shown = 0
     for turn in range(1, at.policies + 1):
@@ -176,13 +193,10 @@ def _distil(
             prepare(run, actions, told, slot, part, cb_type, buffers)
         counted, shown = score_all(run, actions, told, slot, part, buffers)
         if member > 0:
-            _add_errors(actions.n, buffers)
+            add_errors(actions.n, buffers)
         if by_turns:
             learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
-    for action in range(actions.n):
-        short_loop()
-        room[BONUS, action] = math.sqrt(room[BONUS, action] / np.float32(at.policies - 1))
-        buffers.score[action, slot] = room[FILLED, action]
+    settle_bonuses(run, actions.n, slot, buffers)
     for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
         member = turn % at.policies
         part, cb_type = member * parts, others if member > 0 else own
@@ -211,9 +225,7 @@ def visit_members(
     run, buffers = run_on(opened_context, stream), opened_context.buffers
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
-    for action in range(actions.n):
-        short_loop()
-        buffers.first_squares[action] = np.float32(math.nan)
+    begin_squares(actions.n, buffers)
     if learns and at.code == BAG:
         for policy in range(at.policies):
             at.times[policy] = draw_time(at, policy)

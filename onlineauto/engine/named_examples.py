@@ -118,13 +118,19 @@ class NamedExamples:
     Raises
     ------
     OptionError
-        There may be interactions of full names by VW's rules, which the loop alone knows to list.
+        There may be interactions of full names by VW's rules, which the loop alone knows to list; or actions
+        share weights with other models.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
         name = "experimental_full_name_interactions"
         if workspace.exact and name in workspace.configuration.supplied:
             raise OptionError(f"--{name} with --vw_exact is not shown by name; leave --vw_exact out")
+        if workspace.learner.overlapping:
+            raise OptionError(
+                f"with --vw_exact, weights of --{workspace.kind} have no names where the number of models is "
+                "no power of two: actions share them with other models"
+            )
         self._workspace, self._names = workspace, names
         self._mask = len(workspace.weights) - 1
 
@@ -169,9 +175,9 @@ class NamedExamples:
 
     def _numbered(self, groups: _Groups, action: int) -> _Groups:
         """Groups of an action of ``--cb N``, whose number is in the low bits of every hash."""
-        bits = self._workspace.learner.task.action_bits
+        kept = int(self._workspace.learner.task.numbering.kept)
         return {
-            key: [feature._replace(hash=(feature.hash & ~bits) + action) for feature in features]
+            key: [feature._replace(hash=(feature.hash & kept) + action) for feature in features]
             for key, features in groups.items()
         }
 

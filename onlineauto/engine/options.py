@@ -184,6 +184,14 @@ def check_slots(configuration: Configuration) -> None:
     for name, why in _NOT_OF_SLOTS.items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
+    explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
+    texts = (*features.quadratic, *features.cubic, *features.interactions)
+    lists_again = explorer.name == "rnd" or explorer.bounds(configuration)
+    if lists_again and any(":" not in text for text in texts):
+        raise OptionError(
+            f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
+            "Vowpal Wabbit has some of them twice when it lists the features again"
+        )
     automl = configuration[AutomlOptions]
     if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
         raise OptionError(
@@ -274,13 +282,6 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
     oracle = ORACLES[automl.oracle(exact=True)]
     if explorer.asks_search:
         _refuse_below(configuration, explorer.name)
-    update = configuration[UpdateOptions]
-    plain = (update.sgd or update.invariant) and not (update.adaptive or update.normalized)
-    if plain and explorer.bounds(configuration) and (update.l1 > 0 or update.l2 > 0):
-        raise OptionError(
-            f"--l1 and --l2 with --automl, --{explorer.name} and neither --adaptive nor --normalized are not "
-            "reproduced by --vw_exact: Vowpal Wabbit's plausible costs may differ in a last bit"
-        )
     if not oracle.in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
@@ -298,12 +299,6 @@ def _refuse_below(configuration: Configuration, explorer: str) -> None:
             f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
             "between the models of an event, and a journal has whole events; leave --vw_exact out"
         )
-    for name in ("cb_explore", "cb_sample"):
-        if explorer == "rnd" and name in configuration.supplied:
-            raise OptionError(
-                f"--{name} with --automl and --rnd is not reproduced by --vw_exact: Vowpal Wabbit shows what "
-                "the members predict while they learn, by champions that may change; leave --vw_exact out"
-            )
     if configuration[ModelOptions].predict_only_model:
         check_alone(configuration)
 

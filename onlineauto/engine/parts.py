@@ -44,6 +44,7 @@ def make_searching(
         layout,
         exact=run.vw_exact,
         width=learner.step if run.vw_exact else learner.width,
+        overlapping=learner.overlapping,
         simple=simple,
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
         defaults=default_settings(configuration),

@@ -78,7 +78,19 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 @inline_kernel
 def run_on(at: Context, stream: Stream) -> Run:
     """What works on a block in a context."""
-    return Run(at.task, at.rule, at.layout, at.interactions, at.scratch, stream, at.model, at.live, at.screen)
+    return Run(
+        at.task, at.rule, at.layout, at.interactions, at.again,
+        at.scratch, stream, at.model, at.live, at.screen,
+    )  # fmt: skip
+
+
+@inline_kernel
+def over_again(run: Run) -> Run:
+    """The same, when VW goes over the features once more, with the interactions that it remembers."""
+    return Run(
+        run.task, run.rule, run.layout, run.again, run.again,
+        run.scratch, run.stream, run.model, run.live, run.screen,
+    )  # fmt: skip
 
 
 @inline_kernel

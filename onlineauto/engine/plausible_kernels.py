@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.example_kernels import list_action, predict_or_learn, squares_of
+from onlineauto.engine.example_kernels import list_action, predict_or_learn
 from onlineauto.engine.live_kernels import place_of
-from onlineauto.engine.pass_kernels import run_on
+from onlineauto.engine.pass_kernels import over_again, run_on
+from onlineauto.engine.state import CB
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
-from onlineauto.features.records import Example
 from onlineauto.jit import kernel, opened, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
@@ -31,11 +31,13 @@ _UNKNOWN = np.float32(np.nan)
 def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> None:
     """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
 
-    VW has forgotten interactions of ``--automl`` and of wildcards when it comes to this; so we do if exact.
+    In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
+    which it does not where actions are drawn.
     """
     opened_context = opened(context)
-    run, buffers = run_on(opened_context, stream), opened_context.buffers
+    run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
     at, shared = run.task.exploration, run.model.shared
+    keeps = run.task.exact and (run.task.shape == CB or actions.n_lines == actions.n or at.samples)
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)
@@ -43,13 +45,10 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> N
     rule, place = rule_of(run.rule, run.model, 0), place_of(run.live, 0, 0)
     for action in range(actions.n):
         short_loop()
-        example, numbers = list_action(run, actions, action, False, _ZERO, buffers)
-        squares, score = squares_of(run, buffers, action, 0), buffers.score[action, 0]
-        if run.task.forgets:
-            squares = buffers.squares[len(buffers.squares) - 1]
-            if run.interactions.n_slots == 1:  # then the first run has the interactions too
-                example.runs[0].end -= numbers.crossed
-            example = Example(example.cell, example.value, example.runs, 1, example.holders)
+        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
+        squares, score = buffers.squares[0], buffers.score[action, 0]
+        if keeps:
+            buffers.first_squares[action] = squares
         moved = sensitivity(rule, run.model, place, example, score, low - _ONE, squares)
         buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
         moved = sensitivity(rule, run.model, place, example, score, high + _ONE, squares)

@@ -176,7 +176,7 @@ def _weights(
         cells = np.arange(len(weights))
     rows = weights[:, fields]
     if weights_only:
-        rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised])
+        rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
     rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
     numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
     kept = (rows != 0).any(axis=1)

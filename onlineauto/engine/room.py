@@ -43,7 +43,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         runs=np.zeros(runs, RUN),
         score=np.zeros((actions, slots + 3), np.float32),
         target=np.zeros(actions, np.float32),
-        squares=np.zeros(slots + 1, np.float32),
+        squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
@@ -59,7 +59,8 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     Within a block only lists of features grow, and what is known of the actions of an event is kept.
     """
     buffers, task, lines = context.value.buffers, context.value.task, stream.events
-    room, runs = len(buffers.cell), len(layout.interactions.start)
+    room = len(buffers.cell)
+    runs = max(len(layout.interactions.start), len(layout.again.start))
     actions = task.n_actions if task.shape == CB else largest(lines)
     own = (len(stream.features) - stream.constant) // 2
     counts = (*layout.n_products.items(), *layout.n_apart.items())

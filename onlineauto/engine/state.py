@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.explorers._kernels import Exploration
-    from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
+    from onlineauto.features.records import Interactions, Layout, Numbering, Records, Scratch, Stream
     from onlineauto.jit import F32
     from onlineauto.learners._kernels import Model, Rule
 
@@ -69,11 +69,10 @@ class Task(NamedTuple):
     shape: int
     slots: bool  # events of shape CB_ADF have slots, which the loop goes through one by one
     n_actions: int  # of ``--cb N``
-    action_bits: int  # low bits of a hash that hold the action number, ``--cb N``
+    numbering: Numbering  # of ``--cb N``
     exploration: Exploration
     decay: Decay
     parts: int  # lanes of a live slot
-    forgets: bool  # plausible costs and guesses are without interactions
     shows_before: bool  # what is shown was predicted before any slot learnt
     search_below: bool  # each model of the explorer is an event to the search, as in VW
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
@@ -92,6 +91,9 @@ class Live(NamedTuple):
     n: int  # live slots now
     slot_step: int  # lanes between two slots
     part_step: int  # and between the parts of one, if it has several
+    overlaps: (
+        bool  # lanes are cells of a table of one lane, so that they overlap, as VW's may with ``--cb N``
+    )
     searching: bool
     fill: bool  # an empty place waits for a config
     test: Test
@@ -145,9 +147,9 @@ the search is below the explorer, which model that is of (0: all score), and 1 +
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals."""
 
-MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
+MET, RECOUNTED, REVIEWED, SCHEDULED, SHOWN = 1, 2, 3, 4, 5
 """Steps of an event: its namespaces are counted, and again where VW does so; the oracle is asked; leases are
-looked after."""
+looked after; what is shown was predicted before that."""
 
 
 STREAM, ASIDE, NOTICED = range(3)
@@ -172,6 +174,7 @@ class Context(NamedTuple):
     rule: Rule
     layout: Layout
     interactions: Interactions
+    again: Interactions  # those of plausible costs and guesses: VW has forgotten some when it comes to them
     scratch: Scratch
     model: Model
     live: Live
@@ -186,6 +189,7 @@ class Run(NamedTuple):
     rule: Rule
     layout: Layout
     interactions: Interactions
+    again: Interactions
     scratch: Scratch
     stream: Stream
     model: Model
@@ -231,11 +235,8 @@ class Buffers(NamedTuple):
     runs: Records  # [1 + products]: features that are used together
     score: NDArray[np.float32]  # [most actions of an event, slots + 3]
     target: NDArray[np.float32]  # [most actions of an event]
-    squares: NDArray[
-        np.float32
-    ]  # [slots + 1]: Σ x² of the listed action, if the rule asks for it; last, of its
-    # features without products
-    first_squares: NDArray[np.float32]  # [most actions of an event]: of the slot that learnt an action first
+    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
+    first_squares: NDArray[np.float32]  # [most actions of an event]: the same, of whoever asked for it first
     total: NDArray[np.float32]  # [2, slots + 3]: what is the same for every action of an event; that of one
     cost: NDArray[np.float32]  # [most actions of an event]: estimated costs, for online cover
     order: NDArray[np.int32]  # [most actions of an event]: a policy's ranking

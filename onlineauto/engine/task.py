@@ -9,15 +9,13 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.decay import make_decay
 from onlineauto.engine.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
-from onlineauto.engine.header import has_wildcards
-from onlineauto.engine.options import RunOptions
+from onlineauto.engine.options import ModelOptions, RunOptions
 from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
-from onlineauto.explorers.slots import SlotOptions
-from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["make_task", "parts_of_slot", "search_is_below"]
+__all__ = ["check_apart", "lanes_overlap", "make_task", "parts_of_slot", "search_is_below"]
 
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
@@ -52,14 +50,39 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
     explores = "explore" in kind
     parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
-    slots = configuration[AutomlOptions].automl or 1
-    if exact and kind in ("cb", "cb_explore") and (parts * slots) & (parts * slots - 1):
-        what = f"live configs of --automl {slots}" if slots > 1 else f"models of --{explorer.name}"
+    if explorer.name == "epsilon_decay" and lanes_overlap(configuration, kind=kind, lanes=parts):
         raise OptionError(
-            f"--{kind} with {parts * slots} {what} is not reproduced by --vw_exact: Vowpal Wabbit lets "
-            "actions and models share weights unless the number of models is a power of two"
+            f"--{kind} with {parts} models of --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit "
+            "lets actions and models share weights unless the number of models is a power of two"
         )
+    if configuration[ModelOptions].predict_only_model:
+        check_apart(configuration, kind=kind, parts=parts)
     return parts
+
+
+def check_apart(configuration: Configuration, *, kind: str, parts: int) -> None:
+    """Refuse a champion alone that shares weights with its challengers.
+
+    Raises
+    ------
+    OptionError
+        Its cells overlap theirs, see `lanes_overlap`.
+    """
+    slots = configuration[AutomlOptions].automl
+    if slots is not None and lanes_overlap(configuration, kind=kind, lanes=slots * parts):
+        raise OptionError(
+            f"--{kind} with --automl {slots} and --vw_exact has no champion that predicts the same alone: "
+            "where the number of models is no power of two, it shares weights with its challengers"
+        )
+
+
+def lanes_overlap(configuration: Configuration, *, kind: str, lanes: int) -> bool:
+    """Whether actions share weights with lanes of others, as in VW, where those of ``--cb N`` are so many.
+
+    An action's cells are as many as there are lanes behind those of the action before, and their names only
+    multiples of the next power of two: products of such names may lie anywhere.
+    """
+    return configuration[RunOptions].vw_exact and kind in ("cb", "cb_explore") and bool(lanes & (lanes - 1))
 
 
 def search_is_below(configuration: Configuration) -> bool:
@@ -82,14 +105,13 @@ def make_task(
         shape=_SHAPES[kind],
         slots=slots,
         n_actions=n_actions,
-        action_bits=(1 << n_actions.bit_length()) - 1,
+        numbering=_numbering(configuration, kind=kind, cells=cells, parts=parts, n_actions=n_actions),
         exploration=make_exploration(
             configuration, exact=exact, seed=run.random_seed, active=explores, samples=slots
         ),
         decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
-        forgets=exact and _forgets(configuration),
-        shows_before=exact and explores and _shows_before(configuration),
+        shows_before=exact and explores and _shows_before(configuration, kind=kind, parts=parts),
         search_below=search_is_below(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
@@ -102,35 +124,25 @@ def make_task(
     )
 
 
-def _shows_before(configuration: Configuration) -> bool:
-    """Whether VW shows what it predicted before any slot learnt, and that matters: they share penalties."""
-    update, searches = configuration[UpdateOptions], configuration[AutomlOptions].automl is not None
-    regresses = chosen_explorer(configuration).cb_types == ("mtr",)
-    return searches and regresses and (update.l1 > 0 or update.l2 > 0)
+def _numbering(
+    configuration: Configuration, *, kind: str, cells: int, parts: int, n_actions: int
+) -> Numbering:
+    """How hashes become those of the actions of ``--cb N``."""
+    lanes, times, step = (configuration[AutomlOptions].automl or 1) * parts, 1, 1
+    if lanes_overlap(configuration, kind=kind, lanes=lanes):
+        times, step = 1 << lanes.bit_length(), lanes
+    every = 2**32 - 1
+    return Numbering(
+        times=np.uint32(times),
+        kept=np.uint32(every << (n_actions * step).bit_length() & every),
+        step=np.uint32(step),
+        mask=np.uint32(cells - 1 if configuration[RunOptions].vw_exact else every),
+    )
 
 
-def _forgets(configuration: Configuration) -> bool:
-    """Whether VW has forgotten interactions when it goes over the features once more: those made late.
-
-    Raises
-    ------
-    OptionError
-        If it has forgotten some of them only, and the explorer does so.
-    """
-    features = configuration[FeatureOptions]
-    if configuration[AutomlOptions].automl is not None:
-        return True
-    slots = configuration[SlotOptions].ccb_explore_adf  # they bring a wildcard of their own
-    if not slots and not has_wildcards(features):
+def _shows_before(configuration: Configuration, *, kind: str, parts: int) -> bool:
+    """Whether VW shows what it predicted before any slot learnt, and that matters: they share something."""
+    update, slots = configuration[UpdateOptions], configuration[AutomlOptions].automl
+    if slots is None or chosen_explorer(configuration).cb_types != ("mtr",):
         return False
-    texts = (*features.quadratic, *features.cubic, *features.interactions)
-    plain = [text for text in texts if ":" not in text]
-    explorer = chosen_explorer(configuration)
-    if explorer.lists_again(configuration) and (plain or features.experimental_full_name_interactions):
-        what = "slots and" if slots else "wildcards beside other"
-        raise OptionError(
-            f"--{explorer.name} with {what} interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit leaves the wildcards out when it lists the features again; leave --vw_exact out, "
-            "or use either"
-        )
-    return True
+    return update.l1 > 0 or update.l2 > 0 or lanes_overlap(configuration, kind=kind, lanes=slots * parts)

@@ -474,6 +474,7 @@ class Workspace:
             learner.rule,
             layout.kernel_layout,
             layout.interactions,
+            layout.again,
             scratch,
             learner.model,
             live,

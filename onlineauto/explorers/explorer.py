@@ -68,7 +68,3 @@ class Explorer(ABC):
         """Whether it goes by the range in which the cost of each action plausibly lies."""
         del configuration
         return False
-
-    def lists_again(self, configuration: Configuration) -> bool:
-        """Whether features are listed once more for it; VW has forgotten interactions of wildcards then."""
-        return self.bounds(configuration)

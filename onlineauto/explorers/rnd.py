@@ -83,8 +83,3 @@ class Rnd(Explorer):
         return (1 + (configuration[RndOptions].rnd or 1)) * super().parts(
             configuration, estimates=estimates, exact=exact
         )
-
-    def lists_again(self, configuration: Configuration) -> bool:
-        """For the guesses."""
-        del configuration
-        return True

@@ -15,7 +15,7 @@ import numpy as np
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.features.records import Layout, Records, Scratch, Stream
+    from onlineauto.features.records import Layout, Numbering, Records, Scratch, Stream
 
 _ZERO = np.float32(0)
 
@@ -256,21 +256,22 @@ def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
 
 @kernel
 def open_numbered(
-    scratch: Scratch, features: Records, n_shared: int, room: int, bits: int, action: int
+    scratch: Scratch, features: Records, n_shared: int, room: int, how: Numbering, action: int
 ) -> tuple[int, int]:
-    """Groups of an action of ``--cb N``: the shared ones, the low `bits` of each hash being its number.
+    """Groups of an action of ``--cb N``: the shared ones, whose hashes are numbered.
 
     Returns the number of groups and that of features.
     """
     begin = room
-    keep = ~np.uint32(bits)
+    number = np.uint32(np.uint32(action) * how.step)
     for s in range(n_shared):
         short_loop()
         start, end = scratch.groups[s].start, scratch.groups[s].end
         _open_group(scratch, n_shared + s, scratch.groups[s].key, room, room + end - start)
         scratch.groups[n_shared + s].covered = s
         for i in range(start, end):
-            features[room].hash = np.uint32((features[i].hash & keep) + np.uint32(action))
+            hash_ = np.uint32(features[i].hash * how.times)
+            features[room].hash = np.uint32((hash_ & how.kept) + number) & how.mask
             features[room].value = features[i].value
             room += 1
     return 2 * n_shared, room - begin

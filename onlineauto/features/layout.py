@@ -18,6 +18,7 @@ import numpy as np
 from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import (
     WILDCARD,
+    Product,
     Term,
     compile_products,
     count_products,
@@ -76,6 +77,9 @@ class Layout:
         How namespaces become groups.
     interactions : Interactions
         Products, and which slots use them.
+    again : Interactions
+        The same but, if exact, those only that VW knows outside of its reductions: not those that come from
+        wildcards or from a search.
     n_products : dict of int to int
         Number of products of each order.
     n_apart : dict of int to int
@@ -123,7 +127,7 @@ class Layout:
         self.n_apart: Counter[int] = Counter()
         self.version = 0
         self.kernel_layout = self._make_layout([])
-        self.interactions = self._make_interactions()
+        self._make_interactions()
 
     @property
     def n_keys(self) -> int:
@@ -154,7 +158,7 @@ class Layout:
         numbers, first = np.unique(block.span_namespace, return_index=True)
         for i in numbers[np.argsort(first)]:  # in the order in which they have features, whatever the block
             self._add(self._key_name(names.names[i]))
-        self.interactions = self._make_interactions()
+        self._make_interactions()
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes: which namespaces wildcards range over, and which they leave out."""
@@ -165,7 +169,7 @@ class Layout:
         self._known, self._left_out = set(state["known"]), set(state["left_out"])
         self._letters = Counter(name[:1] for name in self._known.difference(self._own))
         self.version += 1
-        self.interactions = self._make_interactions()
+        self._make_interactions()
 
     def crossable(self) -> NDArray[np.bool_]:
         """Say of each group key whether its namespace can be crossed: bool[n_keys]."""
@@ -202,7 +206,7 @@ class Layout:
             held = set(each)
             self._held[:, slot] = [product in held for product in self._crossed]
         self._n_slots = len(interactions)
-        self.interactions = self._make_interactions()
+        self._make_interactions()
 
     @property
     def highest_order(self) -> int:
@@ -318,7 +322,7 @@ class Layout:
             return [tuple(name[0] for name in product) for product in products]
         return [tuple(self._number[name] for name in product) for product in products]
 
-    def _make_interactions(self) -> Interactions:
+    def _make_interactions(self) -> None:
         keep_duplicates = self._options.leave_duplicate_interactions
         wild_extents = any(WILDCARD in terms for terms in self._extents)
         products, held = self._crossed, self._held
@@ -327,13 +331,25 @@ class Layout:
                 [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
             )
             held = np.ones((len(products), 1), bool)
-        extents = compile_extents(self._extents, self._seen_names(), keep_duplicates=keep_duplicates)
+        self.n_products: Counter[int] = Counter()
+        self.interactions = self.again = self._assembled(products, held, self._extents)
+        plain, extents = _without_wildcards(self._products), _without_wildcards(self._extents)
+        if self._exact and (plain, extents) != (self._products, self._extents):
+            products = compile_products(plain, (), keep_duplicates=keep_duplicates)
+            held = np.ones((len(products), self._n_slots), bool)
+            self.again = self._assembled(products, held, extents)
+
+    def _assembled(
+        self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_], extents: Sequence[Product]
+    ) -> Interactions:
+        """Make products of names of namespaces, and of the extents that are seen; note how many they are."""
         present = self._present(products)
         if present is not None:
             products, held = list(compress(products, present)), held[present]
+        keep_duplicates = self._options.leave_duplicate_interactions
         factors = self._factors(products)
-        factors += extents
-        self.n_products = Counter(map(len, factors))
+        factors += compile_extents(extents, self._seen_names(), keep_duplicates=keep_duplicates)
+        self.n_products |= Counter(map(len, factors))
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time
         holders[:, : self._n_slots] = True
         holders[1 : 1 + len(products), : self._n_slots] = held
@@ -345,3 +361,7 @@ class Layout:
             n_slots=self._n_slots,
             holders=holders,
         )
+
+
+def _without_wildcards(products: Sequence[Product]) -> list[Product]:
+    return [terms for terms in products if WILDCARD not in terms]

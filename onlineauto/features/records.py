@@ -30,6 +30,7 @@ __all__ = [
     "Example",
     "Interactions",
     "Layout",
+    "Numbering",
     "Records",
     "Scratch",
     "Stream",
@@ -161,6 +162,15 @@ class Scratch(NamedTuple):
     n_left: NDArray[np.int64]  # [1]
 
 
+class Numbering(NamedTuple):
+    """How the hash of a feature becomes that of an action of ``--cb N``."""
+
+    times: np.uint32  # multiplied by so much,
+    kept: np.uint32  # of which these bits are kept,
+    step: np.uint32  # to which so much is added for each action before it;
+    mask: np.uint32  # and of that these bits are kept
+
+
 class Example(NamedTuple):
     """The listed features of one example, for all live slots together."""
 
@@ -178,10 +188,9 @@ def largest(bounds: NDArray[np.int64]) -> int:
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
-def cut_names(stream: Stream, mask: np.uint32, *, constant: bool) -> None:
-    """Leave the low bits of every hash, as VW does when it reads it; of the `constant`'s too if asked."""
-    end = stream.constant + (1 if constant else 0)
-    stream.features["hash"][:end] &= mask
+def cut_names(stream: Stream, mask: np.uint32) -> None:
+    """Leave the low bits of every hash but the constant's, as VW does when it reads it."""
+    stream.features["hash"][: stream.constant] &= mask
 
 
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:

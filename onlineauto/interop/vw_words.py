@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options import REGISTRY, check_alone
+from onlineauto.engine.task import check_apart
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
@@ -52,6 +53,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     """
     configuration, searching = workspace.configuration, workspace.searching
     check_alone(configuration)
+    check_apart(configuration, kind=workspace.kind, parts=workspace.learner.width)
     if not workspace.exact:
         _refuse(workspace)
     values: dict[str, Any] = {
@@ -123,7 +125,7 @@ def _letters_of_terms(terms: Product) -> str:
 
 def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
-    lanes = workspace.learner.champion_lanes()
+    lanes = workspace.learner.champion_rows()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
         return lanes[: len(lanes) // 2]  # the others are for the estimates of dr alone
     return lanes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,21 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
+from onlineauto.engine.named_examples import NamedExamples
 from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT
+from onlineauto.interop.names import LineNames
 from onlineauto.learners._kernels import NORM, WEIGHT, A
 from tests.engine.test_searching import stream
 from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
 from tests.naive.blocks import Event, make_block
 from tests.naive.decaying import Decaying
 from tests.naive.exploring import make_exploring
+from tests.parity import automl_streams
 from tests.property.strategies import bandit_events, numbered_events
 
 Options = dict[str, Any]
@@ -38,6 +42,16 @@ EXACT: list[Options] = [
     {"regcb": True, "cb_max_cost": 3.0, "quadratic": ["ab"]},
     {"regcb": True, "sgd": True, "learning_rate": 0.01},
     {"regcb": True, "adaptive": True, "power_t": 0.25},
+    {"regcb": True, "quadratic": ["::", "ba"], "invariant": True, "learning_rate": 0.01},
+    {
+        "squarecb": True,
+        "elim": True,
+        "quadratic": ["a:"],
+        "cubic": ["aab"],
+        "sgd": True,
+        "learning_rate": 0.01,
+    },
+    {"rnd": 2, "quadratic": ["::", "ba"], "experimental_full_name_interactions": ["a|b"]},
     {"regcb": True, "regcbopt": True, "cb_min_cost": -3.0, "normalized": True},
     {"regcb": True, "regcbopt": True, "first_only": True},
     {"synthcover": True, "epsilon": 0.25},
@@ -59,6 +73,16 @@ EXACT: list[Options] = [
     {**_SURE, "challenger_epsilon": True, "reward_as_cost": True, "initial_epsilon": 0.5},
     {**_SURE, "model_count": 5, "constant_epsilon": True, "epsilon": 0.25, "min_champ_examples": 1},
 ]
+
+
+OVERLAPPING: list[Options] = [
+    {"bag": 3, "epsilon": 0.125, "quadratic": ["ab"]},
+    {"bag": 5, "cb_type": "ips", "l2": 0.001, "adaptive": True},
+    {"cover": 2, "nounif": True, "cb_type": "ips"},
+    {"cover": 4, "psi": 0.5, "noconstant": True},
+]
+"""Of which VW lets actions of ``--cb_explore`` share weights, as of the cover of two policies that is doubly
+robust."""
 
 
 def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
@@ -96,13 +120,13 @@ def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[boo
 
 
 @pytest.mark.parametrize(
-    "options", [EXACT[1], EXACT[3], EXACT[5], EXACT[10], EXACT[13], EXACT[16], EXACT[-3]], ids=named
+    "options",
+    [*(EXACT[each] for each in (1, 3, 5, 8, 13, 16, 19, -3)), *OVERLAPPING],
+    ids=named,
 )
 @settings(max_examples=8)
 @given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
 def test_cb_explore(options: Options, events: list[Event], holdout: list[bool]) -> None:
-    if "cover" in options:
-        options = {**options, "cover": 3}
     check({**options, "cb_explore": 3}, events, holdout)
 
 
@@ -308,22 +332,12 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             {"bag": 2, "automl": 2, "vw_exact": True, "replay": "journal"},
             "--replay with --automl and --bag is not reproduced by --vw_exact",
         ),
-        ({"regcb": True, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
-        ({"rnd": 2, "quadratic": ["ab", "::"], "vw_exact": True}, "leaves the wildcards out"),
-        (
-            {"regcb": True, "automl": 2, "vw_exact": True, "l2": 0.1, "sgd": True},
-            "and neither --adaptive nor --normalized are not reproduced by --vw_exact",
-        ),
         ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
         ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
         ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
-        (
-            {"rnd": 1, "automl": 2, "vw_exact": True, "cb_sample": True},
-            "--cb_sample with --automl and --rnd is not reproduced by --vw_exact",
-        ),
         (
             {"rnd": 1, "automl": 2, "vw_exact": True, "final_regressor": "m", "predict_only_model": True},
             "--rnd with --automl and --vw_exact has no champion that predicts the same alone",
@@ -335,9 +349,28 @@ def test_what_cannot_be_is_refused(options: Options, message: str) -> None:
         Workspace(cb_explore_adf=True, **options)
 
 
-def test_actions_and_models_that_share_weights_in_vw_are_refused() -> None:
-    with pytest.raises(OptionError, match="--cb_explore with 3 models of --bag is not reproduced"):
-        Workspace(cb_explore=4, bag=3, vw_exact=True)
-    with pytest.raises(OptionError, match="--cb with 6 live configs of --automl 3 is not reproduced"):
-        Workspace(cb=4, automl=3, cb_type="dr", vw_exact=True)
-    assert Workspace(cb_explore=4, bag=3).weights.shape[2] == 3
+def test_actions_share_weights_in_vw_unless_the_models_are_as_many_as_a_power_of_two() -> None:
+    assert Workspace(cb_explore=4, bag=3).weights.shape[1:] == (4, 3)
+    exact = Workspace(cb_explore=4, bag=3, vw_exact=True, bit_precision=9)
+    assert exact.weights.shape == (512, 4, 1)
+    with pytest.raises(OptionError, match="--cb_explore with 3 models of --epsilon_decay is not reproduced"):
+        Workspace(cb_explore=4, epsilon_decay=True, vw_exact=True)
+    with pytest.raises(OptionError, match="has no champion that predicts the same alone"):
+        Workspace(cb=4, automl=3, vw_exact=True).save(io.BytesIO(), predict_only=True)
+    with pytest.raises(OptionError, match="have no names where the number of models is no power of two"):
+        NamedExamples(exact, LineNames())
+
+
+@pytest.mark.parametrize("options", [{"squarecb": True}, {"bag": 2}, {"cb_type": "dr"}], ids=named)
+def test_searches_whose_models_share_weights_go_on_where_they_were(options: Options) -> None:
+    options |= {"cb_explore": 4, "automl": 3, "vw_exact": True, "default_lease": 5, "bit_precision": 10}
+    events = automl_streams.content("numbered", events=120).splitlines(keepends=True)
+    whole, apart = Workspace(**options).fit(b"".join(events)), Workspace(**options)
+    for number, event in enumerate(events):
+        apart.learn(event)
+        if number % 40 == 20:
+            file = io.BytesIO()
+            apart.save(file)
+            apart = Workspace.load(file.getvalue())
+    assert apart.weights.tobytes() == whole.weights.tobytes()
+    assert apart.search == whole.search

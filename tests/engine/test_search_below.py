@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onlineauto import Workspace
+from onlineauto.engine.state import LEARNT
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
+from onlineauto.learners._kernels import NORM, WEIGHT
+from tests.engine.test_workspace import bits, check_bandits, check_rows, named
+from tests.naive.blocks import Event, Line, make_block
+from tests.naive.exploring import make_exploring
+from tests.naive.searching import SearchedBelow
 from tests.parity.automl_streams import content
+from tests.property.strategies import bandit_events
 
 if TYPE_CHECKING:
     from onlineauto.engine.journal import Entry
@@ -27,6 +36,72 @@ _SEARCH: dict[str, Any] = {
 }
 _STREAM = content("quick", events=120)
 _SEVERAL: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
+
+
+_TWIN: list[dict[str, Any]] = [
+    *({**options, "cb_type": cb_type} for options in _SEVERAL for cb_type in ("mtr", "dr")),
+    {"bag": 2, "cb_type": "ips", "l1": 0.001, "l2": 0.001, "adaptive": True, "greedify": True},
+    {"cover": 2, "cb_type": "ips", "nounif": True, "psi": 0.5},
+    {"rnd": 1, "cb_type": "dr", "l2": 0.001, "normalized": True},
+    {"bag": 2, "testonly": True},
+]
+_LIKED: list[Event] = [
+    (
+        Line(spans=((b"u", ((n % 3, 1.0),)),), shared=True),
+        Line(spans=((b"a", ((8, 1.0),)),), costs=((0, -float(n % 3 == 0), 0.5),) if n % 4 else ()),
+        Line(spans=((b"a", ((9, 1.0),)), (b"b", ((n % 5, 0.5),) if n > 9 else ()))),
+    )
+    for n in range(24)
+]
+"""Events that bring a namespace late, and of which not all are learnt."""
+
+
+def _check(options: dict[str, Any], events: list[Event]) -> SearchedBelow:
+    """Learn with the twin too, and compare every outcome, weight and config."""
+    options = {**_SEARCH, "default_lease": 2, "bit_precision": 9, **options}
+    workspace, twin = Workspace(**options), make_exploring(options, kind=SearchedBelow)
+    assert isinstance(twin, SearchedBelow)
+    outcomes = workspace.learn_block(make_block(events))
+    with np.errstate(all="ignore"):
+        rows = [twin.event(event) for event in events]
+    check_rows(outcomes, rows)
+    check_bandits(outcomes, rows)
+    assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
+    model, live, manager = workspace.learner.model, workspace.searching.slots, twin.manager
+    sums = np.array([twin.learner.norm, twin.learner.weight]).T
+    np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], sums)
+    assert {
+        (slot, policy): model.sums[slot, 2 * policy : 2 * policy + 2].tolist()
+        for slot, policy in twin.slot_sums
+    } == twin.slot_sums
+    assert [list(config.elements) for config in live.configs] == [
+        manager.config_of(slot).elements.sorted() for slot in range(len(manager.estimators))
+    ]
+    assert live.live.updates[1 : len(manager.estimators)].tolist() == [
+        each.update_count for each in manager.estimators[1:]
+    ]
+    assert workspace.searching.n_switches == manager.total_champ_switches
+    assert int(live.live.tally[LEARNT]) == twin.n_taught
+    return twin
+
+
+@pytest.mark.parametrize("options", _TWIN, ids=named)
+@settings(max_examples=6)
+@given(
+    events=bandit_events(
+        costs=st.sampled_from([-1.0, 0.0, -0.25]), probabilities=st.sampled_from([1.0, 0.5, 0.25])
+    )
+)
+def test_every_step_is_that_of_the_slow_twin(options: dict[str, Any], events: list[Event]) -> None:
+    """The first event has namespaces: where none has, Vowpal Wabbit may die of a second champion."""
+    _check(options, [_LIKED[0], *events])
+
+
+@pytest.mark.parametrize("options", _TWIN, ids=named)
+def test_the_twin_finds_other_champions_too(options: dict[str, Any]) -> None:
+    twin = _check(options, _LIKED)
+    assert ("testonly" in options) == (twin.n_taught == 0)
+    assert options.get("bag") != 3 or twin.manager.total_champ_switches > 0
 
 
 def _learnt(**options: Any) -> tuple[Workspace, list[Entry]]:

@@ -122,6 +122,8 @@ def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, A
         {"experimental_full_name_interactions": ["U|A"]},
         {"automl": 2, "oracle_type": "rand"},
         {"automl": 2, "interaction_type": "cubic"},
+        {"regcb": True, "quadratic": ["UA", "::"]},
+        {"rnd": 2, "quadratic": ["UA"]},
     ],
 )
 def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:

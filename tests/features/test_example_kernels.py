@@ -81,6 +81,7 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
         rule=workspace.learner.rule,
         layout=layout.kernel_layout,
         interactions=layout.interactions,
+        again=layout.again,
         scratch=layout.scratch(spans=len(block.spans)),
         stream=make_stream(block, np.zeros(len(block), bool)),
         model=workspace.learner.model,

@@ -30,25 +30,35 @@ _EXPF = ctypes.CDLL("libm.so.6").expf
 _EXPF.restype, _EXPF.argtypes = ctypes.c_float, [ctypes.c_float]
 
 
-def lanes_of(options: Mapping[str, Any]) -> int:
-    """Lanes of the exact mode's table."""
+def models_of(options: Mapping[str, Any]) -> int:
+    """Models of the exact mode, those that estimate costs included."""
     own = 2 if options.get("cb_type") == "dr" else 1
     if "cover" in options:
         own = (1 if options.get("cb_type") == "ips" else 2) * (options["cover"] + 1)
     own *= options.get("bag", 1)
     own *= 1 + options.get("rnd", 0)
     own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
-    return int(2 ** math.ceil(math.log2(own)))
+    own *= options.get("automl", 1)
+    return int(own)
+
+
+def lanes_of(options: Mapping[str, Any]) -> int:
+    """Lanes of the exact mode's table."""
+    return int(2 ** math.ceil(math.log2(models_of(options))))
 
 
 def make_exploring(options: Mapping[str, Any], *, kind: type[Exploring] | None = None) -> Exploring:
     """The naive engine for options with an explorer, as a `Workspace` with ``vw_exact`` takes them."""
     plain, lanes = make_twin(options), lanes_of(options)
     assert isinstance(plain, Bandit)
-    cells = 2 ** options.get("bit_precision", 18) // lanes
+    cells, own = 2 ** options.get("bit_precision", 18), models_of(options)
+    featurizer, learner = replace(plain.featurizer, cells=cells // lanes), replace(plain.learner, lanes=lanes)
+    if plain.n_actions is not None and own < lanes:
+        featurizer = replace(plain.featurizer, cells=cells, times=lanes, step=own)
+        learner = replace(plain.learner, lanes=own, overlapping=cells)
     return (kind or Exploring)(
-        featurizer=replace(plain.featurizer, cells=cells),
-        learner=replace(plain.learner, lanes=lanes),
+        featurizer=featurizer,
+        learner=learner,
         cb_type=plain.cb_type,
         n_actions=plain.n_actions,
         explore=True,
@@ -92,6 +102,8 @@ class Exploring(Bandit):
     state: int = 0
     base: int = 0
     policy_sums: list[list[int]] = field(default_factory=list)
+    again: list[Example] = field(default_factory=list)
+    taken_off: bool = False
 
     def __post_init__(self) -> None:
         self.policies = self.options.get("bag") or self.options.get("cover") or 0
@@ -109,6 +121,8 @@ class Exploring(Bandit):
     def event(self, event: Event, *, holdout: bool = False) -> Row:
         self.featurizer.see(event)
         examples, repeated, _ = self.examples(event)
+        self.again = self.listed_again(event)
+        self.taken_off = event[0].shared
         n, label = len(examples), self.label(event)
         learns = label is not None and self.training and not (holdout and self.n_actions is not None)
         taught = label
@@ -127,6 +141,18 @@ class Exploring(Bandit):
         shown = sum(example.n_own + example.n_crossed for example in examples) + n * repeated
         return Row(loss, known, shown, shown, order, score)
 
+    def listed_again(self, event: Event) -> list[Example]:
+        """The examples without products of wildcards."""
+        plain, given = self.featurizer, ("quadratic", "cubic", "interactions", "full_names")
+        kept: dict[str, Any] = {
+            name: [text for text in getattr(plain, name) if ":" not in text] for name in given
+        }
+        self.featurizer = replace(plain, **kept, seen=set(), products=[], extents=[])
+        self.featurizer.see(event)
+        examples, _, _ = self.examples(event)
+        self.featurizer = plain
+        return examples
+
     def regresses(self) -> bool:
         return any(self.options.get(name) for name in ("squarecb", "regcb", "regcbopt"))
 
@@ -136,7 +162,10 @@ class Exploring(Bandit):
         if label is not None and self.cb_type == "dr":
             estimates = self.estimates(examples, label)
         scores = [self.learner.raw(example.features) for example in examples]
-        plausible = self.plausible(examples, scores)
+        plausible = self.plausible(self.again, scores)
+        if plausible and not self.taken_off:  # VW keeps what it has once asked for
+            pairs = zip(examples, self.again, strict=True)
+            examples = [replace(example, squares=again.squares) for example, again in pairs]
         if label is not None:
             self.learn(examples, label, estimates)
             self.policy_sums = [self.sums]
@@ -269,6 +298,7 @@ class Exploring(Bandit):
         """What members are off their guesses is the bonus; then they learn these, and noise."""
         members, bits = self.options["rnd"], self.options["bit_precision"]
         own = 2 if self.cb_type == "dr" else 1
+        apart = own * (1 + members) * self.options.get("automl", 1)
         keeps = self.training and (self.learner.adaptive or self.learner.normalized)
         stride, spread = 4 if keeps else 1, np.sqrt(F(self.options.get("rnd_invlambda", 0.1)))
         wide = unmasked(self, event, bits=bits)
@@ -277,7 +307,7 @@ class Exploring(Bandit):
                 guess(
                     example,
                     factor=stride * lanes_of(self.options),
-                    offset=stride * own * (1 + members) * member,
+                    offset=stride * apart * member,
                     spread=spread,
                 )
                 for example in wide

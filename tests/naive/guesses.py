@@ -11,8 +11,8 @@ import numpy as np
 from tests.naive.explorers import merand48
 
 if TYPE_CHECKING:
-    from tests.naive.bandit import Bandit
     from tests.naive.blocks import Event
+    from tests.naive.exploring import Exploring
     from tests.naive.features import Example
 
 __all__ = ["guess", "normal", "unmasked"]
@@ -34,7 +34,7 @@ def normal(state: int) -> tuple[np.float32, int]:
             return x * np.sqrt(F(-2) * F(_LOGF(float(size))) / size), state
 
 
-def unmasked(bandit: Bandit, event: Event, *, bits: int) -> list[Example]:
+def unmasked(bandit: Exploring, event: Event, *, bits: int) -> list[Example]:
     """The examples of an event, their cells being all 64 bits of what VW computes of names of `bits` bits."""
     cut = tuple(
         replace(
@@ -45,7 +45,8 @@ def unmasked(bandit: Bandit, event: Event, *, bits: int) -> list[Example]:
         )
         for line in event
     )
-    return replace(bandit, featurizer=replace(bandit.featurizer, cells=2**64)).examples(cut)[0]
+    wide = replace(bandit, featurizer=replace(bandit.featurizer, cells=2**64))
+    return wide.listed_again(cut)
 
 
 def guess(example: Example, *, factor: int, offset: int, spread: np.float32) -> np.float32:

@@ -139,6 +139,29 @@ numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --first 50 --random_se
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 -t
 numbered 100 --cb_explore 4 --automl 1 --default_lease 10
 """
+
+_SHARED = f"""
+numbered 300 --cb 4 --automl 3 --default_lease 10 {_SURE} 1.99
+numbered 400 --cb 4 --automl 3 --default_lease 5 {_SURE} 1.99 --cb_type dr --oracle_type one_diff_inclusion
+numbered 400 --cb 5 --automl 5 --default_lease 5 {_SURE} 1.99 --cb_type ips --l2 1e-3
+numbered 300 --cb 4 --automl 3 --default_lease 5 -t
+numbered 300 --cb_explore 4 --automl 3 --default_lease 10
+numbered 200 --cb_explore 4 --automl 7 --default_lease 10 -b 10 --interaction_type cubic
+numbered 400 --cb_explore 4 --automl 6 --default_lease 5 {_SURE} 1.99 --oracle_type one_diff_inclusion -b 8
+numbered 400 --cb_explore 5 --automl 3 --default_lease 5 {_SURE} 1.99 --oracle_type rand -b 10
+numbered 400 --cb_explore 7 --automl 3 --default_lease 5 {_SURE} 1.99 --oracle_type qbase_cubic --noconstant
+numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --debug_reversed_learn {_SURE} 1.99
+numbered 400 --cb_explore 4 --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4 --l2 1e-3
+numbered 300 --cb_explore 4 --automl 3 --default_lease 10 --regcb --cb_min_cost -1 --cb_max_cost 0
+numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --regcb --invariant -l 0.05 {_SURE} 1.99
+numbered 300 --cb_explore 4 --automl 12 --default_lease 3 --regcb --regcbopt --l1 1e-4
+numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --softmax --cb_sample --oracle_type champdupe
+numbered 300 --cb_explore 4 --automl 3 --default_lease 10 --synthcover
+numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --bag 3 {_SURE} 1.99 --cb_type dr
+numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --bag 3 {_SURE} 1.99 --l1 1e-4
+numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --cover 2 {_SURE} 1.99
+numbered 200 --cb_explore 4 --automl 3 --default_lease 10 --rnd 2 {_SURE} 1.99
+"""
 """VW lets actions and configs share weights unless there are as many configs as a power of two."""
 
 _RANGE = "--cb_min_cost -1 --cb_max_cost 0"
@@ -166,6 +189,15 @@ rewards 300  --automl 3 --default_lease 10 --regcb --regcbopt --l2 1e-3 --adapti
 rewards 60   --automl 1 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
+rewards 400 --automl 4 --default_lease 10 --regcb --sgd -l 0.05 --l1 1e-4 --l2 1e-3 {_RANGE} --mellowness 0.01
+quick   400 --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --elim --sgd -l 0.02 --l2 1e-3 {_RANGE}
+quick   400 --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt --sgd -l 0.05 --l2 1e-2 {_RANGE}
+tastes  400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --sgd -l 0.05 --l1 1e-3 {_RANGE} --power_t 0.3
+odd     400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --invariant -l 0.05 --l1 1e-3 {_RANGE}
+odd     400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --invariant -l 0.05 {_RANGE} --noconstant
+rewards 200 --automl 3 --default_lease 10 --regcb --sgd -l 0.5 --l1 1e-2 {_RANGE} --passes 3
+numbered 200 --cb_explore 4 --automl 2 --default_lease 10 --squarecb --elim --invariant -l 0.05 --l1 1e-3
+numbered 200 --cb_explore 4 --automl 1 --default_lease 10 --squarecb --elim --invariant -l 0.05
 """
 
 _BELOW = f"""
@@ -190,10 +222,18 @@ two     60   --automl 2 --default_lease 10 --rnd 1
 odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr
 quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant
 rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --oracle_type rand --rnd_alpha 0.5
+two     60   --automl 2 --default_lease 10 --rnd 1 --cb_sample
+odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr --cb_sample
+quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant --cb_sample
+rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --l1 1e-4 --cb_sample --cb_type dr
+rewards 100  --automl 4 --default_lease 10 --rnd 2 --cb_sample -t
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 1
+numbered 200 --cb_explore 4 --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --cb_type dr --l2 1e-3
+rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --bag 2 --l1 1e-4 --l2 1e-3 --cb_type dr
 """
 """Explorers above the search: to it, each of their models is an event."""
 
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS, _BELOW)
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, _EXPLORERS, _BELOW)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

@@ -34,6 +34,7 @@ _FLAGS = (
     "--regcb",
     "--regcb -q ::",
     "--regcb --sgd -l 0.02 --mellowness 0.01",
+    "--regcb --invariant -l 0.05 -q ::",
     "--sgd -l 0.02 -q UA",
     "--adaptive -l 0.2",
     "--invariant -q ::",

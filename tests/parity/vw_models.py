@@ -114,6 +114,9 @@ rewards --cb_explore_adf -q U\x20 --interactions UUA
 classic_bandit --cb 4
 classic_bandit --cb_explore 4 --cb_type dr --bag 2
 classic_bandit --cb_explore 4 -q :: --keep a --keep b
+classic_bandit --cb_explore 4 --bag 3
+classic_bandit --cb_explore 4 --cover 2 --cb_type dr -q ab
+classic_bandit --cb_explore 4 --rnd 2 -b 14
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE}
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --cb_type dr
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
@@ -144,6 +147,10 @@ bandit --cb_explore_adf --rnd 1 --predict_only_model
 slots --ccb_explore_adf --squarecb --elim
 bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
+classic_bandit --cb_explore 4 --bag 5 --cb_type dr --per_model_save_load
+numbered --cb_explore 4 --automl 3 --default_lease 10 {_SURE}
+numbered --cb 4 --automl 3 --default_lease 10 {_SURE} --cb_type dr --per_model_save_load
+numbered --cb_explore 4 --automl 3 --default_lease 10 {_SURE} --bag 2 --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --per_model_save_load
 rewards --cb_explore_adf --automl 2 --default_lease 10 {_SURE} --cover 3 --per_model_save_load
