@@ -120,10 +120,35 @@ def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> Non
     )
 
 
-def test_more_outcomes_than_slots_are_a_problem() -> None:
-    reader = JsonReader(log([{}], [GOOD, GOOD]), log=True, label="ccb", multiline=True)
-    assert unpack(reader) == []
-    assert [found.code for found in reader.diagnostics.kept] == [Code.JSON_OUTCOMES]
+def read_log(text: bytes) -> tuple[list[list[Line]], list[Code]]:
+    reader = JsonReader(text, log=True, label="ccb", multiline=True)
+    return unpack(reader), [found.code for found in reader.diagnostics.kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (log([{}], [GOOD, GOOD]), Code.JSON_OUTCOMES),
+        (log([{}], [GOOD]).replace(b"{", b'{"_outcomes": [], ', 1), Code.JSON_OUTCOMES),
+        (log([GOOD], [GOOD]), Code.SLOT_LABELLED),
+        (log([{"__aid": 3}], [GOOD]), Code.JSON_KEY),
+        (log([{"S": {"_inc": [1]}}], [GOOD]), Code.JSON_KEY),
+        (log([{"_inc": [0.5]}], []), Code.JSON_UNEXPECTED),
+    ],
+)
+def test_what_is_wrong_with_slots_is_located_and_the_next_line_is_read(text: bytes, code: Code) -> None:
+    events, codes = read_log(text + log([{}], [GOOD]))
+    assert (len(events), codes) == (1, [code])
+
+
+def test_outcomes_may_come_before_the_context() -> None:
+    slots: list[object] = [{"S": {"s": 1}}, {"_inc": [0]}]
+    outcomes: list[object] = [GOOD, {"_label_cost": 2, "_a": [0], "_p": [1]}]
+    members = json.loads(log(slots, outcomes))
+    early = json.dumps({name: members[name] for name in ("_outcomes", "c")}).encode() + b"\n"
+    assert early != log(slots, outcomes)
+    assert read_log(early) == read_log(log(slots, outcomes))
+    assert read_log(early)[1] == []
 
 
 def test_slots_come_after_the_actions_wherever_they_stand() -> None:

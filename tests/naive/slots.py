@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 
 from onlineauto.formats.code_kernels import Code
-from tests.naive.lines import NOTHING
+from tests.naive.lines import NOTHING, Line, Settings
 
-__all__ = ["CONFINED", "Slot", "SlotEvent", "read_slot_label", "written_out"]
+__all__ = ["CONFINED", "Slot", "SlotEvent", "event_problem", "read_slot_label", "written_out"]
 
 CONFINED = float("-inf")
 
@@ -128,3 +128,27 @@ def read_slot_label(label: str) -> tuple[bool, bool, list[Cost]] | Code:
                 return Code.ACTION_NOT_A_NUMBER
             costs.append((action, NOTHING, CONFINED))
     return Code.SLOT_LABEL if rest else (kind == "shared", kind == "slot", costs)
+
+
+def event_problem(lines: list[Line], settings: Settings) -> tuple[Code, Line] | None:
+    """What is wrong with the lines of an event, and with which of them."""
+    slots: list[Line] = []
+    for line in lines:
+        if line.shared != (line is lines[0]) or (slots and not line.slot):
+            return Code.SLOT_ORDER, line
+        slots += [line] if line.slot else []
+    n_actions = len(lines) - len(slots) - 1
+    if len(slots) > n_actions:
+        return Code.TOO_MANY_SLOTS, slots[0]
+    if settings.exact:
+        return None
+    taken: set[int] = set()
+    for slot in slots:
+        logged = [action for action, _, probability in slot.costs if probability != CONFINED]
+        confined = [action for action, _, probability in slot.costs if probability == CONFINED]
+        if any(action >= n_actions for action in (*logged, *confined)):
+            return Code.SLOT_ACTION, slot
+        if any(action in taken or (confined and action not in confined) for action in logged):
+            return Code.SLOT_ACTION, slot
+        taken.update(logged)
+    return None
