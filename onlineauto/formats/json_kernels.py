@@ -135,31 +135,32 @@ def _read_tree(
     """
     event, frames, state = stage.event[0], stage.frames, reader.state[0]
     p, after = p + 1, p
-    while event.depth > 0 and not event.bad:
-        p = skip_blanks(data, p, end)
-        frame = frames[np.uint64(event.depth - 1)]
-        in_array = frame.kind >= ARRAY
-        byte = load1(data, p) if p < end else np.uint8(0)
-        if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
-            _close(rules, stage, reader, frame)
-            p += 1
-            if event.depth == 0:
-                after = max(after, p)
-                if event.early > 0 and event.closed:
-                    p, event.early = int(event.early), 0
-                    p = open_outcomes(data, marks, p, end, rules, state, event, frames)
-            continue
-        if frame.filled:
-            if byte != _COMMA:
-                code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
-                fail(state, event, code, p, end, rules.strict)
-                return
-            p = skip_blanks(data, p + 1, end)
-        frame.filled = True
-        if in_array:
-            p = read_element(data, marks, p, end, rules, frame, stage, reader)
-        else:
-            p = _read_named(data, marks, p, end, rules, frame, stage, reader)
+    while True:
+        while event.depth > 0 and not event.bad:
+            p = skip_blanks(data, p, end)
+            frame = frames[np.uint64(event.depth - 1)]
+            in_array = frame.kind >= ARRAY
+            byte = load1(data, p) if p < end else np.uint8(0)
+            if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
+                _close(rules, stage, reader, frame)
+                p += 1
+                continue
+            if frame.filled:
+                if byte != _COMMA:
+                    code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
+                    fail(state, event, code, p, end, rules.strict)
+                    return
+                p = skip_blanks(data, p + 1, end)
+            frame.filled = True
+            if in_array:
+                p = read_element(data, marks, p, end, rules, frame, stage, reader)
+            else:
+                p = _read_named(data, marks, p, end, rules, frame, stage, reader)
+        after = max(after, p)
+        if event.early == 0 or event.bad or not event.closed:
+            break
+        p, event.early = int(event.early), 0
+        p = open_outcomes(data, marks, p, end, rules, state, event, frames)
     p = skip_blanks(data, after, end)
     if p < end and not (rules.exact and data[p] == 0):  # where VW's line ends
         fail(state, event, Code.JSON_END, p, end, rules.strict)
