@@ -222,7 +222,7 @@ def read_word(
     return NULL, end
 
 
-@inline_kernel
+@kernel
 def other_than(
     data: NDArray[np.uint8], p: int, end: int, mark: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
@@ -236,7 +236,7 @@ def other_than(
     return end
 
 
-@inline_kernel
+@kernel
 def read_number_or_null(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> tuple[F32, int, int]:
