@@ -315,7 +315,7 @@ def _read_entry(
     return value, after, True
 
 
-@kernel
+@inline_kernel
 def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, bool]:
     """Open the list at `p`, or one entry without brackets.
 
@@ -329,7 +329,7 @@ def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, boo
     return p, True, True
 
 
-@kernel
+@inline_kernel
 def next_entry(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
