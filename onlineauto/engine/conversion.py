@@ -61,8 +61,7 @@ def convert(
     InputError
         The source cannot be read, or not one of its lines, or has what text cannot have.
     OptionError
-        An option is unknown or out of range; or blocks made with ``--hash all``, or with slots, are to be
-        text.
+        An option is unknown or out of range; or blocks made with ``--hash all`` are to be text.
     OSError
         The file cannot be written.
 
@@ -87,12 +86,12 @@ def convert(
         return write_blocks(path, blocks, rules=rules_of(configuration))
     if configuration[FeatureOptions].hash == "all":
         raise OptionError("blocks made with --hash all cannot be text: no name has a hash of one's choice")
-    if kind_of(configuration) == "ccb_explore_adf":
-        raise OptionError("blocks of --ccb_explore_adf cannot be text: slots are read only, not written")
+    kind = kind_of(configuration)
     n_events = 0
     with replacing(path) as file:
         for block in blocks:
-            file.write(block_text(block, multiline=kind_of(configuration).endswith("adf")))
+            text = block_text(block, multiline=kind.endswith("adf"), slots=kind == "ccb_explore_adf")
+            file.write(text)
             n_events += len(block)
     return n_events
 

@@ -73,6 +73,8 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
     if logged < 0:
         return actions, Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     known = stream.costs[outcome_of(stream, slot)]
+    if known.cost == _FLOAT_MAX:  # VW takes the action, and learns nothing
+        return actions, Label(np.int64(logged), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     weight = stream.lines[run.scratch.lines[logged]].weight
     return actions, Label(np.int64(logged), known.cost, known.probability, weight, _ZERO)
 

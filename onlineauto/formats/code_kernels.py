@@ -96,3 +96,4 @@ class Code(IntEnum):
     VW_INT = 76
     JSON_OUTCOMES = 77
     SLOT_LISTS = 78
+    SLOT_LABELLED = 79

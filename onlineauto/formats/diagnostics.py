@@ -116,10 +116,11 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
     Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
     Code.JSON_OUTCOMES: (
-        "outcomes are no list, precede the context or are more than its slots",
+        "outcomes are more than the slots, or there are two lists of them",
         _SKIPPED,
     ),
-    Code.SLOT_LISTS: ("'_a' and '_p' of a slot are not equally many", _SKIPPED),
+    Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
+    Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 

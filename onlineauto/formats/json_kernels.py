@@ -10,13 +10,14 @@ from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import give_label, read_label_property, settle_label
 from onlineauto.formats.json_log_kernels import UNKNOWN, count_event, read_envelope
 from onlineauto.formats.json_member_kernels import read_element, read_member, skip_unread
-from onlineauto.formats.json_slot_kernels import close_slot, settle_single_slot
+from onlineauto.formats.json_slot_kernels import close_context, close_slot, open_outcomes, rank_outcomes
 from onlineauto.formats.json_stage_kernels import (
     ARRAY,
     LABEL,
     LOG_OBJECT,
     MULTI,
     NAMESPACE,
+    OUTCOMES,
     SLOTS,
     begin_event,
     begin_line,
@@ -65,18 +66,20 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
         close_namespace(stage, frame)
         if frame.root:
             if rules.exact and rules.slots:
-                settle_single_slot(stage)
+                close_context(rules, stage, state)
             elif rules.exact:
                 settle_label(rules, state, event, stage.lines, stage.costs, True)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0:
             outer = stage.frames[event.depth - 1]
             if outer.kind >= SLOTS:
-                close_slot(rules, stage, state, outer.kind)
+                close_slot(rules, stage, state)
             elif outer.kind == MULTI and not rules.exact:
                 event.line = 0
     elif frame.kind >= MULTI:
         event.line = 0
+        if frame.kind == OUTCOMES:
+            rank_outcomes(stage)
     elif frame.kind == LABEL and rules.exact:
         settle_label(rules, state, event, stage.lines, stage.costs, False)
 
@@ -126,30 +129,39 @@ def _read_tree(
     stage: Stage,
     reader: Reader,
 ) -> None:
-    """Read the object at `p`, whose frame is open, and all in it; nothing may follow it."""
+    """Read the object at `p`, whose frame is open, and all in it; nothing may follow it.
+
+    Outcomes that are before the context are read last.
+    """
     event, frames, state = stage.event[0], stage.frames, reader.state[0]
-    p += 1
-    while event.depth > 0 and not event.bad:
-        p = skip_blanks(data, p, end)
-        frame = frames[np.uint64(event.depth - 1)]
-        in_array = frame.kind >= ARRAY
-        byte = load1(data, p) if p < end else np.uint8(0)
-        if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
-            _close(rules, stage, reader, frame)
-            p += 1
-            continue
-        if frame.filled:
-            if byte != _COMMA:
-                code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
-                fail(state, event, code, p, end, rules.strict)
-                return
-            p = skip_blanks(data, p + 1, end)
-        frame.filled = True
-        if in_array:
-            p = read_element(data, marks, p, end, rules, frame, stage, reader)
-        else:
-            p = _read_named(data, marks, p, end, rules, frame, stage, reader)
-    p = skip_blanks(data, p, end)
+    p, after = p + 1, p
+    while True:
+        while event.depth > 0 and not event.bad:
+            p = skip_blanks(data, p, end)
+            frame = frames[np.uint64(event.depth - 1)]
+            in_array = frame.kind >= ARRAY
+            byte = load1(data, p) if p < end else np.uint8(0)
+            if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
+                _close(rules, stage, reader, frame)
+                p += 1
+                continue
+            if frame.filled:
+                if byte != _COMMA:
+                    code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
+                    fail(state, event, code, p, end, rules.strict)
+                    return
+                p = skip_blanks(data, p + 1, end)
+            frame.filled = True
+            if in_array:
+                p = read_element(data, marks, p, end, rules, frame, stage, reader)
+            else:
+                p = _read_named(data, marks, p, end, rules, frame, stage, reader)
+        after = max(after, p)
+        if event.early == 0 or event.bad or not event.closed:
+            break
+        p, event.early = int(event.early), 0
+        p = open_outcomes(data, marks, p, end, rules, state, event, frames)
+    p = skip_blanks(data, after, end)
     if p < end and not (rules.exact and data[p] == 0):  # where VW's line ends
         fail(state, event, Code.JSON_END, p, end, rules.strict)
 

@@ -13,7 +13,11 @@ from onlineauto.formats.json_number_kernels import INTEGER, MALFORMED, read_json
 from onlineauto.formats.json_slot_kernels import settle_single_slot
 from onlineauto.formats.json_stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json_state_kernels import fail
-from onlineauto.formats.json_token_kernels import read_json_string, read_word
+from onlineauto.formats.json_token_kernels import (
+    read_json_string,
+    read_number_or_null,
+    read_word,
+)
 from onlineauto.formats.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.reading_kernels import report
 from onlineauto.formats.vw_head_kernels import read_vw_label
@@ -189,7 +193,7 @@ def read_label(
     """Open the object at `p` that is a label, or read a number that is one; the byte after it."""
     byte = data[p] if p < end else 0
     if byte == _OPEN_OBJECT:
-        if frames[event.depth - 1].kind == LABEL:
+        if rules.slots or frames[event.depth - 1].kind == LABEL:  # to VW the line is a slot no more
             fail(state, event, Code.JSON_UNEXPECTED, p, p + 1, rules.strict)
         line = lines[event.line]
         line.label = UNLABELLED
@@ -256,9 +260,9 @@ def read_label_index(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
     """Read the index of the labelled action, from 0; the byte after it."""
-    if p < end and data[p] == _LETTER_N:
-        return read_word(data, p, end, rules, state, event)[1]
-    value, after, kind = read_json_number(data, p, end)
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    if kind == MALFORMED:
+        return after
     if kind != INTEGER:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import read_label_index, read_label_property
 from onlineauto.formats.json_name_kernels import is_name, name_of
-from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json_number_kernels import MALFORMED
 from onlineauto.formats.json_slot_kernels import open_outcomes
 from onlineauto.formats.json_stage_kernels import NAMESPACE, open_default, open_frame
 from onlineauto.formats.json_state_kernels import fail
@@ -17,8 +17,10 @@ from onlineauto.formats.json_token_kernels import (
     NULL,
     TRUE,
     String,
+    other_than,
     read_json_string,
     read_list,
+    read_number_or_null,
     read_word,
 )
 from onlineauto.jit import inline_kernel, kernel
@@ -71,12 +73,9 @@ def read_original_cost(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
     """Add the number at `p` to the event's cost before it was changed; the byte after it."""
-    if p < end and data[p] == 110:
-        return read_word(data, p, end, rules, state, event)[1]
-    value, after, kind = read_json_number(data, p, end)
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
     if kind == MALFORMED:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+        return after
     event.original_cost = np.float32(event.original_cost + value)
     event.first_cost = event.first_cost if event.n_costs > 0 else value
     event.n_costs += 1
@@ -88,13 +87,9 @@ def _read_drop(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
     event.drop = _ZERO
-    if p < end and data[p] == 110:
-        return read_word(data, p, end, rules, state, event)[1]
-    value, after, kind = read_json_number(data, p, end)
-    if kind == MALFORMED:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
-    event.drop, event.drop_start, event.drop_end = value, p, after
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    if kind != MALFORMED:
+        event.drop, event.drop_start, event.drop_end = value, p, after
     return after
 
 
@@ -110,12 +105,9 @@ def _read_text(
     bounds: NDArray[np.int64],
 ) -> int:
     """Note where the string at `p` is; the byte after it."""
-    byte = data[p] if p < end else 0
-    if byte == 110:
-        return read_word(data, p, end, rules, state, event)[1]
-    if byte != _QUOTE:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    if passed >= 0:
+        return passed
     after = read_json_string(data, marks, p, end, rules, state, event).after
     bounds[0], bounds[1] = p, after
     return after
@@ -142,11 +134,9 @@ def _open_context(
     frames: Records,
 ) -> int:
     """Open the context at `p`; the byte after its brace."""
-    if p < end and data[p] == 110:
-        return read_word(data, p, end, rules, state, event)[1]
-    if p >= end or data[p] != _OPEN_OBJECT:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+    passed = other_than(data, p, end, _OPEN_OBJECT, rules, state, event)
+    if passed >= 0:
+        return passed
     if event.closed:
         fail(state, event, Code.JSON_TWO_CONTEXTS, p, p + 1, rules.strict)
     frame = open_frame(NAMESPACE, p, rules, state, event, frames)
@@ -201,7 +191,7 @@ def read_envelope(
         return after
     if is_name(data, start, stop, _OUTCOMES):
         if rules.slots:
-            return open_outcomes(data, p, end, rules, state, event, frames)
+            return open_outcomes(data, marks, p, end, rules, state, event, frames)
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     return UNKNOWN

@@ -18,7 +18,13 @@ from onlineauto.formats.json_label_kernels import (
 from onlineauto.formats.json_log_kernels import is_label_index, is_label_property, read_original_cost
 from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
-from onlineauto.formats.json_slot_kernels import open_slot, open_slots, read_slot_list
+from onlineauto.formats.json_slot_kernels import (
+    add_probability,
+    is_in_slots,
+    open_slot,
+    open_slots,
+    read_slot_list,
+)
 from onlineauto.formats.json_stage_kernels import (
     ARRAY,
     MULTI,
@@ -35,6 +41,7 @@ from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.json_token_kernels import (
     TRUE,
     String,
+    other_than,
     read_json_string,
     read_list,
     read_word,
@@ -157,9 +164,10 @@ def _open_actions(
     frames: Records,
 ) -> int:
     """Open the array of actions at `p`; the byte after its bracket."""
-    if p < end and data[p] == _N:
-        return read_word(data, p, end, rules, state, event)[1]
-    if p >= end or data[p] != _OPEN_LIST or event.line > 0:
+    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    if passed >= 0:
+        return passed
+    if event.line > 0 or (rules.exact and event.lines > 1):
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     if not rules.multiline:
@@ -183,11 +191,9 @@ def _read_string_member(
 ) -> int:
     """Read ``_text``, ``_tag`` or a ``_label`` that is a string."""
     event, state = stage.event[0], reader.state[0]
-    if p < end and data[p] == _N:
-        return read_word(data, p, end, rules, state, event)[1]
-    if p >= end or data[p] != _QUOTE:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    if passed >= 0:
+        return passed
     string = read_json_string(data, marks, p, end, rules, state, event)
     if event.bad:
         return end
@@ -205,7 +211,7 @@ def _read_string_member(
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
     """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case.
 
-    It reads probabilities (`with_pmf`) everywhere but in the context of a log.
+    It does not look at probabilities, unless `with_pmf`, in the context of a log.
     """
     start, end = key.start, key.end
     actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
@@ -250,14 +256,17 @@ def _read_special(
     if rules.slots:
         if is_name(data, start, stop, _SLOTS):
             return open_slots(data, p, end, rules, stage, reader)
-        if _is_list_of_slots(data, key, stage.frames[max(event.depth - 2, 0)].kind >= SLOTS or not rules.log):
+        inside = is_in_slots(event, stage.frames)
+        if rules.exact and rules.log and not inside and is_name(data, start, stop, _PMF):
+            add_probability(event, _ZERO, 1)  # what VW puts in the place of those that it skips
+        elif _is_list_of_slots(data, key, inside or not rules.log):
             return read_slot_list(data, marks, key, p, end, rules, stage, reader)
-    if rules.exact and _is_list_of_slots(data, key, not rules.log):
+    elif rules.exact and _is_list_of_slots(data, key, not rules.log):
         return read_list(data, marks, p, end, rules, state, event)[2]
-    unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
-    unknown |= is_name(data, start, stop, _SAME) or is_name(data, start, stop, _ORIGINAL)
-    if unknown:
-        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+    of_slates = is_name(data, start, stop, _SLOT_ID)
+    unknown = of_slates or is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _ORIGINAL)
+    if unknown or is_name(data, start, stop, _SAME):
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict or (rules.exact and of_slates))
         return end
     return skip_unread(data, marks, key, p, end, rules, state, event)
 

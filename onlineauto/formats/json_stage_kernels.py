@@ -12,6 +12,7 @@ from onlineauto.formats.json_state_kernels import fail
 from onlineauto.formats.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.line_kernels import open_line
 from onlineauto.formats.name_kernels import default_number, name_slot
+from onlineauto.formats.slot_event_kernels import CONFINED
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -28,15 +29,21 @@ __all__ = [
     "LOG_OBJECT",
     "MULTI",
     "NAMESPACE",
+    "OUTCOMES",
+    "SLOTS",
     "add_feature",
     "add_staged_cost",
     "begin_event",
     "begin_line",
     "close_namespace",
+    "confine",
+    "has_outcome",
+    "include",
     "open_again",
     "open_default",
     "open_frame",
     "open_namespace",
+    "put_outcome",
     "write_event",
 ]
 
@@ -59,7 +66,8 @@ def begin_event(event: Records) -> None:
     event.cost = UNLABELLED
     event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
     event.first_cost = _ZERO
-    event.n_costs = event.n_slots = event.first_slot = event.outcome = event.listed = event.pmf = 0
+    event.n_costs = event.n_slots = event.first_slot = event.early = event.listed = event.pmf = 0
+    event.outcome = event.first_included = event.last_included = -1
     event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
     event.label_start = event.label_end = 0
     event.index_at[0] = event.index_at[1] = 0
@@ -210,6 +218,28 @@ def close_namespace(stage: Stage, frame: Records) -> None:
 
 
 @kernel
+def _stage_cost(event: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> int:
+    """Stage a cost of no line: which one it is."""
+    i = event.costs
+    event.costs += 1
+    costs[i].action = action
+    costs[i].cost = cost
+    costs[i].probability = probability
+    costs[i].next = -1
+    return i  # type: ignore[no-any-return]
+
+
+@kernel
+def _append_costs(line: Records, costs: Records, first: int, last: int) -> None:
+    """Let the staged costs from `first` to `last` follow those of a line."""
+    if line.last_cost >= 0:
+        costs[line.last_cost].next = first
+    else:
+        line.first_cost = first
+    line.last_cost = last
+
+
+@kernel
 def add_staged_cost(
     event: Records,
     lines: Records,
@@ -220,18 +250,34 @@ def add_staged_cost(
     probability: F32,
 ) -> None:
     """Stage a cost of the line `at`."""
-    line = lines[at]
-    i = event.costs
-    event.costs += 1
-    costs[i].action = action
-    costs[i].cost = cost
-    costs[i].probability = probability
-    costs[i].next = -1
-    if line.last_cost >= 0:
-        costs[line.last_cost].next = i
+    i = _stage_cost(event, costs, action, cost, probability)
+    _append_costs(lines[at], costs, i, i)
+
+
+@kernel
+def include(event: Records, costs: Records, action: np.uint32) -> None:
+    """Stage an action that the slot which is given its label next is confined to."""
+    i = _stage_cost(event, costs, action, UNLABELLED, CONFINED)
+    if event.last_included >= 0:
+        costs[event.last_included].next = i
     else:
-        line.first_cost = i
-    line.last_cost = i
+        event.first_included = i
+    event.last_included = i
+
+
+@kernel
+def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
+    """Confine a slot, the line `at`, to the actions that were staged; if it is none, they are forgotten."""
+    if event.first_included >= 0 and lines[at].slot:
+        _append_costs(lines[at], costs, event.first_included, event.last_included)
+    event.first_included = event.last_included = -1
+
+
+@kernel
+def has_outcome(line: Records, costs: Records) -> bool:
+    """Whether a slot's line has an outcome, which is before the actions that it is confined to."""
+    i = line.first_cost
+    return bool(i >= 0 and costs[i].probability != CONFINED)
 
 
 @kernel
@@ -244,14 +290,17 @@ def put_outcome(
     cost: F32,
     probability: F32,
 ) -> None:
-    """Stage the outcome of a slot, the line `at`, before the actions that it is confined to."""
+    """Stage the outcome of a slot, the line `at`, before the actions that it is confined to.
+
+    It takes the place of one that the slot may have.
+    """
     line = lines[at]
-    first, last = line.first_cost, line.last_cost
+    confined = costs[line.first_cost].next if has_outcome(line, costs) else line.first_cost
+    last = line.last_cost
     line.first_cost = line.last_cost = -1
     add_staged_cost(event, lines, costs, at, action, cost, probability)
-    if first >= 0:
-        costs[line.first_cost].next = first
-        line.last_cost = last
+    if confined >= 0:
+        _append_costs(line, costs, confined, last)
 
 
 # -- the end -----------------------------------------------------------------------------------------------

@@ -49,9 +49,14 @@ EVENT = np.dtype(
         # Of the slots only.
         ("n_slots", np.int64),
         ("first_slot", np.int64),  # its line
-        ("outcome", np.int64),  # of how many slots it has been said what was logged
+        ("outcome", np.int64),  # of how many slots it has been said what was logged; -1: of none yet
+        ("early", np.int64),  # where that is said, if it is before the context; 0 if it is not
         ("listed", np.int64),  # actions that a slot was logged with
         ("pmf", np.int64),  # and probabilities
+        ("listed_action", np.uint32),  # the first of each
+        ("listed_probability", np.float32),
+        ("first_included", np.int64),  # staged costs: what a slot is confined to; -1 if it is not
+        ("last_included", np.int64),
         # Where it is in the text: what was read last of it, and what says which action, cost and probability.
         ("label_start", np.int64),
         ("label_end", np.int64),

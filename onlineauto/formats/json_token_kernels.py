@@ -25,8 +25,12 @@ __all__ = [
     "NULL",
     "TRUE",
     "String",
+    "next_entry",
+    "open_list",
+    "other_than",
     "read_json_string",
     "read_list",
+    "read_number_or_null",
     "read_word",
     "skip_blanks",
     "skip_value",
@@ -35,7 +39,7 @@ __all__ = [
 FALSE, TRUE, NULL = range(3)
 """What words mean."""
 
-_QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _N = 34, 92, 44, 58, 110
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
 _FALSE, _TRUE, _NULL = (name_of(word) for word in (b"false", b"true", b"null"))
 _NAN_NAME = name_of(b"", b"nan")
@@ -195,6 +199,34 @@ def read_word(
 
 
 @kernel
+def other_than(
+    data: NDArray[np.uint8], p: int, end: int, mark: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    """The byte after what is at `p`, -1 if it begins with `mark`: null is nothing, the rest is a fault."""
+    byte = data[p] if p < end else 0
+    if byte == mark:
+        return -1
+    if byte == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    return end
+
+
+@kernel
+def read_number_or_null(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[F32, int, int]:
+    """Read a number as `read_json_number` does; null, and what is a fault, are malformed ones."""
+    if p < end and data[p] == _N:
+        return _ZERO, read_word(data, p, end, rules, state, event)[1], MALFORMED
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        after = end
+    return value, after, kind
+
+
+@kernel
 def skip_value(
     data: NDArray[np.uint8],
     marks: NDArray[np.uint8],
@@ -244,7 +276,7 @@ def _read_entry(
 ) -> tuple[F32, int, bool]:
     """Read a number, ``"NaN"`` or null: the value, the byte after it, and whether it is a value."""
     byte = load1(data, p) if p < end else np.uint8(0)
-    if byte == 110:
+    if byte == _N:
         _, after = read_word(data, p, end, rules, state, event)
         return _ZERO, after, False
     if byte == _QUOTE:
@@ -259,6 +291,46 @@ def _read_entry(
     return value, after, True
 
 
+@inline_kernel
+def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, bool]:
+    """Open the list at `p`, or one entry without brackets.
+
+    Returns the first byte of what is in it, whether there are brackets, and whether there are entries.
+    """
+    if p >= end or data[p] != _OPEN_LIST:
+        return p, False, True
+    p = skip_blanks(data, p + 1, end)
+    if p < end and data[p] == _CLOSE_LIST:
+        return p + 1, True, False
+    return p, True, True
+
+
+@inline_kernel
+def next_entry(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    listed: bool,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[F32, int, bool, bool]:
+    """Read an entry of what `open_list` opened, and the comma or the bracket behind it.
+
+    Returns the value, the byte behind, whether it is a value, and whether there are more.
+    """
+    value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+    if not listed:
+        return value, p, known, False
+    p = skip_blanks(data, p, end)
+    if p < end and data[p] == _CLOSE_LIST:
+        return value, p + 1, known, False
+    if p >= end or data[p] != _COMMA:
+        fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
+    return value, skip_blanks(data, p + 1, end), known, not event.bad
+
+
 @kernel
 def read_list(
     data: NDArray[np.uint8],
@@ -271,21 +343,10 @@ def read_list(
 ) -> tuple[int, F32, int]:
     """Read a list of numbers, or one number: how many, the first of them, and the byte after it."""
     n, first = 0, _ZERO
-    if p >= end or data[p] != _OPEN_LIST:
-        value, p, known = _read_entry(data, marks, p, end, rules, state, event)
-        return (1 if known else 0), value, p
-    p = skip_blanks(data, p + 1, end)
-    if p < end and data[p] == _CLOSE_LIST:
-        return 0, first, p + 1
-    while not event.bad:
-        value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+    p, listed, more = open_list(data, p, end)
+    while more:
+        value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
         if known:
             first = first if n > 0 else value
             n += 1
-        p = skip_blanks(data, p, end)
-        if p < end and load1(data, p) == _CLOSE_LIST:
-            return n, first, p + 1
-        if p >= end or load1(data, p) != _COMMA:
-            fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
-        p = skip_blanks(data, p + 1, end)
-    return n, first, end
+    return n, first, end if event.bad else p

@@ -27,7 +27,7 @@ _NO_TEXT = bytes(range(32)) + b"\x7f :|"
 """Bytes that a name cannot have in a text."""
 
 
-def block_text(block: Block, *, multiline: bool) -> bytes:
+def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     r"""Text of the events of a block, for native mode; line numbers are not kept.
 
     Parameters
@@ -36,6 +36,8 @@ def block_text(block: Block, *, multiline: bool) -> bytes:
         Read with ``--hash strings``.
     multiline : bool
         Whether an empty line ends each event.
+    slots : bool
+        Whether lines are labelled as ``--ccb_explore_adf`` has them.
 
     Raises
     ------
@@ -51,8 +53,9 @@ def block_text(block: Block, *, multiline: bool) -> bytes:
     """
     _refuse_what_is_not_finite(block)
     n_lines = int(block.event_start[-1])
+    label = _slot_words if slots else _label_words
     lines = [
-        b" ".join([*_label_words(block, line), *_tag_words(block, line), spans])
+        b" ".join([*label(block, line), *_tag_words(block, line), spans])
         for line, spans in zip(range(n_lines), _spans_of_lines(block), strict=True)
     ]
     if not multiline:
@@ -70,7 +73,8 @@ def number_text(value: np.float32) -> str:
 
 
 def _refuse_what_is_not_finite(block: Block) -> None:
-    columns = (block.label, block.weight, block.initial, block.cost, block.probability, block.value)
+    probability = block.probability[block.probability > -np.inf]  # else it is an action that a slot can have
+    columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
     if not all(np.isfinite(column).all() for column in columns):
         raise InputError(
             "a label, weight or value is infinite or NaN, as --vw_exact may read it; no text for native mode "
@@ -88,6 +92,20 @@ def _label_words(block: Block, line: int) -> list[bytes]:
     if label == UNLABELLED:
         return []
     return [number_text(each).encode() for each in (label, block.weight[line], block.initial[line])]
+
+
+def _slot_words(block: Block, line: int) -> list[bytes]:
+    if not block.slot[line]:
+        return [b"ccb", b"shared" if block.shared[line] else b"action"]
+    words, confined = [b"ccb", b"slot"], []
+    for i in range(block.cost_start[line], block.cost_start[line + 1]):
+        if block.probability[i] == -np.inf:
+            confined.append(str(block.cost_action[i]).encode())
+        elif block.cost[i] == UNLABELLED:
+            raise InputError("what was logged of a slot has no cost, which text for native mode has to have")
+        else:
+            words.append(_cost_word(block, i))
+    return [*words, b",".join(confined)] if confined else words
 
 
 def _cost_word(block: Block, i: int) -> bytes:

@@ -39,6 +39,10 @@ def from_dicts(
         Place of the logged action in that list, from 0, what it cost, and how likely it was to be chosen.
     ``tag``
         Tag of the first line.
+    ``slots``
+        Instead of what was chosen: a list of mappings, one for each slot, with ``context`` (its features),
+        ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the actions that it is
+        confined to. None of these has to be there.
 
     An event of a single line has ``context``, ``tag`` and either ``label``, ``weight`` and ``initial``
     (regression, classification), or ``action`` (as ``--cb N`` numbers them), ``cost`` and ``probability``.
@@ -83,6 +87,8 @@ def from_dicts(
                 made = event if isinstance(event, NamedEvent) else named_event(event, where=where)
                 if taken and made.multiline != taken[0].multiline:
                     raise InputError(f"{where}: some events have actions and some do not")
+                if taken and made.slots != taken[0].slots:
+                    raise InputError(f"{where}: some events have slots and some do not")
                 taken.append(made)
         except InputError as error:
             failure = error
@@ -118,6 +124,7 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
         event_start=_starts(len(event.lines) for event in events),
         line_number=np.array(numbers, np.int64),
         shared=np.array([line.shared for line in lines], bool),
+        slot=np.array([line.slot for line in lines], bool),
         label=np.array([UNLABELLED if line.label is None else line.label for line in lines], np.float32),
         weight=np.array([line.weight for line in lines], np.float32),
         initial=np.array([line.initial for line in lines], np.float32),

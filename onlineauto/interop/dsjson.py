@@ -11,8 +11,8 @@ from onlineauto.errors import InputError
 from onlineauto.features.event import Event
 from onlineauto.formats.text_writer import number_text
 from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, named_event
-from onlineauto.interop.text import refuse_slots, write_events
+from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
+from onlineauto.interop.text import write_events
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +49,7 @@ def event_dsjson(
     Raises
     ------
     InputError
-        The event has no actions, has slots or more than one label, or a name that cannot be written.
+        The event has no actions, or more than one label, or a name that cannot be written.
 
     Examples
     --------
@@ -61,20 +61,24 @@ def event_dsjson(
     """
     if not isinstance(event, NamedEvent | Event):
         event = named_event(event)
-    refuse_slots(event)
     lines: list[NamedLine | Line] = list(event.lines)
     if isinstance(event, NamedEvent) and not event.multiline:
         raise InputError("event: it has no actions, which a decision has to choose from")
     names = NameHashes(hash_seed=hash_seed)
     shared = lines.pop(0) if lines and lines[0].shared else None
-    actions = [_object(_members(action, names, hash_seed)) for action in lines]
+    slots = [line for line in lines if line.slot]
+    actions = lines[: len(lines) - len(slots)]
     context = [] if shared is None else list(_members(shared, names, hash_seed))
-    context.append(f'"_multi":[{",".join(actions)}]')
-    members = [*_label(lines)]
+    objects = [_object(_members(action, names, hash_seed)) for action in actions]
+    context.append(f'"_multi":[{",".join(objects)}]')
+    objects = [_object([*_confined(slot), *_members(slot, names, hash_seed)]) for slot in slots]
+    context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
+    members = [*_label(actions)]
     members += [f'"EventId":{_string(event_id)}'] * bool(event_id)
     members += [f'"Timestamp":{_string(timestamp)}'] * bool(timestamp)
-    members.append(f'"a":[{",".join(map(str, _ranked(lines)))}]')
-    return _object([*members, f'"c":{_object(context)}']) + "\n"
+    members.append(f'"a":[{",".join(map(str, _ranked(actions)))}]')
+    members.append(f'"c":{_object(context)}')
+    return _object([*members, *_outcomes(slots)]) + "\n"
 
 
 def write_dsjson(
@@ -125,6 +129,29 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
     yield f'"_label_probability":{_number(probability)}'
     yield f'"_label_Action":{chosen[0] + 1}'
     yield f'"_labelIndex":{chosen[0]}'
+
+
+def _confined(slot: NamedLine | Line) -> Iterator[str]:
+    """The actions that a slot is confined to, if it is."""
+    confined = outcomes_of(slot)[1]
+    if confined:
+        yield f'"_inc":[{",".join(map(str, confined))}]'
+
+
+def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
+    """What was logged of slots, if anything was; VW reads it behind the context only."""
+    objects = []
+    for slot in slots:
+        members = []
+        for action, cost, probability in outcomes_of(slot)[0]:
+            if not probability:
+                raise InputError("event: a slot's label has no probability, which a decision has to have")
+            members = [f'"_label_cost":{_number(cost)}', f'"_a":[{action}]', f'"_p":[{_number(probability)}]']
+        objects.append(_object(members))
+    while objects and objects[-1] == "{}":
+        objects.pop()
+    if objects:
+        yield f'"_outcomes":[{",".join(objects)}]'
 
 
 def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:

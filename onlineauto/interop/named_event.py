@@ -16,14 +16,29 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "spans_of"]
+    from onlineauto.features.event import Line
+
+__all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "outcomes_of", "spans_of"]
 
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with its features' names and values."""
 
 _LARGE = (2 - 2.0**-24) * 2.0**127
 """From here on a number is rounded to infinity."""
-_KEYS = ("context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial", "tag")
+_KEYS = (
+    "context",
+    "actions",
+    "chosen",
+    "action",
+    "cost",
+    "probability",
+    "label",
+    "weight",
+    "initial",
+    "tag",
+    "slots",
+)
+_SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +49,8 @@ class NamedLine:
     ----------
     spans : tuple of (namespace, features)
         Features are pairs of name and value.
-    shared : bool
-        Whether it is the ``shared`` line.
+    shared, slot : bool
+        Whether it is the ``shared`` line, or a slot.
     tag : str
         Tag, empty if none.
     label : float or None
@@ -43,11 +58,13 @@ class NamedLine:
     weight, initial : float
         Importance weight, initial prediction.
     costs : tuple of (action, cost, probability)
-        Bandit label.
+        Bandit label. Of a slot it is what was logged, and then the actions that it is confined to, with no
+        cost and a probability of -infinity.
     """
 
     spans: Spans
     shared: bool = False
+    slot: bool = False
     tag: str = ""
     label: float | None = None
     weight: float = 1.0
@@ -64,10 +81,30 @@ class NamedEvent:
     lines : tuple of NamedLine
     multiline : bool
         Whether its actions are lines, as ``--cb_adf`` and ``--cb_explore_adf`` take them.
+    slots : bool
+        Whether it is one of ``--ccb_explore_adf``: a shared line, actions, slots.
     """
 
     lines: tuple[NamedLine, ...]
     multiline: bool
+    slots: bool = False
+
+
+def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:
+    """What was logged of a slot, (action, cost, probability), if anything was; and what it is confined to.
+
+    Raises
+    ------
+    InputError
+        What was logged has no cost, as exact mode may read it.
+    """
+    outcomes = []
+    for action, cost, probability in line.costs:
+        if probability != -math.inf:
+            if cost is None:
+                raise InputError("event: what was logged of a slot has no cost")
+            outcomes.append((action, cost, probability))
+    return outcomes, [action for action, _, probability in line.costs if probability == -math.inf]
 
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:
@@ -78,17 +115,15 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     InputError
         A key is unknown, or a value is not what belongs there.
     """
-    unknown = [key for key in event if key not in _KEYS]
-    if unknown:
-        near = difflib.get_close_matches(str(unknown[0]), _KEYS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"an event has {', '.join(_KEYS)}"
-        raise InputError(f"{where}: unknown key {unknown[0]!r}; {hint}")
+    _refuse_unknown(event, _KEYS, where, "an event")
     if "actions" in event:
         return _event_of_lines(event, where)
+    if "slots" in event:
+        raise InputError(f"{where}: slots, and no actions to choose from")
     line = NamedLine(
         spans=spans_of(event.get("context", {}), where),
         tag=str(event.get("tag", "")),
-        costs=_costs(event, event.get("action"), where),
+        costs=_costs(event, "action", where),
         label=_number(event["label"], "label", where) if "label" in event else None,
         weight=_number(event.get("weight", 1), "weight", where),
         initial=_number(event.get("initial", 0), "initial", where),
@@ -100,6 +135,14 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     return NamedEvent(lines=(line,), multiline=False)
 
 
+def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str, what: str) -> None:
+    unknown = [key for key in given if key not in keys]
+    if unknown:
+        near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(keys)}"
+        raise InputError(f"{where}: unknown key {unknown[0]!r}; {hint}")
+
+
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     for key in ("label", "weight", "initial", "action"):
         if key in event:
@@ -108,35 +151,64 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
-    chosen = event.get("chosen")
-    if chosen is not None and not 0 <= chosen < len(actions):
-        raise InputError(
-            f"{where}: chosen is {chosen}, and there are {len(actions)} actions, numbered from 0"
-        )
-    costs = _costs(event, chosen, where)
+    chosen, costs = _chosen(event, len(actions), where)
     lines = [
         NamedLine(spans=spans_of(action, where), costs=tuple((0, *cost[1:]) for cost in costs if i == chosen))
         for i, action in enumerate(actions)
     ]
     tag = str(event.get("tag", ""))
-    if event.get("context"):
-        lines.insert(0, NamedLine(spans=spans_of(event["context"], where), shared=True, tag=tag))
+    if event.get("context") or "slots" in event:
+        lines.insert(0, NamedLine(spans=spans_of(event.get("context", {}), where), shared=True, tag=tag))
     elif tag:
         first = lines[0]
         lines[0] = NamedLine(spans=first.spans, costs=first.costs, tag=tag)
-    return NamedEvent(lines=tuple(lines), multiline=True)
+    if "slots" in event:
+        if chosen is not None:
+            raise InputError(f"{where}: chosen is for events without slots; each slot has its own")
+        lines += _slots(event["slots"], len(actions), where)
+    return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
 
-def _costs(event: Mapping[str, Any], action: object, where: str) -> tuple[tuple[int, float, float], ...]:
-    """The label of the chosen action, if there is one."""
-    cost = event.get("cost")
+def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
+    """What was chosen of `n` actions, if anything was, and its label."""
+    chosen = event.get("chosen")
+    if chosen is not None and not 0 <= chosen < n:
+        raise InputError(f"{where}: chosen is {chosen}, and there are {n} actions, numbered from 0")
+    return chosen, _costs(event, "chosen", where)
+
+
+def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> Iterator[NamedLine]:
+    """Lines of the slots of an event, none of which has what another was logged with."""
+    slots, taken = list(slots), set[int]()
+    if len(slots) > n_actions:
+        raise InputError(f"{where}: {len(slots)} slots, and {n_actions} actions to choose from")
+    for number, slot in enumerate(slots):
+        here = f"{where}: slot {number}"
+        _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
+        chosen, costs = _chosen(slot, n_actions, here)
+        only = tuple(slot.get("only", ()))
+        if not {*only} <= {*range(n_actions)}:
+            raise InputError(f"{here}: only has what is none of the {n_actions} actions, numbered from 0")
+        if chosen in taken or (costs and only and chosen not in only):
+            raise InputError(f"{here}: chosen is {chosen}, which it cannot have")
+        taken |= {chosen} if costs else set()
+        yield NamedLine(
+            spans=spans_of(slot.get("context", {}), here),
+            slot=True,
+            tag=str(slot.get("tag", "")),
+            costs=(*costs, *((int(action), None, -math.inf) for action in only)),
+        )
+
+
+def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, float, float], ...]:
+    """The label of the chosen action, which the `key` names, if there is one."""
+    action, cost = event.get(key), event.get("cost")
     if cost is None:
         if event.get("probability") is not None:
             raise InputError(f"{where}: a probability, and no cost")
         return ()
     if action is None or event.get("probability") is None:
-        missing = "probability" if action is not None else "chosen" if "actions" in event else "action"
-        raise InputError(f"{where}: a cost, and no {missing}")
+        raise InputError(f"{where}: a cost, and no {key if action is None else 'probability'}")
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
         raise InputError(f"{where}: probability {probability} is not above 0 and at most 1")

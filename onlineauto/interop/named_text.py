@@ -61,10 +61,9 @@ def read_named(
     configuration = REGISTRY.from_keywords(**options)
     if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
-    if kind_of(configuration) == "ccb_explore_adf":
-        raise OptionError("names cannot be told with ccb_explore_adf: an event of names has no slots")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
-    multiline = kind_of(configuration).endswith("adf")
+    kind = kind_of(configuration)
+    multiline, slots = kind.endswith("adf"), kind == "ccb_explore_adf"
     with RememberedLines(source) as lines:
         for block in open_lines(cast("BinaryIO", lines), configuration, diagnostics=diagnostics):
             bounds = block.event_start.tolist()
@@ -74,7 +73,7 @@ def read_named(
                     _named(line, block, i, _names_in(text, names))
                     for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
                 ]
-                yield NamedEvent(lines=tuple(named), multiline=multiline)
+                yield NamedEvent(lines=tuple(named), multiline=multiline, slots=slots)
 
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
@@ -105,6 +104,7 @@ def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) 
     return NamedLine(
         spans=tuple(spans),
         shared=line.shared,
+        slot=line.slot,
         tag=tag.decode("utf-8", "surrogateescape"),
         label=line.label,
         weight=line.weight,

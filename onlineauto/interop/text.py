@@ -11,7 +11,7 @@ from onlineauto.features.event import Event
 from onlineauto.formats.block_writer import replacing
 from onlineauto.formats.text_writer import number_text
 from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, named_event
+from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
 
 if TYPE_CHECKING:
     import os
@@ -28,22 +28,11 @@ __all__ = ["event_text", "write_events", "write_text"]
 _NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
 
 
-def refuse_slots(event: NamedEvent | Event) -> None:
-    """Refuse to write an event that has slots.
-
-    Raises
-    ------
-    InputError
-        It has.
-    """
-    if isinstance(event, Event) and event.slots:
-        raise InputError("event: it has slots, which are read only, not written")
-
-
 def event_text(
     event: Mapping[str, Any] | NamedEvent | Event,
     *,
     multiline: bool | None = None,
+    slots: bool | None = None,
     hash_seed: int = 0,
 ) -> str:
     r"""Text of one event, which is read back as the same event.
@@ -59,13 +48,16 @@ def event_text(
     multiline : bool, optional
         Whether an empty line ends it, as ``--cb_adf`` and ``--cb_explore_adf`` have it. An Event has it by
         default if it has several lines or a shared one.
+    slots : bool, optional
+        Whether its lines are labelled as ``--ccb_explore_adf`` has them. Those of an Event are by default if
+        it has a slot.
     hash_seed : int
         ``--hash_seed`` of who reads the text.
 
     Raises
     ------
     InputError
-        The mapping is no event, has slots, or a namespace or a tag cannot be written.
+        The mapping is no event, or a number, a namespace or a tag cannot be written.
 
     Examples
     --------
@@ -75,16 +67,26 @@ def event_text(
     shared |user name=tom age:0.5
     |topic topic=sports
     0:-1.0:0.25 |topic topic=art
+    >>> slots = [{"chosen": 1, "cost": -1, "probability": 0.25}, {"context": {"at": "top"}, "only": [0]}]
+    >>> print(event_text(event | {"slots": slots}).rstrip())
+    ccb shared |user name=tom age:0.5
+    ccb action |topic topic=sports
+    ccb action |topic topic=art
+    ccb slot 1:-1.0:0.25 |
+    ccb slot 0 |at at=top
     """
     if not isinstance(event, NamedEvent | Event):
         event = named_event(event)
-    refuse_slots(event)
     if isinstance(event, NamedEvent):
-        multiline = event.multiline
-    elif multiline is None:
-        multiline = len(event.lines) > 1 or event.shared is not None
+        multiline, slots = event.multiline, event.slots
+    if multiline is None:
+        multiline = len(event.lines) > 1 or event.lines[0].shared
+    if slots is None:
+        slots = any(line.slot for line in event.lines)
     names = NameHashes(hash_seed=hash_seed)
-    lines = [_line_text(line, names) for line in event.lines]
+    lines = [
+        _line_text(line, _slot_words(line) if slots else _label_words(line), names) for line in event.lines
+    ]
     return "".join(line + "\n" for line in lines) + "\n" * multiline
 
 
@@ -93,12 +95,13 @@ def write_text(
     path: str | os.PathLike[str],
     *,
     multiline: bool | None = None,
+    slots: bool | None = None,
     hash_seed: int = 0,
 ) -> int:
     """Write events to a file of VW text; return how many there were.
 
     The file appears when all of it is on the disk. The other parameters are those of `event_text`, of which
-    `multiline` has to be given for Events of one action each.
+    `multiline` has to be given for Events of one action each, and `slots` for Events without any.
 
     Raises
     ------
@@ -108,7 +111,9 @@ def write_text(
         The file cannot be written.
     """
     return write_events(
-        events, path, lambda event, _: event_text(event, multiline=multiline, hash_seed=hash_seed)
+        events,
+        path,
+        lambda event, _: event_text(event, multiline=multiline, slots=slots, hash_seed=hash_seed),
     )
 
 
@@ -137,9 +142,9 @@ def write_events(
     return n
 
 
-def _line_text(line: NamedLine | Line, names: NameHashes) -> str:
+def _line_text(line: NamedLine | Line, label: list[str], names: NameHashes) -> str:
     spans = line.spans if not hasattr(line, "features") else tuple(line.features.items())
-    words = [*_label_words(line)]
+    words = [*label]
     if line.tag:
         if not _NOT_IN_NAMES.isdisjoint(line.tag.replace(":", "")):
             raise InputError(
@@ -160,6 +165,14 @@ def _label_words(line: NamedLine | Line) -> list[str]:
     if line.label is None:
         return []
     return [_number(each) for each in (line.label, line.weight, line.initial)]
+
+
+def _slot_words(line: NamedLine | Line) -> list[str]:
+    if not line.slot:
+        return ["ccb", "shared" if line.shared else "action"]
+    outcomes, confined = outcomes_of(line)
+    listed = ",".join(map(str, confined))
+    return ["ccb", "slot", *(_cost_word(*outcome) for outcome in outcomes), *[listed] * bool(listed)]
 
 
 def _cost_word(action: int, cost: float | None, probability: float) -> str:

@@ -34,10 +34,19 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.source import Sources
 
-FLAGS: dict[str, dict[str, Any]] = {"simple": {}, "cb": {"cb_explore": 3}, "cb_adf": {"cb_explore_adf": True}}
+FLAGS: dict[str, dict[str, Any]] = {
+    "simple": {},
+    "cb": {"cb_explore": 3},
+    "cb_adf": {"cb_explore_adf": True},
+    "ccb": {"ccb_explore_adf": True},
+}
 ADF = (
     b"shared |u tom age:0.3\n0:-1:0.5 |a politics\n|a sports\n\n"
     b"shared |u ann\n|a politics\n1:-1:0.5 |a sports\n\n"
+)
+CCB = (
+    b"ccb shared |u tom age:0.3\nccb action |a politics\nccb action |a sports\n"
+    b"ccb slot 1:-1:0.5 0,1 |s top\nccb slot |\n\n"
 )
 
 
@@ -180,7 +189,10 @@ def test_text_of_blocks_is_read_as_the_same_blocks(
 ) -> None:
     shape: dict[str, Any] = {**SHAPES[kind], "hash_seed": hash_seed, "uniform": uniform}
     blocks = list(TextReader(odd_text(draw, kind, lines=8), **shape))
-    text = b"".join(block_text(block, multiline=kind == "cb_adf") for block in blocks)
+    text = b"".join(
+        block_text(block, multiline=kind.endswith("adf") or kind == "ccb", slots=kind == "ccb")
+        for block in blocks
+    )
     reader = TextReader(text, **shape)
     back = unpack(reader)
     assert [[_but_number(line) for line in event] for event in back] == [
@@ -203,7 +215,7 @@ def test_numbers_are_read_back(value: float) -> None:
 def test_files_go_there_and_back(tmp_path: Path) -> None:
     for name, flags in FLAGS.items():
         blocks, text, again = (tmp_path / f"{name}{i}" for i in range(3))
-        source = {"simple": b"1 |a x\n", "cb": b"1:2:0.5 3 |a x\n", "cb_adf": ADF}[name]
+        source = {"simple": b"1 |a x\n", "cb": b"1:2:0.5 3 |a x\n", "cb_adf": ADF, "ccb": CCB}[name]
         convert(source, blocks, **flags)
         assert convert(blocks, text, **flags) == convert(text, again, **flags)
         assert learnt(text, **flags) == learnt(again, **flags) == learnt(source, **flags)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace, convert, read
-from onlineauto.errors import InputError, OptionError
-from onlineauto.interop.text import event_text
+from onlineauto.errors import OptionError
 from tests.naive.slots import Slot, SlotEvent, written_out
 from tests.parity.slot_streams import SLOT_STREAMS
 
@@ -131,13 +130,9 @@ def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> No
         Workspace(ccb_explore_adf=True, vw_exact=True, **options)
 
 
-def test_slots_are_not_written(tmp_path: Path) -> None:
+def test_events_and_blocks_have_slots(tmp_path: Path) -> None:
     path = tmp_path / "events.blocks"
     assert convert(EVENT.encode(), path, ccb_explore_adf=True) == 1
     assert (Workspace(ccb_explore_adf=True).fit(path).weights == 0).all()
-    with pytest.raises(OptionError, match="slots"):
-        convert(path, tmp_path / "events.txt", ccb_explore_adf=True)
     [event] = read(EVENT.encode(), ccb_explore_adf=True).events()
     assert (len(event.actions), len(event.slots)) == (3, 2)
-    with pytest.raises(InputError, match="slots"):
-        event_text(event)

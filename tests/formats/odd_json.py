@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
 __all__ = ["JSON_KINDS", "odd_json"]
@@ -12,6 +13,8 @@ __all__ = ["JSON_KINDS", "odd_json"]
 JSON_KINDS: dict[str, dict[str, Any]] = {
     "log": {"log": True, "label": "cb", "multiline": True},
     "log_cb": {"log": True, "label": "cb", "multiline": False},
+    "log_ccb": {"log": True, "label": "ccb", "multiline": True},
+    "slots": {"label": "ccb", "multiline": True},
     "contexts": {"label": "cb", "multiline": True},
     "classic": {"label": "cb", "multiline": False},
     "simple": {"label": "simple", "multiline": False},
@@ -94,6 +97,7 @@ _LABELS = {
         "{}",
     ),
 }
+_LABELS["ccb"] = _LABELS["cb"]
 _PROPERTIES = {
     "simple": ("_label_label", "_label_Weight", "_label_initial", "_label_cost", "_label_"),
     "cb": (
@@ -106,6 +110,7 @@ _PROPERTIES = {
         "_labels",
     ),
 }
+_PROPERTIES["ccb"] = _PROPERTIES["cb"]
 _OTHERS = (
     "_ignored",
     "_text",
@@ -118,6 +123,22 @@ _OTHERS = (
     "_original_label_cost",
     "_a",
     "_p",
+    "_inc",
+)
+_LISTS = ("[0]", "[1]", "[0,1]", "[2,1,0]", "[]")
+_BAD_LISTS = (
+    "0",
+    "null",
+    "[null,1]",
+    '["NaN"]',
+    '["1"]',
+    "[0.5]",
+    "[-1]",
+    "[9]",
+    "[1e10]",
+    "{}",
+    "[1,]",
+    "[1",
 )
 _BLANKS = ("",) * 12 + (" ", "\t", " \r ")
 
@@ -197,7 +218,7 @@ class _Writer:
 
     def member(self, depth: int) -> str:
         chance = self.draw.random()
-        if chance < 0.04:
+        if chance < 0.04 and (self.how["label"] != "ccb" or self.odd()):
             return self.label()
         if chance < 0.1:
             return self.property()
@@ -219,8 +240,45 @@ class _Writer:
         if self.how["multiline"] and not self.odd():
             n = self.draw.randrange(1, 4)
             actions = [self.one((self.object(1),), ("null", "1", "[]")) for _ in range(n)]
-            members.insert(self.draw.randrange(len(members) + 1), '"_multi":' + self.joined(actions, "[]"))
+            at = self.draw.randrange(len(members) + 1)
+            members.insert(at, '"_multi":' + self.joined(actions, "[]"))
+            if self.how["label"] == "ccb" and self.draw.random() < 0.8:
+                behind = self.draw.randrange(0 if self.odd() else at + 1, len(members) + 1)
+                members.insert(behind, f'"_slots":{self.slots(self.slot)}')
         return self.joined(members, "{}")
+
+    def slots(self, one: Callable[[], str]) -> str:
+        """Slots, or what was logged of them."""
+        if self.odd():
+            return self.draw.choice(("null", "[]", "{}", "1", "[1]"))
+        n = self.draw.randrange(4)
+        return self.joined([self.one((one(),), ("null", "1", "{}")) for _ in range(n)], "[]")
+
+    def list(self, name: str) -> str:
+        return f'"{name}":{self.one(_LISTS, _BAD_LISTS)}'
+
+    def slot(self) -> str:
+        members = self.members(1)
+        if self.draw.random() < 0.3:
+            members.insert(0, self.list("_inc"))
+        if self.draw.random() < 0.2:
+            members.append(self.logged())
+        return self.joined(members, "{}")
+
+    def logged(self) -> str:
+        """Members that say what was logged of a slot."""
+        n = self.draw.randrange(1, 4)
+        actions = [str(action) for action in self.draw.sample(range(3), n)]
+        members = [f'"_a":[{",".join(actions)}]', f'"_p":[{",".join(n * ["0.25"])}]', '"_label_cost":-1']
+        if self.odd():
+            members[self.draw.randrange(3)] = self.one(
+                (self.list("_a"), self.list("_p"), self.property()), ('"_p":[0]', '"_p":[2]', '"_a":[7]')
+            )
+        self.draw.shuffle(members)
+        return ",".join(members)
+
+    def outcome(self) -> str:
+        return self.joined([self.logged(), *self.members(4)[:1]] if self.draw.random() < 0.8 else [], "{}")
 
     def line(self) -> str:
         label = self.draw.random()
@@ -249,6 +307,8 @@ class _Writer:
         )
         if self.draw.random() < 0.5:
             members.append(self.draw.choice(others))
+        if self.how["label"] == "ccb" and self.draw.random() < 0.8:
+            members.append(f'"_outcomes":{self.slots(self.outcome)}')
         if self.odd():
             self.draw.shuffle(members)
         return self.joined(members, "{}")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "odd_text"]
 
-KINDS = ("simple", "cb", "cb_adf")
+KINDS = ("simple", "cb", "cb_adf", "ccb")
 
 
 def _words(text: str) -> list[str]:
@@ -115,9 +115,29 @@ _HEADS = {
     ),
 }
 _HEADS["cb_adf"] = _HEADS["cb"]
+_HEADS["ccb"] = (
+    *("", "ccb", "slot", "ccb slots", "CCB slot", "ccb shared 1", "ccb action 0", "ccb\tslot", " ccb  slot "),
+    *("ccb slot 0:1", "ccb slot 0:1:0.5:1", "ccb slot 0:1:2", "ccb slot 0:1:0", "ccb slot 0:1:-1", "'tag"),
+    *("ccb slot x:1:1", "ccb slot 0:x:1", "ccb slot 0:1:x", "ccb slot 0:inf:1", "ccb slot 0:1:nan", "tag"),
+    *("ccb slot 0:1:0.5,1", "ccb slot 0:1:0.5,1:0.1", "ccb slot 0:1:0.5,1:0.5,", "ccb slot 0,1:0.5"),
+    *("ccb slot 0:1:0.5,x:0.5", "ccb slot 0:1:0.5,1:-1", "ccb slot 0:1:0.5,1:x", "ccb slot ,0:1:0.5"),
+    *("ccb slot 1,2", "ccb slot 1,", "ccb slot ,1", "ccb slot x,1", "ccb slot -1,+2", "ccb slot 1 0:1:1"),
+    *(
+        "ccb slot 0:1:1 1:1:1",
+        "ccb slot 0 1 2",
+        "ccb slot 0:1:1 0 1",
+        "ccb slot 0 1 ",
+        "ccb slot :",
+    ),
+    *("ccb slot 9999999999:1:1", "ccb slot 4294967297", "ccb slot 7:1:1", "ccb slot 0:1:0.5 1", "ccb slot ,"),
+)
 _GOOD = {
     "simple": ("1 |a x y:2 |b z", "0 2 0.5 'tag|a x", "|a x:.5 :2 :3"),
     "cb": ("1:2:0.5 |a x y:2", "|a z |b color:red", "2:-1:1 'tag|a x"),
+    "ccb": (
+        *("ccb shared |u a b:2", "ccb action |a x:1", "ccb action |a y |b z", "ccb slot 0:1:0.5 'tag|s x"),
+        *("ccb action 'tag|a", "ccb slot |", "ccb slot 1:-1:.25,0:.75 0,1 |s y", "ccb slot 1 q|s"),
+    ),
     "cb_adf": ("shared |u a b:2", "|a x:1", "|a y |b z", "0:1:0.5 |a x", "shared 'tag|u x", "1:-1:.25 q|a x"),
 }
 _SPECIAL = b" |:\t\r\n'0123456789.eE-+naifx\0\v\xff\xc3"
@@ -152,10 +172,21 @@ def _mutated(draw: Random, line: bytes) -> bytes:
     return bytes(text)
 
 
+def _event_of_slots(draw: Random) -> bytes:
+    """A whole event, of which a slot may be odd."""
+    shared, action, *_ = (word.encode() for word in _GOOD["ccb"])
+    slots = [_word(draw, tuple(word for word in _GOOD["ccb"] if "slot" in word)) for _ in range(2)]
+    if draw.random() < 0.3:
+        slots[draw.randrange(2)] = _odd_line(draw, "ccb")
+    return b"\n".join([b"", shared, action, action, *slots[: draw.randrange(3)], b""])
+
+
 def _line(draw: Random, kind: str) -> bytes:
     chance = draw.random()
     if chance < 0.2:
         return draw.choice((b"", b"", b" ", b"\t", b"\r", b"\xef\xbb\xbf"))
+    if chance < 0.4 and kind == "ccb":
+        return _event_of_slots(draw)
     if chance < 0.6:
         return _word(draw, _GOOD[kind])
     line = _odd_line(draw, kind)
@@ -169,7 +200,7 @@ def odd_text(draw: Random, kind: str, *, lines: int) -> bytes:
     ----------
     draw : Random
         Source of randomness.
-    kind : {"simple", "cb", "cb_adf"}
+    kind : {"simple", "cb", "cb_adf", "ccb"}
         Kind of label.
     lines : int
         How many, give or take a newline.

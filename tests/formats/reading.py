@@ -16,6 +16,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "simple": {"label": "simple", "multiline": False},
     "cb": {"label": "cb", "multiline": False},
     "cb_adf": {"label": "cb", "multiline": True},
+    "ccb": {"label": "ccb", "multiline": True},
 }
 
 

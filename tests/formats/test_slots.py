@@ -1,35 +1,18 @@
-"""Labels of slots beside their naive twin, and what is wrong with events that have slots."""
+"""What is wrong with events that have slots, and where what belongs to them may stand."""
 
 from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from onlineauto.errors import ParseError
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json import JsonReader
 from onlineauto.formats.text import TextReader
 from tests.naive.lines import Line, unpack
-from tests.naive.slots import CONFINED, read_slot_label
 
 ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"
-PIECES = ("ccb", "shared", "action", "slot", "0:1:0.5", "1:-0.5:1", "2:0:0.25,1:0.5,0:0.25", "1:x:0.5", "1:1")
-ODD = (
-    "0:1:2",
-    "0:1:0",
-    "0:1:-1",
-    "0:1:0.5,1",
-    "0:1:0.5,1:0.1",
-    "0:1:0.5,1:0.5,",
-    "1,2",
-    "1,",
-    "x,1",
-    "0:1:0.5:2",
-)
 
 
 def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tuple[int, Code]]]:
@@ -40,25 +23,6 @@ def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tupl
 
 def event(*slots: str) -> str:
     return "ccb shared |U u\n" + ACTIONS + "".join(f"ccb slot {slot}\n" for slot in slots) + "\n"
-
-
-@settings(max_examples=300, deadline=None)
-@given(words=st.lists(st.sampled_from(PIECES + ODD), max_size=5))
-def test_a_label_is_read_as_its_twin_reads_it(words: list[str]) -> None:
-    label = " ".join(words)
-    expected = read_slot_label(label)
-    events, problems = read("ccb shared |U u\n" + ACTIONS + f"{label} |S s\n")
-    if isinstance(expected, Code):
-        assert (events, problems) == ([], [(5, expected)])
-        return
-    shared, slot, costs = expected
-    fine = not shared and all(action < 3 for action, _, _ in costs)
-    fine &= not (len(costs) > 1 and costs[0][2] != CONFINED and costs[0][0] not in [c[0] for c in costs[1:]])
-    assert bool(events) == fine
-    if fine:
-        line = events[0][-1]
-        found = [(action, np.float32(cost), p) for action, cost, p in line.costs]
-        assert (line.slot, found) == (slot, [(action, np.float32(cost), p) for action, cost, p in costs])
 
 
 @pytest.mark.parametrize(
@@ -120,10 +84,35 @@ def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> Non
     )
 
 
-def test_more_outcomes_than_slots_are_a_problem() -> None:
-    reader = JsonReader(log([{}], [GOOD, GOOD]), log=True, label="ccb", multiline=True)
-    assert unpack(reader) == []
-    assert [found.code for found in reader.diagnostics.kept] == [Code.JSON_OUTCOMES]
+def read_log(text: bytes) -> tuple[list[list[Line]], list[Code]]:
+    reader = JsonReader(text, log=True, label="ccb", multiline=True)
+    return unpack(reader), [found.code for found in reader.diagnostics.kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (log([{}], [GOOD, GOOD]), Code.JSON_OUTCOMES),
+        (log([{}], [GOOD]).replace(b"{", b'{"_outcomes": [], ', 1), Code.JSON_OUTCOMES),
+        (log([GOOD], [GOOD]), Code.SLOT_LABELLED),
+        (log([{"__aid": 3}], [GOOD]), Code.JSON_KEY),
+        (log([{"S": {"_inc": [1]}}], [GOOD]), Code.JSON_KEY),
+        (log([{"_inc": [0.5]}], []), Code.JSON_UNEXPECTED),
+    ],
+)
+def test_what_is_wrong_with_slots_is_located_and_the_next_line_is_read(text: bytes, code: Code) -> None:
+    events, codes = read_log(text + log([{}], [GOOD]))
+    assert (len(events), codes) == (1, [code])
+
+
+def test_outcomes_may_come_before_the_context() -> None:
+    slots: list[object] = [{"S": {"s": 1}}, {"_inc": [0]}]
+    outcomes: list[object] = [GOOD, {"_label_cost": 2, "_a": [0], "_p": [1]}]
+    members = json.loads(log(slots, outcomes))
+    early = json.dumps({name: members[name] for name in ("_outcomes", "c")}).encode() + b"\n"
+    assert early != log(slots, outcomes)
+    assert read_log(early) == read_log(log(slots, outcomes))
+    assert read_log(early)[1] == []
 
 
 def test_slots_come_after_the_actions_wherever_they_stand() -> None:

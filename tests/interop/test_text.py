@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-FLAGS: dict[str, dict[str, Any]] = {"simple": {}, "cb": {"cb": 5}, "cb_adf": {"cb_explore_adf": True}}
+FLAGS: dict[str, dict[str, Any]] = {
+    "simple": {},
+    "cb": {"cb": 5},
+    "cb_adf": {"cb_explore_adf": True},
+    "ccb": {"ccb_explore_adf": True},
+}
 HARD = st.text(st.sampled_from([*"ab01", " ", ":", "|", "\n", "\t", "é", "\x00", "'"]), max_size=6)
 
 
@@ -28,13 +33,14 @@ def test_text_to_events_to_text_to_blocks(draw: Random, kind: str) -> None:
     text = odd_text(draw, kind, lines=8).decode("utf-8", "ignore").encode()
     reading = read(text, **FLAGS[kind])
     events = list(reading.events())
-    written = "".join(event_text(event, multiline=SHAPES[kind]["multiline"]) for event in events)
+    shape: dict[str, Any] = {"multiline": SHAPES[kind]["multiline"], "slots": kind == "ccb"}
+    written = "".join(event_text(event, **shape) for event in events)
     expected = lines_of(read(text, **FLAGS[kind]))
     assert [list(map(_by_namespace, event)) for event in lines_of_text(written, kind)] == [
         list(map(_by_namespace, event)) for event in expected
     ]
     again = list(read(written.encode(), **FLAGS[kind]).events())
-    assert "".join(event_text(event, multiline=SHAPES[kind]["multiline"]) for event in again) == written
+    assert "".join(event_text(event, **shape) for event in again) == written
 
 
 @given(draw=st.randoms(use_true_random=False), kind=st.sampled_from(KINDS), seed=st.sampled_from([0, 3]))

@@ -57,6 +57,8 @@ class JsonLabels(Scanner):
             self.read_index()
         elif name != b"_label":
             self.bad(Code.JSON_KEY, at)
+        elif self.how.label == "ccb":
+            self.bad(Code.JSON_LABEL)
         elif self.peek() == b'"':
             self.text_label()
         else:
@@ -141,7 +143,7 @@ class JsonLabels(Scanner):
             return
         begin = self.at
         if self.peek() == b"{":
-            if nested:
+            if nested or self.how.label == "ccb":
                 self.bad(Code.JSON_UNEXPECTED)
             self.whole_label()
             return
@@ -189,7 +191,7 @@ class JsonLabels(Scanner):
 
     def claim(self) -> None:
         """Let a label within an action be that action's."""
-        if self.exact or self.line == 0:
+        if self.exact or self.how.label == "ccb" or self.line == 0:
             return
         if self.index not in (-1, self.line - 1):
             self.bad(Code.SECOND_LABEL, self.label_at)
@@ -230,4 +232,10 @@ class JsonLabels(Scanner):
                 self.bad(Code.JSON_NO_LABEL_INDEX, self.label_at)
         if at >= len(self.lines):
             self.bad(Code.JSON_LABEL_INDEX, self.index_at)
+        if self.how.label == "ccb":
+            self.single_slot(at - 1, self.probability)
+            return
         self.lines[at].line.costs.append((self.action, self.cost, self.probability))
+
+    def single_slot(self, action: int, probability: float) -> None:
+        raise NotImplementedError

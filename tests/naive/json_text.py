@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.code_kernels import Code
-from tests.naive.json_labels import JsonLabels, Labelled
+from tests.naive.json_labels import Labelled
+from tests.naive.json_slots import LISTS, JsonSlots
 from tests.naive.lines import BadLineError, Feature, Line, Reading, Settings
+from tests.naive.slots import event_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,19 +50,18 @@ class Namespace:
     group: Group | None = None
 
 
-class Event(JsonLabels):
+class Event(JsonSlots):
     """One line of the text, and the event in it."""
 
     def __init__(self, text: bytes, settings: JsonSettings, number: int) -> None:
         super().__init__(text, settings, number)
         self.how = settings
         self.depth = 0
-        self.closed = self.skipped = self.after_object = False
-        self.ranking: list[float] = []
+        self.closed = self.skipped = False
         self.drop, self.drop_at = 0.0, 0
         self.array_hash = 0
         self.last: tuple[Namespace, int] | None = None
-        self.listed: dict[int, list[Group]] = {}
+        self.groups: dict[int, list[Group]] = {}
         self.made: dict[tuple[int, int], Group] = {}
 
     # -- namespaces ------------------------------------------------------------------------------------
@@ -92,7 +93,10 @@ class Event(JsonLabels):
 
     def close(self, namespace: Namespace) -> None:
         self.depth -= 1
-        groups = self.listed.setdefault(self.line, [])
+        self.put_on_list(namespace)
+
+    def put_on_list(self, namespace: Namespace) -> None:
+        groups = self.groups.setdefault(self.line, [])
         if namespace.group is not None and namespace.group not in groups:
             groups.append(namespace.group)
 
@@ -100,6 +104,9 @@ class Event(JsonLabels):
         self.open()
         self.members(lambda name, plain, at: self.member(namespace, name, plain, at))
         self.close(namespace)
+
+    def unnamed(self) -> None:
+        self.object(self.namespace(b" "))
 
     # -- members ---------------------------------------------------------------------------------------
 
@@ -173,14 +180,33 @@ class Event(JsonLabels):
             self.actions()
         elif name == b"_original_label_cost" and self.how.log:
             self.original_cost()
-        elif self.how.exact and (
-            name == b"_a" or name.lower() == b"_inc" or (name == b"_p" and not self.how.log)
-        ):
-            self.list()
+        elif self.how.label == "ccb" and name == b"_slots":
+            self.slots_in(namespace)
+        elif is_list(name) and (name != b"_p" or not self.how.log or self.place) and self.knows_lists:
+            if self.how.label == "ccb":
+                self.slot_list(name, at)
+            else:
+                self.list()
         elif name in (b"_slots", b"_slot_id", b"_original_label_cost") or name.lower() == b"__aid":
+            self.fatal = self.how.exact and name == b"_slot_id"
             self.bad(Code.JSON_KEY, at)
         else:
+            if self.how.exact and self.how.label == "ccb" and name == b"_p":
+                self.pmf.append(0.0)
             self.unread(plain, at)
+
+    @property
+    def knows_lists(self) -> bool:
+        return self.how.exact or self.how.label == "ccb"
+
+    def slots_in(self, namespace: Namespace) -> None:
+        """Read the slots, which end the namespace that they stand in; VW goes on without one."""
+        within_context = namespace is self.root
+        if self.read_slots(within_context=within_context):
+            self.put_on_list(namespace)
+            if self.how.exact and not within_context:
+                namespace.name, namespace.hash = b" ", self.how.default_hash
+                namespace.group, namespace.lost, self.last = None, False, None
 
     def unread(self, plain: bool, at: int) -> None:
         if self.how.exact and not plain:
@@ -190,7 +216,7 @@ class Event(JsonLabels):
     def actions(self) -> None:
         if self.null():
             return
-        if self.peek() != b"[" or self.line > 0:
+        if self.peek() != b"[" or self.line > 0 or (self.how.exact and len(self.lines) > 1):
             self.bad(Code.JSON_UNEXPECTED)
         if not self.how.multiline:
             self.bad(Code.JSON_SINGLE_LINE)
@@ -217,8 +243,11 @@ class Event(JsonLabels):
     # -- the whole -------------------------------------------------------------------------------------
 
     def context(self) -> None:
-        self.object(self.namespace(b" "))
-        if self.how.exact:
+        self.root = self.namespace(b" ")
+        self.object(self.root)
+        if self.how.exact and self.how.label == "ccb":
+            self.end_context()
+        elif self.how.exact:
             self.settle(indexed=True)
         self.closed = True
 
@@ -241,6 +270,8 @@ class Event(JsonLabels):
             readers[name]()
         elif name.startswith(b"_label_") or is_index(name):
             self.label(name, at)
+        elif name == b"_outcomes" and self.how.label == "ccb":
+            self.read_outcomes()
         elif name == b"_outcomes":
             self.bad(Code.JSON_KEY, at)
         else:
@@ -278,6 +309,11 @@ class Event(JsonLabels):
         if self.how.log:
             self.depth += 1
             self.members(self.envelope)
+            self.depth -= 1
+            if self.early is not None and self.closed:
+                end, self.at = self.at, self.early
+                self.put_off_outcomes()
+                self.at = end
         else:
             self.context()
         self.blanks()
@@ -285,26 +321,31 @@ class Event(JsonLabels):
             self.bad(Code.JSON_END)
         if self.drop == 1 or (not self.how.exact and not 0 <= self.drop < 1):
             self.bad(Code.JSON_DROP_ONE, self.drop_at)
-        if self.drop and self.how.label != "simple":
-            for each in self.lines:
-                each.line.weight = float(np.float32(1) / (np.float32(1) - np.float32(self.drop)))
         if self.how.log:
             empty = not self.ranking and self.how.multiline if self.how.exact else not self.closed
             if self.skipped or empty:
                 return []
         if self.how.multiline and len(self.lines) < 2:
             self.bad(Code.JSON_NO_MULTI, -self.begin)
-        if not self.how.exact:
+        if not self.how.exact and not self.slots:
             self.give()
-        return [self.finished(i) for i in range(len(self.lines))]
+        if self.drop and self.how.label != "simple":
+            for each in self.lines:
+                each.line.weight = float(np.float32(1) / (np.float32(1) - np.float32(self.drop)))
+        others = [i for i in range(len(self.lines)) if i not in self.slots]
+        return [self.finished(i) for i in (*others, *self.slots)]
 
     def finished(self, i: int) -> Line:
         line = self.lines[i].line
-        line.spans = [run for group in self.listed.get(i, []) for run in group.runs]
+        line.spans = [run for group in self.groups.get(i, []) for run in group.runs]
         if line.shared and line.costs:
             line.shared = False
             line.costs.insert(0, (0, LARGEST, -1.0))
         return line
+
+
+def is_list(name: bytes) -> bool:
+    return name in LISTS or name.lower() == b"_inc"
 
 
 def is_index(name: bytes) -> bool:
@@ -335,6 +376,9 @@ def read(text: bytes, settings: JsonSettings) -> Reading:
             if not start.startswith(b"{"):
                 event.bad(Code.JSON_NO_OBJECT)
             found = event.read()
+            if found and settings.label == "ccb" and (problem := event_problem(found, settings)):
+                event.fatal = settings.exact
+                event.bad(problem[0], -begin)
             if found:
                 reading.events.append(found)
         except BadLineError as bad:

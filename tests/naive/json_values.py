@@ -172,22 +172,25 @@ class Scanner:
         self.at += 1
         self.blanks()
 
-    def entry(self) -> float | None:
+    def entry(self, good: Callable[[float], bool] | None) -> float | None:
         """A number, ``"NaN"`` or null, where nothing else may be."""
         if self.null():
             return None
-        begin = self.at
+        begin, value = self.at, float("nan")
         if self.peek() == b'"':
             if self.string()[0].lower() != b"nan":
                 self.bad(Code.JSON_UNEXPECTED, begin)
-            return float("nan")
-        return self.number(Code.JSON_VALUE)[0]
+        else:
+            value = self.number(Code.JSON_VALUE)[0]
+        if good and not good(value):
+            self.bad(Code.JSON_UNEXPECTED, begin)
+        return value
 
-    def list(self) -> list[float]:
-        """A list of entries, or one of them."""
+    def list(self, good: Callable[[float], bool] | None = None) -> list[float]:
+        """A list of entries, or one of them; all have to be good."""
         found: list[float | None] = []
         if self.peek() == b"[":
-            self.elements(lambda: found.append(self.entry()))
+            self.elements(lambda: found.append(self.entry(good)))
         else:
-            found.append(self.entry())
+            found.append(self.entry(good))
         return [value for value in found if value is not None]

@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 
-from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.code_kernels import Code
-from tests.naive.floats import parse_decimal
 from tests.naive.hashing import hash_name
 from tests.naive.lines import NOTHING, BadLineError, FatalError, Feature, Line, Reading, Settings
+from tests.naive.numbers import label_number, number_of, probability_problem
+from tests.naive.slot_labels import read_slot_words
+from tests.naive.slots import event_problem
 from tests.naive.vw_text import read_vw_line
 
 __all__ = ["read"]
@@ -36,6 +37,8 @@ def read(text: bytes, settings: Settings) -> Reading:
         if empty:
             close(event, settings, reading)
             event, skipping = [], False
+            if reading.stopped:
+                break
             continue
         if skipping:
             continue
@@ -66,7 +69,14 @@ def read(text: bytes, settings: Settings) -> Reading:
 
 
 def close(event: list[Line], settings: Settings, reading: Reading) -> None:
-    if settings.multiline and not settings.exact and len(event) == 1 and event[0].shared:
+    if settings.label == "ccb":
+        if problem := event_problem(event, settings):
+            if not reading.stopped:
+                reading.problems.append((problem[1].number, 1, problem[0]))
+            reading.stopped |= settings.exact
+        elif event:
+            reading.events.append(list(event))
+    elif settings.multiline and not settings.exact and len(event) == 1 and event[0].shared:
         reading.problems.append((event[0].number, 1, Code.NO_ACTIONS))
     elif event:
         reading.events.append(list(event))
@@ -81,13 +91,17 @@ def read_line(
     if not bar:
         raise BadLineError(Code.NO_BAR, 0)
     words = [(match[0], match.start()) for match in re.finditer(rb"[^ \t]+", head)]
+    label_end = 0
     if words and (words[-1][0].startswith(b"'") or words[-1][1] + len(words[-1][0]) == len(head)):
         tag, column = words.pop()
         line.tag = tag.removeprefix(b"'")
+        label_end = column
         if not words and not tag.startswith(b"'") and looks_like_label(tag, settings):
             problems.append((Code.TAG_LIKE_LABEL, column))
     if settings.label == "simple":
         read_simple(words, line)
+    elif settings.label == "ccb":
+        read_slot_words(words, line, label_end)
     else:
         read_costs(words, settings, line, event)
     column = len(head) + 1
@@ -100,29 +114,8 @@ def read_line(
 
 def looks_like_label(tag: bytes, settings: Settings) -> bool:
     if settings.label == "simple":
-        return number(tag)[1] == "decimal"
+        return number_of(tag)[1] == "decimal"
     return b":" in tag or (settings.multiline and tag == b"shared")
-
-
-def number(word: bytes) -> tuple[np.float32, str]:
-    """Value of a word, 0 unless it is a finite decimal number, and its kind."""
-    value, length = parse_decimal(word)
-    if word and length == len(word):
-        return (value, "decimal") if np.isfinite(value) else (np.float32(0), "not finite")
-    if length:
-        return np.float32(0), "partly"
-    if re.fullmatch(rb"[+-]?(inf|infinity|nan(\([0-9a-z_]*\))?)", word, re.IGNORECASE):
-        return np.float32(0), "not finite"
-    return np.float32(0), "word"
-
-
-def label_number(word: bytes, column: int, kind: str) -> np.float32:
-    value, found = number(word)
-    if found == "not finite" or abs(value) == UNLABELLED:
-        raise BadLineError(Code[f"{kind}_NOT_FINITE"], column)
-    if found != "decimal":
-        raise BadLineError(Code[f"{kind}_NOT_A_NUMBER"], column)
-    return value
 
 
 def read_simple(words: list[tuple[bytes, int]], line: Line) -> None:
@@ -177,12 +170,8 @@ def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float,
     cost = label_number(parts[1], column, "COST")
     column += len(parts[1]) + 1
     probability = label_number(parts[2], column, "PROBABILITY")
-    if probability < 0:
-        raise BadLineError(Code.PROBABILITY_NEGATIVE, column)
-    if probability < np.float32(1e-38):  # its inverse is infinite
-        raise BadLineError(Code.PROBABILITY_ZERO, column)
-    if probability > 1:
-        raise BadLineError(Code.PROBABILITY_ABOVE_ONE, column)
+    if problem := probability_problem(probability):
+        raise BadLineError(problem, column)
     return action, float(cost), float(probability)
 
 
@@ -211,7 +200,7 @@ def read_namespace(
         feature_hash, value = read_feature(
             word[0], at, touches, namespace_hash, weight, settings, nameless, problems
         )
-        nameless += word[0].startswith(b":") and number(word[0][1:])[1] == "decimal"
+        nameless += word[0].startswith(b":") and number_of(word[0][1:])[1] == "decimal"
         if value != 0:
             features.append((feature_hash, float(value)))
     if features:
@@ -219,7 +208,7 @@ def read_namespace(
 
 
 def namespace_weight(word: bytes, column: int) -> np.float32:
-    value, kind = number(word)
+    value, kind = number_of(word)
     if not word:
         raise BadLineError(Code.NO_NAMESPACE_WEIGHT, column)
     if kind == "not finite":
@@ -245,7 +234,7 @@ def read_feature(
     if not text:
         raise BadLineError(Code.NO_VALUE, column)
     column += len(name) + 1
-    value, kind = number(text)
+    value, kind = number_of(text)
     with np.errstate(over="ignore", under="ignore"):
         value = weight * value
     if kind == "not finite" or not np.isfinite(value):

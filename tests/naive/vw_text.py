@@ -12,6 +12,8 @@ from onlineauto.formats.code_kernels import Code
 from tests.naive.floats import parse_vw_float
 from tests.naive.hashing import hash_name
 from tests.naive.lines import FatalError, Feature, Line, Settings
+from tests.naive.numbers import vw_number, vw_probability
+from tests.naive.slot_labels import read_vw_slot_words
 
 __all__ = ["read_vw_costs", "read_vw_line", "read_vw_simple"]
 
@@ -19,11 +21,14 @@ __all__ = ["read_vw_costs", "read_vw_line", "read_vw_simple"]
 def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[tuple[Code, int]]) -> bool:
     head, bar, rest = content.partition(b"|")
     labels = head[head.find(b"\t") + 1 :]
-    words = [(match[0], len(head) - len(labels) + match.start()) for match in re.finditer(rb"[^ ]+", labels)]
+    begin = len(head) - len(labels)
+    words = [(match[0], begin + match.start()) for match in re.finditer(rb"[^ ]+", labels)]
     if words and (words[-1][0].startswith(b"'") or not labels.endswith(b" ")):
         line.tag = words.pop()[0].removeprefix(b"'")
     if settings.label == "simple":
         read_vw_simple(content, words, line, problems)
+    elif settings.label == "ccb":
+        read_vw_slot_words(content, words, begin, line, problems)
     else:
         read_vw_costs(content, words, line, problems)
     VwFeatures(bar + rest, len(head), settings, line, problems).read()
@@ -33,15 +38,6 @@ def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[
         problems.append((Code.VW_SAVE, 0))
         return False
     return True
-
-
-def vw_number(content: bytes, word: bytes, column: int, problems: list[tuple[Code, int]]) -> np.float32:
-    runs_on = word[0] in b"\v\f\r"
-    value, length = parse_vw_float(content[column:] if runs_on else word)
-    if length == 0 or np.isnan(value):
-        problems.append((Code.VW_FLOAT, column))
-        return np.float32(0)
-    return value
 
 
 def read_vw_simple(
@@ -66,13 +62,7 @@ def read_vw_costs(
         if len(parts) > 1:
             cost = vw_number(content, *parts[1], problems)
         if len(parts) > 2:
-            probability = vw_number(content, *parts[2], problems)
-            if probability > 1:
-                problems.append((Code.VW_PROBABILITY_ABOVE_ONE, parts[2][1]))
-            elif probability < 0:
-                problems.append((Code.VW_PROBABILITY_NEGATIVE, parts[2][1]))
-            if not 0 <= probability <= 1:
-                probability = np.float32(probability > 1)
+            probability = vw_probability(content, *parts[2], problems)
         if parts[0][0] == b"shared":
             if len(parts) == 1:
                 probability = np.float32(-1)

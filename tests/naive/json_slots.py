@@ -1,0 +1,215 @@
+"""Slots of JSON, the slow and obvious way."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.code_kernels import Code
+from tests.naive.json_labels import JsonLabels, Labelled
+from tests.naive.lines import NOTHING, Line
+from tests.naive.slots import CONFINED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.naive.json_text import JsonSettings
+
+__all__ = ["JsonSlots"]
+
+LISTS = (b"_a", b"_p", b"_inc")
+
+
+class JsonSlots(JsonLabels):
+    """The slots of an event, and what was read of a label that is not given to one yet."""
+
+    closed: bool
+    depth: int
+
+    def __init__(self, text: bytes, settings: JsonSettings, number: int) -> None:
+        super().__init__(text, settings, number)
+        self.slots: list[int] = []
+        self.place: int | None = None  # how deep the object of a slot or of an outcome is, if one is open
+        self.early: int | None = None
+        self.seen = self.after_object = False
+        self.ranking: list[float] = []
+        self.forget()
+
+    def forget(self) -> None:
+        self.listed: list[float] = []
+        self.pmf: list[float] = []
+        self.included: list[float] = []
+        self.clear()
+
+    # -- arrays ----------------------------------------------------------------------------------------
+
+    def read_slots(self, *, within_context: bool) -> bool:
+        """Read the array of slots; False if it is null."""
+        if self.null():
+            return False
+        late = self.slots or self.line > 0 or (self.exact and len(self.lines) < 2)
+        if self.peek() != b"[" or late:
+            self.bad(Code.JSON_UNEXPECTED)
+        self.open()
+        self.after_object = False
+        self.elements(lambda: self.read_one(self.new_slot, given=within_context or not self.exact))
+        self.depth -= 1
+        return True
+
+    def read_outcomes(self) -> None:
+        """Read what was logged of the slots, or put it off."""
+        if self.null():
+            return
+        if self.peek() != b"[":
+            self.bad(Code.JSON_UNEXPECTED)
+        if not self.exact:
+            if self.seen:
+                self.bad(Code.JSON_OUTCOMES)
+            self.seen = True
+            if not self.closed:
+                self.early = self.at
+                self.skip()
+                return
+        self.put_off_outcomes()
+
+    def put_off_outcomes(self) -> None:
+        self.open()
+        self.after_object = False
+        left = list(self.slots)
+
+        def next_outcome() -> int:
+            if not left:
+                self.bad(Code.JSON_OUTCOMES)
+            return left.pop(0)
+
+        self.elements(lambda: self.read_one(next_outcome, given=True))
+        self.depth -= 1
+        outcomes = [self.outcome(self.lines[slot].line) for slot in self.slots]
+        self.ranking += [float(found[0]) for found in outcomes if found]
+
+    def read_one(self, line: Callable[[], int], *, given: bool) -> None:
+        """Read the object of a slot or of an outcome, which is the line's that `line` tells."""
+        if self.peek() == b"n" and not (self.exact and self.after_object):
+            self.word()
+            return
+        if self.peek() != b"{":
+            self.bad(Code.JSON_UNEXPECTED)
+        self.after_object = True
+        self.line = line()
+        if self.exact:
+            self.index = -1
+        else:
+            self.forget()
+        self.place = self.depth + 1
+        self.unnamed()
+        self.place = None
+        slot, self.line = self.line, 0
+        if given:
+            self.give_slot(slot)
+
+    def new_slot(self) -> int:
+        self.lines.append(Labelled(Line(number=self.lines[0].line.number, slot=True)))
+        self.slots.append(len(self.lines) - 1)
+        return self.slots[-1]
+
+    def unnamed(self) -> None:
+        """Read an object whose features have no namespace."""
+        raise NotImplementedError
+
+    # -- lists -----------------------------------------------------------------------------------------
+
+    def slot_list(self, name: bytes, at: int) -> None:
+        """Read ``_a``, ``_p`` or ``_inc``."""
+        if not self.exact and self.depth != self.place:
+            self.bad(Code.JSON_KEY, at)
+        if name.lower() == b"_inc":
+            self.included += self.list(None if self.exact else check_action)
+            return
+        begin = self.at
+        found = self.list()
+        if name == b"_a":
+            self.label_at = begin
+            self.listed += found
+        else:
+            self.pmf += found
+
+    # -- labels ----------------------------------------------------------------------------------------
+
+    def outcome(self, line: Line) -> tuple[int, float, float] | None:
+        """What was logged of a slot."""
+        return line.costs[0] if line.costs and line.costs[0][2] != CONFINED else None
+
+    def confine(self, line: Line) -> None:
+        """Give a slot the actions that it is confined to."""
+        if line.slot:
+            line.costs += [(action_of(value), NOTHING, CONFINED) for value in self.included]
+        self.included = []
+
+    def log(self, line: Line) -> None:
+        """Give a slot what was logged of it."""
+        if line.slot:
+            confined = [cost for cost in line.costs if cost[2] == CONFINED]
+            line.costs = [(action_of(self.listed[0]), self.cost, self.pmf[0]), *confined]
+
+    def give_slot(self, slot: int) -> None:
+        if self.exact:
+            self.give_exact(slot)
+            return
+        line = self.lines[slot].line
+        self.confine(line)
+        if not self.listed and not self.pmf and self.cost == NOTHING:
+            return
+        if len(self.listed) != len(self.pmf) or not self.pmf:
+            self.bad(Code.SLOT_LISTS, self.label_at)
+        if self.cost == NOTHING:
+            self.bad(Code.NO_COST, self.label_at)
+        if not math.isfinite(self.cost):
+            self.bad(Code.COST_NOT_FINITE, self.label_at)
+        probability = self.pmf[0]
+        if not math.isfinite(probability):
+            self.bad(Code.PROBABILITY_NOT_FINITE, self.label_at)
+        if self.outcome(line):
+            self.bad(Code.SLOT_LABELLED, self.label_at)
+        if not np.float32(1e-38) <= probability <= 1:
+            codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
+            self.bad(codes[(probability >= 0) + (probability > 1)], self.label_at)
+        self.log(line)
+        self.forget()
+
+    def give_exact(self, line: int) -> None:
+        """Give the line, or the one of the index, what waits for a line, as VW does."""
+        if self.index + 1 >= len(self.lines):
+            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
+        target = self.lines[self.index + 1 if self.index >= 0 else line].line
+        self.index = -1
+        self.confine(target)
+        if self.listed and self.pmf:
+            if len(self.listed) != len(self.pmf):
+                self.fatal = True
+                self.bad(Code.SLOT_LISTS, self.label_at)
+            self.log(target)
+            found = self.found
+            self.forget()
+            self.found = found
+
+    def end_context(self) -> None:
+        """What VW does where the context ends."""
+        self.give_exact(0)
+        if not self.slots and self.found:
+            self.single_slot(self.action - 1, -1.0 if self.probability is None else self.probability)
+
+    def single_slot(self, action: int, probability: float) -> None:
+        """Make a slot of the label of an event without any."""
+        self.lines[self.new_slot()].line.costs.append((action % 2**32, self.cost, probability))
+
+
+def check_action(value: float) -> bool:
+    return 0 <= value < 2**32 and value == math.floor(value)
+
+
+def action_of(value: float) -> int:
+    if math.isnan(value):
+        return 0
+    return int(value) if 0 <= value < 2**32 else 2**32 - 1
