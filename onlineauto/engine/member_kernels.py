@@ -223,7 +223,7 @@ def visit_members(
         if at.code == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
         elif at.code == EPSILON_DECAY:
-            counted, shown = visit_models(run, actions, label, learns, buffers)
+            counted, shown = visit_models(run, actions, label, slot, learns, buffers)
         elif at.code == RND:
             counted, shown = _distil(run, actions, label, slot, learns, buffers)
         else:

@@ -120,6 +120,7 @@ class EpsilonDecay(Explorer):
     uses = ("epsilon", "first_only")
     epsilon = 0.05
     stack = ("cb_explore_adf_greedy", "epsilon_decay")
+    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many models there are."""
@@ -144,8 +145,6 @@ def check_epsilon_decay(configuration: Configuration) -> None:
     options, exact = configuration[EpsilonDecayOptions], bool(configuration.get("vw_exact"))
     if not options.epsilon_decay:
         return
-    if "automl" in configuration.supplied:
-        raise OptionError("--epsilon_decay and --automl exclude each other: each has a champion of its own")
     if "epsilon" in configuration.supplied and not options.constant_epsilon and not exact:
         raise OptionError(
             "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: leave it out"

@@ -125,7 +125,7 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
     lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
-        return lanes[: len(lanes) // 2]  # the others are for the estimates of dr alone
+        return lanes[::2]  # the others are for the estimates of dr alone
     return lanes
 
 
