@@ -158,7 +158,7 @@ def _visit_actions(
     for action in range(actions.n):
         short_loop()
         buffers.first_squares[action] = np.float32(np.nan)
-    before = bool(learns and run.task.shows_before and run.live.n > 1)
+    before = bool(learns and run.task.shows_before)
     if before:
         score_before(context, run.stream, actions, label)
     for turn in range(run.live.n if apart else 1):
@@ -290,7 +290,7 @@ def run_events(
         else:
             if learns and run.task.exact:  # VW lets the prediction see the cost
                 note_cost(run.task.exploration, label.cost)
-            before = learns and run.task.shows_before and run.live.n > 1
+            before = learns and run.task.shows_before
             shown = buffers.score.shape[1] - 1 if before else 0
             labelled = settle_bandit(
                 context, run, results, event, actions, label, learns, standing, shown, buffers

@@ -29,6 +29,7 @@ from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
     CALL,
+    CB,
     CB_ADF,
     EVENT,
     LEFT,
@@ -294,7 +295,10 @@ def _decay(
     cursor: NDArray[np.int64],
     buffers: Buffers,
 ) -> tuple[int, int]:
-    """`_go_on` with ``--epsilon_decay``: let the champion score, and then all learn, the champion first."""
+    """`_go_on` with ``--epsilon_decay``: let the champion score, and then all learn, the champion first.
+
+    What is shown it predicted before all that; under ``--cb_explore K``, in its turn.
+    """
     decay, champion = run.task.decay, run.task.exploration.policies - 1
     room, column = buffers.explored, buffers.score.shape[1] - 1
     if cursor[CALL] == 0:
@@ -317,7 +321,7 @@ def _decay(
         for action in range(actions.n):
             short_loop()
             room[FILLED, action] = buffers.score[action, 0]
-            if model == champion:
+            if model == champion and run.task.shape == CB:
                 buffers.score[action, column] = room[FILLED, action]
         observe_model(run, label, model, actions.n, buffers)
         cursor[CALL] += 1

@@ -98,8 +98,6 @@ def visit_models(
     for model in range(models - 1, -1 if learns else models - 2, -1):
         champion, policy = model == models - 1, decay.place[model]
         part = policy * parts
-        if learns:
-            prepare(run, actions, label, slot, part, cb_type, buffers)
         counted, shown = score_all(run, actions, label, slot, part, buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
@@ -109,6 +107,7 @@ def visit_models(
         if learns and slot == 0:
             observe_model(run, label, model, n, buffers)
         if learns:
+            prepare(run, actions, label, slot, part, cb_type, buffers)
             learn_as(run, actions, label, slot, part, policy, cb_type, champion and slot == 0, buffers)
     return counted, shown
 
@@ -119,6 +118,7 @@ def _clear_lane(run: Run, lane: int) -> None:
     model, decay = run.model, run.task.decay
     for cell in range(len(model.touched)):
         if model.touched[cell] or decay.everywhere:
+            model.touched[cell] = True
             for field in range(len(decay.unlearnt)):
                 model.weights[cell, field, lane] = decay.unlearnt[field]
     if not run.task.exact:

@@ -16,6 +16,7 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import InputOptions
@@ -89,7 +90,7 @@ def make_task(
         decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
         parts=parts,
         forgets=exact and _forgets(configuration),
-        shows_before=exact and explores and _shows_before(configuration),
+        shows_before=exact and explores and _shows_before(configuration, kind=kind),
         search_below=search_is_below(configuration),
         predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
@@ -102,11 +103,13 @@ def make_task(
     )
 
 
-def _shows_before(configuration: Configuration) -> bool:
+def _shows_before(configuration: Configuration, *, kind: str) -> bool:
     """Whether VW shows what it predicted before any slot learnt, and that matters: they share penalties."""
     update, searches = configuration[UpdateOptions], configuration[AutomlOptions].automl is not None
-    regresses = chosen_explorer(configuration).cb_types == ("mtr",)
-    return searches and regresses and (update.l1 > 0 or update.l2 > 0)
+    explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
+    apart = explorer.predicts_apart and kind == "cb_explore_adf" and not samples
+    before = explorer.cb_types == ("mtr",) or apart
+    return searches and before and (update.l1 > 0 or update.l2 > 0)
 
 
 def _forgets(configuration: Configuration) -> bool:
