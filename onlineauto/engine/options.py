@@ -340,7 +340,8 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
     )
     for holds, names, what in reasons:
         for name in names:
-            if holds and name in configuration.supplied:
+            decides = name == "cost_range" and not exact and "epsilon_decay" in configuration.supplied
+            if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
