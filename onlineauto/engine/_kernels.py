@@ -89,6 +89,13 @@ def _tests_unlabelled(run: Run) -> bool:
 
 
 @inline_kernel
+def _shows_before(run: Run, learns: bool) -> bool:
+    """Whether what is shown was predicted before anything was learnt, and may not be the same behind it."""
+    several = run.live.n > 1 or not run.task.exploration.regresses
+    return bool(learns and run.task.shows_before and several)
+
+
+@inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
     """Whether each slot has its own turn, since it learns other costs or changes the others' weights."""
     if not learns or run.live.n == 1:
@@ -158,7 +165,7 @@ def _visit_actions(
     for action in range(actions.n):
         short_loop()
         buffers.first_squares[action] = np.float32(np.nan)
-    before = bool(learns and run.task.shows_before)
+    before = _shows_before(run, learns)
     if before:
         score_before(context, run.stream, actions, label)
     for turn in range(run.live.n if apart else 1):
@@ -290,7 +297,7 @@ def run_events(
         else:
             if learns and run.task.exact:  # VW lets the prediction see the cost
                 note_cost(run.task.exploration, label.cost)
-            before = learns and run.task.shows_before
+            before = _shows_before(run, learns)
             shown = buffers.score.shape[1] - 1 if before else 0
             labelled = settle_bandit(
                 context, run, results, event, actions, label, learns, standing, shown, buffers

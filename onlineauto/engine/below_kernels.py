@@ -297,7 +297,7 @@ def _decay(
 ) -> tuple[int, int]:
     """`_go_on` with ``--epsilon_decay``: let the champion score, and then all learn, the champion first.
 
-    What is shown it predicted before all that; under ``--cb_explore K``, in its turn.
+    What is shown it predicted before all that; under ``--cb_explore K``, and of slots, in its turn.
     """
     decay, champion = run.task.decay, run.task.exploration.policies - 1
     room, column = buffers.explored, buffers.score.shape[1] - 1
@@ -321,7 +321,7 @@ def _decay(
         for action in range(actions.n):
             short_loop()
             room[FILLED, action] = buffers.score[action, 0]
-            if model == champion and run.task.shape == CB:
+            if model == champion and (run.task.shape == CB or run.task.slots):
                 buffers.score[action, column] = room[FILLED, action]
         observe_model(run, label, model, actions.n, buffers)
         cursor[CALL] += 1
@@ -364,6 +364,7 @@ def run_below(
                     run, row, event, actions, label, learns, counts, pauses, cursor, buffers
                 )
             elif run.task.exploration.code == EPSILON_DECAY:
+                counts = counts and not (run.task.slots and training)  # of slots VW learns without predicting
                 signal, slot = _decay(
                     run, row, event, actions, label, learns, counts, pauses, cursor, buffers
                 )

@@ -45,10 +45,13 @@ def epsilon_of(run: Run, model: int) -> F32:
 
 @kernel
 def _probability(run: Run, action: int, n: int, epsilon: F32, explores: bool, buffers: Buffers) -> F32:
-    """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself."""
+    """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself.
+
+    Of slots VW lists the logged action first, and so takes it for the best one if another is as likely.
+    """
     score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.explored[WORK]
     rank(score, n, order)
-    if not explores:
+    if not (explores or (run.task.exact and run.task.slots)):
         return _ONE if order[0] == action else _ZERO
     for i in range(n):
         pmf[i] = score[order[i]]
@@ -56,6 +59,8 @@ def _probability(run: Run, action: int, n: int, epsilon: F32, explores: bool, bu
     found = _ZERO
     for i in range(n):
         found = pmf[i] if order[i] == action else found
+    if not explores:
+        return _ONE if found == pmf[0] else _ZERO
     return found
 
 

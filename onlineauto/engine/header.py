@@ -105,7 +105,8 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
         names += ["automl"] if searches else []
         if "explore" in kind:
             names += chosen_explorer(configuration).reductions
-            names += ["cb_sample"] if slots or configuration[SampleOptions].cb_sample else []
+            if slots or configuration[SampleOptions].cb_sample:
+                names.insert(len(names) - (names[-1] == "epsilon_decay"), "cb_sample")
         names.append("shared_feature_merger")
         names += [kind] if slots else []
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]

@@ -67,7 +67,7 @@ def put_back(
     same: NDArray[np.bool_],
     unlearnt: NDArray[np.float32],
 ) -> None:
-    """Let a slot with these lanes have the weights of a config that waited, but for those that it outlived.
+    """Let a slot with these lanes have the weights of a config that waited, but for those that began anew.
 
     Parameters
     ----------
@@ -77,9 +77,10 @@ def put_back(
         A cell of the weight table before the first event.
     """
     kept = np.repeat(same, len(lanes) // len(same))
-    unlearn(model, [lane for lane, keeps in zip(lanes, kept, strict=True) if keeps], unlearnt)
-    for part in np.flatnonzero(kept):
-        model.weights[parked.cells, :, lanes[part]] = parked.weights[..., part]
-        model.lanes[lanes[part]] = parked.lanes[part]
+    kept_lanes = [(part, lane) for part, lane in enumerate(lanes) if kept[part]]
+    unlearn(model, [lane for _, lane in kept_lanes], unlearnt)
+    for part, lane in kept_lanes:
+        model.weights[parked.cells, :, lane] = parked.weights[..., part]
+        model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))
     model.sums[slot, summed] = parked.sums[summed]

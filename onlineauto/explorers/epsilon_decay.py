@@ -43,7 +43,7 @@ class EpsilonDecayOptions:
         False,
         "Explore the less the longer the champion has learnt; one that has begun later may take its place.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     model_count: int = option(
         3, "Models, the champion one of them.", keep=True, minimum=1, maximum=64, metavar="N", needs=_NEEDS

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
@@ -71,9 +71,10 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
     if workspace.exact and (state := int(workspace.learner.task.exploration.random[0])):
         values["random_seed"] = state
+    searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []
     for name, value in values.items():
-        if name not in _SEARCH | _WRITTEN:
+        if name not in searches | _WRITTEN:
             words += _words(name, value)
     return words, _parts(workspace, values)
 

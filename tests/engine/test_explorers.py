@@ -134,7 +134,7 @@ def pmfs(workspace: Workspace, events: list[str]) -> np.ndarray[Any, np.dtype[np
 
 SEARCHED = [
     *((options, None) for options in NATIVE),
-    *((options, 4) for options in NATIVE if "epsilon_decay" not in options),  # that searches itself
+    *((options, 4) for options in NATIVE),
 ]
 
 
@@ -314,7 +314,6 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             {"regcb": True, "automl": 2, "vw_exact": True, "l2": 0.1, "sgd": True},
             "and neither --adaptive nor --normalized are not reproduced by --vw_exact",
         ),
-        ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
         ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
         ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
