@@ -289,7 +289,7 @@ def run_events(
         if run.task.exploration.policies > 0:
             compares = learns or (training and run.task.exact and run.task.shape == CB_ADF)
             row = results.rows[event : event + 1]
-            visit_members(context, stream, row, actions, taught, learns, compares)
+            visit_members(context, stream, row, actions, label, taught, learns, compares)
         else:
             _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
@@ -299,12 +299,14 @@ def run_events(
                 note_cost(run.task.exploration, label.cost)
             before = _shows_before(run, learns)
             shown = buffers.score.shape[1] - 1 if before else 0
+            # a model of --epsilon_decay shows VW's next one what it was taught
+            seen = taught if learns and run.task.exact and len(run.task.decay.place) > 1 else label
             labelled = settle_bandit(
-                context, run, results, event, actions, label, learns, standing, shown, buffers
+                context, run, results, event, actions, seen, learns, standing, shown, buffers
             )
             if learns:
                 note_cost(run.task.exploration, label.cost)
-                note_learnt(run.task.exploration)
+                note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:

@@ -382,7 +382,7 @@ def run_below(
             context, run, results, event, actions, label, learns, standing, column, buffers
         )
         if learns:
-            note_learnt(run.task.exploration)
+            note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
         row[0].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:

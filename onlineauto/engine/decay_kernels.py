@@ -13,9 +13,9 @@ import numpy as np
 from onlineauto.engine.policy_kernels import learn_as, prepare, score_all
 from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
-from onlineauto.explorers._kernels import rank
+from onlineauto.explorers._kernels import LEARNT, rank
 from onlineauto.explorers.epsilon_decay_kernels import decayed
-from onlineauto.explorers.explore_kernels import FILLED, WORK
+from onlineauto.explorers.explore_kernels import EPSILON_DECAY, FILLED, explore_after
 from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import NORM, WEIGHT
@@ -43,24 +43,39 @@ def epsilon_of(run: Run, model: int) -> F32:
     return decayed(decay.initial, _age(decay, model))
 
 
+@inline_kernel
+def _learnt(run: Run, model: int) -> int:
+    """Events that a model has learnt; in VW, all that learnt so far, each of which counts each event."""
+    at = run.task.exploration
+    if run.task.exact:
+        return int(at.counts[LEARNT]) + at.policies - 1 - model
+    return _age(run.task.decay, model)
+
+
 @kernel
-def _probability(run: Run, action: int, n: int, epsilon: F32, explores: bool, buffers: Buffers) -> F32:
+def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
     """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself.
 
-    Of slots VW lists the logged action first, and so takes it for the best one if another is as likely.
+    To VW that is the likeliest one, which rounding may have made another one. Of slots it lists the logged
+    action first, and so takes it for the best one if another is as likely.
     """
-    score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.explored[WORK]
+    at, score, order, pmf = run.task.exploration, buffers.explored[FILLED], buffers.order, buffers.cost
     rank(score, n, order)
-    if not (explores or (run.task.exact and run.task.slots)):
+    if not (explores or (run.task.exact and (run.task.slots or at.code != EPSILON_DECAY))):
         return _ONE if order[0] == action else _ZERO
     for i in range(n):
         pmf[i] = score[order[i]]
-    greedy(pmf, n, epsilon, run.task.exploration.first_only)
-    found = _ZERO
+    if at.code == EPSILON_DECAY:
+        greedy(pmf, n, epsilon_of(run, model), at.first_only)
+    else:
+        explore_after(at, order, pmf, n, buffers.explored, _learnt(run, model))
+    found, best = _ZERO, 0
     for i in range(n):
         found = pmf[i] if order[i] == action else found
+        best = i if pmf[i] > pmf[best] else best
     if not explores:
-        return _ONE if found == pmf[0] else _ZERO
+        chosen = order[best] == action or (run.task.slots and found == pmf[best])
+        return _ONE if chosen else _ZERO
     return found
 
 
@@ -82,7 +97,7 @@ def observe_model(run: Run, label: Label, model: int, n: int, buffers: Buffers) 
     """Let the evidence on a model see an event, by the scores at hand, which it had before it learnt that."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
-    share = _probability(run, int(label.action), n, epsilon_of(run, model), explores, buffers)
+    share = _probability(run, int(label.action), n, model, explores, buffers)
     weight = share / label.probability if label.probability > _ZERO else _ZERO
     weight = weight if run.task.exact else min(weight, _LARGEST_WEIGHT)
     for since in range(model + 1):
@@ -91,11 +106,12 @@ def observe_model(run: Run, label: Label, model: int, n: int, buffers: Buffers) 
 
 @kernel
 def visit_models(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: Run, actions: Actions, logged: Label, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let all models of a slot score and learn an event, the champion first, or let it score.
 
-    Rewards are those of the first slot's models. Returns features as `score_all` counts them.
+    They are taught a label; rewards are those of the `logged` one, and of the first slot's models. Returns
+    features as `score_all` counts them.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
     parts, cb_type = run.task.parts // models, run.model.settings[slot].cb_type
@@ -106,11 +122,12 @@ def visit_models(
         counted, shown = score_all(run, actions, label, slot, part, buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
+            run.task.exploration.times[model] = _learnt(run, model)
             for action in range(n):
                 short_loop()
                 buffers.score[action, slot] = buffers.explored[FILLED, action]
         if learns and slot == 0:
-            observe_model(run, label, model, n, buffers)
+            observe_model(run, logged, model, n, buffers)
         if learns:
             prepare(run, actions, label, slot, part, cb_type, buffers)
             learn_as(run, actions, label, slot, part, policy, cb_type, champion and slot == 0, buffers)

@@ -14,6 +14,7 @@ from onlineauto.engine.options import RunOptions
 from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.explorers.sampling import SampleOptions
@@ -53,6 +54,8 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
     explores = "explore" in kind
     parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
+    if explores and explorer.name != "epsilon_decay":
+        parts *= models_of(configuration) or 1
     slots = configuration[AutomlOptions].automl or 1
     if exact and kind in ("cb", "cb_explore") and (parts * slots) & (parts * slots - 1):
         what = f"live configs of --automl {slots}" if slots > 1 else f"models of --{explorer.name}"

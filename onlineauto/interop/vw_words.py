@@ -149,6 +149,8 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces leaves namespaces out, those too that are met later"
     explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
+    if "epsilon_decay" in configuration.supplied and explorer in ("first", "squarecb"):
+        yield f"--{explorer} goes by the age of each model of --epsilon_decay"
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"

@@ -47,6 +47,18 @@ unsure   300 --cb_explore_adf --min_scope 10 --clip_p 0.2
 classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --reward_as_cost
 rewards  300 --cb_explore_adf --min_scope 10 --cb_type dr --l1 1e-3 --l2 1e-2 --model_count 2
 classic_bandit 300 --cb_explore 4 --model_count 2 --cb_type dr -b 10 --l2 1e-3
+rewards  200 --cb_explore_adf --min_scope 10 --softmax --lambda 3
+rewards  300 --cb_explore_adf --min_scope 10 --softmax --challenger_epsilon --epsilon 0.1
+rewards  300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 --first 200
+rewards  300 --cb_explore_adf --min_scope 10 --first 200 --epsilon 0.1 --cb_type dr --challenger_epsilon
+rewards  300 --cb_explore_adf --min_scope 10 --first 100 --cb_type ips --l1 1e-4 --l2 1e-3
+rewards  300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 --squarecb
+rewards  300 --cb_explore_adf --min_scope 10 --squarecb --gamma_scale 20 --challenger_epsilon -q ::
+rewards  100 --cb_explore_adf --model_count 1 --squarecb
+bandit   300 --cb_explore_adf --min_scope 10 --squarecb --passes 2
+classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --squarecb
+classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --softmax
+classic_bandit 300 --cb_explore 4 --model_count 2 --min_scope 5 --first 100 --cb_type dr
 two      200 --cb_explore_adf {_SURE} 1.9 --min_scope 10 {_SEARCH} --model_count 2
 tastes   200 --cb_explore_adf {_SURE} 1.9 --min_scope 5 {_SEARCH} --model_count 4 --oracle_type rand
 tastes   300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 {_SEARCH} --cb_type dr
