@@ -10,6 +10,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine import live_slots
+from onlineauto.engine.inspection import inspection
 from onlineauto.engine.parked import put_back
 from onlineauto.engine.state import DROPPED, PROMOTED
 from onlineauto.estimators.robust_kernels import LOWER
@@ -114,3 +115,12 @@ def test_a_journal_is_replayed_and_a_champion_predicts_alone(tmp_path: Any) -> N
     workspace.save(file, predict_only=True)
     alone = Workspace.load(file.getvalue(), testonly=True)
     assert alone.predict(_EVENTS[0]).tolist() == workspace.predict(_EVENTS[0]).tolist()
+
+
+def test_what_is_shown_is_of_the_champion_of_its_models() -> None:
+    workspace, _ = _searched()
+    lane, model = workspace.learner.champion_lane(), workspace.learner.model
+    assert lane == int(workspace.learner.task.decay.place[-1]) * 3
+    shown = inspection(workspace, names={}, top=1)["top_weights"][0]
+    assert shown["number"] % workspace.weights.shape[2] == lane
+    assert abs(shown["weight"]) == np.abs(model.weights[:, 0, lane]).max()
