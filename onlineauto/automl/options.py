@@ -10,10 +10,13 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import option
 
-__all__ = ["SEARCHED", "AutomlOptions"]
+__all__ = ["OF_DECAY", "SEARCHED", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
+
+OF_DECAY = ("cost_range", "tol_x", "opt_func", "reward_as_cost")
+"""Options of the search that ``--epsilon_decay`` goes by too."""
 
 SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2", "cb_type")
 """What can be searched."""

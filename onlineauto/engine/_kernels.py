@@ -92,6 +92,13 @@ def _tests_unlabelled(run: Run) -> bool:
 
 
 @inline_kernel
+def _shows_before(run: Run, learns: bool) -> bool:
+    """Whether what is shown was predicted before anything was learnt, and may not be the same behind it."""
+    several = run.live.n > 1 or not run.task.exploration.regresses
+    return bool(learns and run.task.shows_before and several)
+
+
+@inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
     """Whether each slot has its own turn, since it learns other costs or changes the others' weights."""
     if not learns or run.live.n == 1:
@@ -162,7 +169,7 @@ def _visit_actions(
     counted = shown = 0
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
-    before = bool(learns and run.task.shows_before and run.live.n > 1)
+    before = _shows_before(run, learns)
     if not known:
         begin_squares(actions.n, buffers)
     if before and not known:
@@ -291,7 +298,7 @@ def run_events(
         if run.task.exploration.policies > 0:
             compares = learns or (training and run.task.exact and run.task.shape == CB_ADF)
             row = results.rows[event : event + 1]
-            visit_members(context, stream, row, actions, taught, learns, compares)
+            visit_members(context, stream, row, actions, label, taught, learns, compares)
         else:
             known = cursor[STEP] == SHOWN
             _visit_actions(context, run, results, event, actions, taught, learns, known, buffers)
@@ -300,14 +307,16 @@ def run_events(
         else:
             if learns and run.task.exact:  # VW lets the prediction see the cost
                 note_cost(run.task.exploration, label.cost)
-            before = learns and run.task.shows_before and run.live.n > 1
+            before = _shows_before(run, learns)
             shown = buffers.score.shape[1] - 1 if before else 0
+            # a model of --epsilon_decay shows VW's next one what it was taught
+            seen = taught if learns and run.task.exact and len(run.task.decay.place) > 1 else label
             labelled = settle_bandit(
-                context, run, results, event, actions, label, learns, standing, shown, buffers
+                context, run, results, event, actions, seen, learns, standing, shown, buffers
             )
             if learns:
                 note_cost(run.task.exploration, label.cost)
-                note_learnt(run.task.exploration)
+                note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:

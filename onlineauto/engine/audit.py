@@ -60,6 +60,7 @@ class Audit:
     """
 
     def __init__(self, workspace: Workspace) -> None:
+        self._learner = workspace.learner
         self._model, self._rule = workspace.learner.model, workspace.learner.rule
         self._task, self._exact, self._layout = workspace.learner.task, workspace.exact, workspace.layout
         self._lanes = workspace.weights.shape[2]
@@ -93,7 +94,8 @@ class Audit:
         return low, high
 
     def _example(self, block: Block, example: NamedExample, low: np.float32, high: np.float32) -> str:
-        penalties = self._model.lanes[self._model.penalised[0]]
+        lane = self._learner.champion_lane()
+        penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
         held = self._layout.interactions.holders[:, 0]
         prediction = block.initial[example.line] if self._task.shape == SIMPLE else _ZERO
@@ -102,12 +104,12 @@ class Audit:
             for feature in example.features:
                 if not held[feature.run] or not (feature.used or self._exact):
                     continue
-                raw = self._model.weights[feature.cell, W, 0]
+                raw = self._model.weights[feature.cell, W, lane]
                 weight = _truncated(raw, gravity)
                 if feature.used:
                     prediction = np.float32(prediction + weight * feature.value)
                 said = -abs(float(raw * feature.value))
-                shown.append((said, self._feature(feature, weight * contraction)))
+                shown.append((said, self._feature(feature, weight * contraction, lane)))
             prediction = np.float32(prediction * contraction)
         prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
         shown.sort(key=lambda each: each[0])
@@ -115,10 +117,10 @@ class Audit:
         first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
         return f"{first}\n{''.join(text for _, text in shown)}\n"
 
-    def _feature(self, feature: Listed, weight: np.float32) -> str:
-        text = f"\t{feature.name}:{feature.cell * self._lanes}:{feature.value:g}:{weight:g}"
+    def _feature(self, feature: Listed, weight: np.float32, lane: int) -> str:
+        text = f"\t{feature.name}:{feature.cell * self._lanes + lane}:{feature.value:g}:{weight:g}"
         if self._rule.adaptive and self._task.training:
-            text += f"@{self._model.weights[feature.cell, A, 0]:g}"
+            text += f"@{self._model.weights[feature.cell, A, lane]:g}"
         return text
 
 

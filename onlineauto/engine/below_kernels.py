@@ -4,6 +4,7 @@ When a model scores, the search counts namespaces, and has its champion score by
 has of it; when it learns, the search does all that it does when it learns an event. Between any two models
 the loop may stop, since something must be decided, and so the cursor also says which of them are through.
 
+With ``--epsilon_decay`` the champion of its models scores, and then all of them learn, the champion first.
 With ``--cover`` only the first policy is above the search. All others, and the model that estimates costs,
 know no interactions, and their weights are those of live slots at the same places.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.decay_kernels import compare_models, epsilon_of, observe_model
 from onlineauto.engine.event_kernels import learns_from, open_event
 from onlineauto.engine.example_kernels import begin_squares
 from onlineauto.engine.guess_kernels import guess
@@ -34,6 +36,7 @@ from onlineauto.engine.state import (
     ASIDE,
     BLOCK_END,
     CALL,
+    CB,
     CB_ADF,
     EVENT,
     LEFT,
@@ -50,6 +53,7 @@ from onlineauto.explorers.explore_kernels import (
     BAG,
     BONUS,
     COVER,
+    EPSILON_DECAY,
     FILLED,
     RND,
     SUMS,
@@ -285,6 +289,54 @@ def _cover(
     return _THROUGH, 0
 
 
+@kernel
+def _decay(
+    run: Run,
+    row: Records,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    counts: bool,
+    pauses: bool,
+    cursor: NDArray[np.int64],
+    buffers: Buffers,
+) -> tuple[int, int]:
+    """`_go_on` with ``--epsilon_decay``: let the champion score, and then all learn, the champion first.
+
+    What is shown it predicted before all that; under ``--cb_explore K``, and of slots, in its turn.
+    """
+    decay, champion = run.task.decay, run.task.exploration.policies - 1
+    room, column = buffers.explored, buffers.score.shape[1] - 1
+    if cursor[CALL] == 0:
+        if _meets(run, event, actions, counts, cursor):
+            return NEW_NAMESPACE, 0
+        decay.epsilon[0] = epsilon_of(run, champion)
+        _, shown = score_all(run, actions, label, 0, _first_part(run, decay.place[champion]), buffers)
+        _count_features(row, actions, shown)
+        for action in range(actions.n):
+            short_loop()
+            buffers.score[action, column] = room[FILLED, action]
+        cursor[CALL], cursor[STEP] = 1, 0
+    while learns and cursor[CALL] <= champion + 1:
+        model = champion + 1 - cursor[CALL]
+        if cursor[STEP] == 0:
+            _tell(run, label)
+        signal, slot = _learn(run, row, event, actions, label, decay.place[model], cursor, buffers)
+        if cursor[STEP] != 0:
+            return signal, slot
+        for action in range(actions.n):
+            short_loop()
+            room[FILLED, action] = buffers.score[action, 0]
+            if model == champion and (run.task.shape == CB or run.task.slots):
+                buffers.score[action, column] = room[FILLED, action]
+        observe_model(run, label, model, actions.n, buffers)
+        cursor[CALL] += 1
+        if pauses or signal != BLOCK_END:
+            return signal, slot
+    return _THROUGH, 0
+
+
 @entry_kernel
 def run_below(
     context: Sealed[Context],
@@ -311,10 +363,15 @@ def run_below(
             open_row(run, results, event, actions.n)
             _begin(actions.n, buffers)
         signal, slot = _THROUGH, 0
+        counts, recounts = standing != ASIDE, bool(training and run.task.shape == CB_ADF)
         if actions.n > 0:
-            counts, recounts = standing != ASIDE, bool(training and run.task.shape == CB_ADF)
             if run.task.exploration.code == COVER:
                 signal, slot = _cover(
+                    run, row, event, actions, label, learns, counts, pauses, cursor, buffers
+                )
+            elif run.task.exploration.code == EPSILON_DECAY:
+                counts = counts and not (run.task.slots and training)  # of slots VW learns without predicting
+                signal, slot = _decay(
                     run, row, event, actions, label, learns, counts, pauses, cursor, buffers
                 )
             else:
@@ -325,11 +382,13 @@ def run_below(
             forget(run.scratch, 0, actions.n_shared)
             cursor[SIGNAL], cursor[SLOT] = signal, slot
             return
+        if run.task.exploration.code == EPSILON_DECAY and (learns or recounts):
+            compare_models(run)
         labelled = settle_bandit(
             context, run, results, event, actions, label, learns, standing, column, buffers
         )
         if learns:
-            note_learnt(run.task.exploration)
+            note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
         row[0].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:

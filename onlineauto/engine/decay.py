@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.state import Decay
 from onlineauto.estimators.robust_kernels import SIZE, Test
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions, models_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def make_decay(configuration: Configuration, *, exact: bool, unlearnt: NDArray[n
         A cell of the weight table before the first event.
     """
     options, shared = configuration[EpsilonDecayOptions], configuration[AutomlOptions]
-    models = options.model_count if options.epsilon_decay else 0
+    models = models_of(configuration)
     share = np.float32(options.bonferroni_denominator or options.model_count)
     low, high = shared.rewards() if shared.cost_range is not None else (0.0, 1.0)
     return Decay(

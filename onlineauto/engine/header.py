@@ -15,6 +15,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.progress import COLUMN_TITLES
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.formats.options import InputOptions
@@ -106,6 +107,7 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
         if "explore" in kind:
             names += chosen_explorer(configuration).reductions
             names += ["cb_sample"] if slots or configuration[SampleOptions].cb_sample else []
+            names += ["epsilon_decay"] if models_of(configuration) else []
         names.append("shared_feature_merger")
         names += [kind] if slots else []
         names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]

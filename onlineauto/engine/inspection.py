@@ -122,16 +122,17 @@ def _largest(
 ) -> Iterator[dict[str, Any]]:
     """The champion's largest weights, those with names by these."""
     model, lanes = workspace.learner.model, workspace.weights.shape[2]
-    weights = materialised(model.weights[:, W, :1], model.lanes[model.penalised[:1]])[:, 0]
+    lane = workspace.learner.champion_lane()
+    weights = materialised(model.weights[:, W, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
     cells = np.flatnonzero(weights)
     largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
     for cell in largest.tolist():
         found: dict[str, Any] = {
             "name": names.get(cell * lanes),
-            "number": cell * lanes,
+            "number": cell * lanes + lane,
             "weight": float(weights[cell]),
         }
         if fields > 1:
-            found["gradients"] = float(model.weights[cell, A, 0])
-            found["scale"] = float(model.weights[cell, N, 0])
+            found["gradients"] = float(model.weights[cell, A, lane])
+            found["scale"] = float(model.weights[cell, N, lane])
         yield found

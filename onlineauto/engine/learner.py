@@ -124,6 +124,11 @@ class Learner:
         models = [divmod(part, self.step) for part in range(self.width)]
         return [model * slots * self.step + part for model, part in models]
 
+    def champion_lane(self) -> int:
+        """Lane of the table by which the champion of the champion's models predicts."""
+        lanes, place = self.champion_lanes(), self.task.decay.place
+        return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
+
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""
         self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.live_kernels import copy_lane, swap_lanes
+from onlineauto.engine.parked import Parked, began, put_back, unlearn
 from onlineauto.engine.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
@@ -19,7 +20,7 @@ from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.learners._kernels import CONTRACTION, materialize
+from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model_state import by_lanes
 from onlineauto.learners.rule import put_settings
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision
     from onlineauto.automl.options import AutomlOptions
+    from onlineauto.engine.state import Decay
     from onlineauto.features.layout import Layout
     from onlineauto.learners._kernels import Model
 
@@ -45,19 +47,6 @@ _KEPT = (
     *("recent", "fresh", "mix", "scale", "last"),
 )
 """Arrays of `Live` that a model keeps; the others follow from these, or from the block at hand."""
-
-
-class _Parked(NamedTuple):
-    """What a config that waits has learnt, and what is known of it."""
-
-    weights: NDArray[np.float32]  # [cells, 4, lanes]
-    cells: NDArray[np.int64]
-    lanes: NDArray[np.float64]
-    sums: NDArray[np.int64]
-    evidence: tuple[NDArray[np.float64], ...]
-    champion: NDArray[np.float64]
-    updates: int
-    level: float
 
 
 class LiveSlots:
@@ -83,6 +72,8 @@ class LiveSlots:
         Hyperparameters of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
+    decay : Decay
+        The models of ``--epsilon_decay``, of which a slot has one each; they begin anew in all slots at once.
     interactions : callable
         Gives the interactions of a config when so many namespaces have been met.
 
@@ -110,11 +101,12 @@ class LiveSlots:
         simple: bool,
         defaults: Mapping[str, float | str],
         unlearnt: NDArray[np.float32],
+        decay: Decay,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         slots = options.automl or 1
-        self._simple, self._defaults, self._unlearnt = simple, defaults, unlearnt
-        self._parked: dict[Config, _Parked] = {}
+        self._simple, self._defaults, self._unlearnt, self._decay = simple, defaults, unlearnt, decay
+        self._parked: dict[Config, Parked] = {}
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
@@ -327,7 +319,7 @@ class LiveSlots:
         self._parked = {}
         for each in state["parked"]:
             config = msgspec.convert(each.pop("config"), Config)
-            self._parked[config] = _Parked(**each | {"evidence": tuple(each["evidence"])})
+            self._parked[config] = Parked(**each | {"evidence": tuple(each["evidence"])})
         for name in _KEPT:
             getattr(self.live, name)[...] = state["arrays"][name]
         self.live.tally[:] = state["tally"]
@@ -378,11 +370,12 @@ class LiveSlots:
     def _park(self, slot: int, model: Model) -> None:
         """Keep what a config has learnt, and what is known of it, until it is live again."""
         cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
-        self._parked[self.configs[slot]] = _Parked(
+        self._parked[self.configs[slot]] = Parked(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[slot].copy(),
+            began=began(self._decay, int(self.live.tally[LEARNT])),
             evidence=tuple(state[slot].copy() for state in self._states()),
             champion=self.policy(slot, CHAMPION),
             updates=int(self.live.updates[slot]),
@@ -391,12 +384,13 @@ class LiveSlots:
         while len(self._parked) > _PARKED * self.n_slots:
             del self._parked[next(iter(self._parked))]
 
-    def _unpark(self, slot: int, parked: _Parked, model: Model) -> None:
+    def _unpark(self, slot: int, parked: Parked, model: Model) -> None:
+        """Let a config go on; what began anew in the meantime goes on from the champion's."""
+        same = parked.began == began(self._decay, int(self.live.tally[LEARNT]))
+        if not same.all():
+            self._copy(0, slot, model)
         lanes = self._lanes(slot, model.weights)
-        self._unlearn(slot, model)
-        for part, lane in enumerate(lanes):
-            model.weights[parked.cells, :, lane] = parked.weights[..., part]
-        model.lanes[lanes], model.sums[slot] = parked.lanes, parked.sums
+        put_back(parked, model, slot, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[slot] = kept
         self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF] - parked.champion
@@ -424,20 +418,12 @@ class LiveSlots:
         self._since = int(self.live.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
-            self._unlearn(0, model)
+            unlearn(model, self._lanes(0, model.weights), self._unlearnt)
             model.sums[0] = 0
         for slot in range(1, len(self.configs)):
             self._test_anew(slot)
             if decision.what != "reopen":
                 self._copy(0, slot, model)
-
-    def _unlearn(self, slot: int, model: Model) -> None:
-        """Let a slot's weights be as they were at first."""
-        cells = np.flatnonzero(model.touched)
-        for lane in self._lanes(slot, model.weights):
-            model.weights[cells[:, None], np.arange(len(self._unlearnt)), lane] = self._unlearnt
-            model.lanes[lane] = 0.0
-            model.lanes[lane, CONTRACTION] = 1.0
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
         weights, cells = by_lanes(model, overlapping=self._overlapping)

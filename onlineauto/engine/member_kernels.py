@@ -23,7 +23,7 @@ from onlineauto.engine.state import CB, Label
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_time
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
-from onlineauto.explorers.explore_kernels import BAG, BONUS, EPSILON_DECAY, FILLED, RND, SUMS, VOTES, WORK
+from onlineauto.explorers.explore_kernels import BAG, BONUS, FILLED, RND, SUMS, VOTES, WORK
 from onlineauto.explorers.rnd_kernels import draw_noise
 from onlineauto.jit import inline_kernel, kernel, opened, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
@@ -212,11 +212,14 @@ def visit_members(
     stream: Stream,
     rows: Records,
     actions: Actions,
+    logged: Label,
     label: Label,
     learns: bool,
     compares: bool,
 ) -> None:
     """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
+
+    They are taught a label, and rewards are those of the `logged` one.
 
     A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model, of
     which there may be several that change places: if it `compares` them.
@@ -234,15 +237,15 @@ def visit_members(
         for action in range(actions.n):
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
-        if at.code == BAG:
+        if len(run.task.decay.place) > 0:
+            counted, shown = visit_models(run, actions, logged, label, slot, learns, buffers)
+        elif at.code == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
-        elif at.code == EPSILON_DECAY:
-            counted, shown = visit_models(run, actions, label, learns, buffers)
         elif at.code == RND:
             counted, shown = _distil(run, actions, label, slot, learns, buffers)
         else:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
-    if compares and at.code == EPSILON_DECAY:
+    if compares and len(run.task.decay.place) > 0:
         compare_models(run)
     row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated

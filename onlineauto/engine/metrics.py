@@ -28,7 +28,7 @@ from onlineauto.engine.options import ModelOptions, RunOptions
 from onlineauto.engine.predictions import open_sink
 from onlineauto.engine.search_report import search_metrics
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
+from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
@@ -90,8 +90,7 @@ class Metrics(Counters):
         self._explored: _Explored | None = None
         if "explore" in kind:
             multiline = kind.endswith("_adf")
-            decays = configuration[EpsilonDecayOptions]
-            models = decays.model_count if decays.epsilon_decay else 0
+            models = models_of(configuration)
             self._explored = _Explored(options, exact=run.vw_exact, multiline=multiline, models=models)
 
     def update(self, block: Block, outcomes: Outcomes) -> None:

@@ -11,9 +11,8 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.model_options import InspectOptions, ModelOptions, check_models
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
+from onlineauto.explorers.choice import check_decay, check_explorer, check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
@@ -335,7 +334,8 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
     )
     for holds, names, what in reasons:
         for name in names:
-            if holds and name in configuration.supplied:
+            decides = name == "cost_range" and not exact and "epsilon_decay" in configuration.supplied
+            if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
@@ -371,8 +371,8 @@ def check_audit(configuration: Configuration) -> None:
         found = "--automl"
     elif configuration.get("cb_type") != "mtr":
         found = f"--cb_type {configuration.get('cb_type')}"
-    elif explorer.name not in _AUDITED:
-        found = f"--{explorer.name}"
+    elif explorer.name not in _AUDITED or "epsilon_decay" in configuration.supplied:
+        found = "--epsilon_decay" if "epsilon_decay" in configuration.supplied else f"--{explorer.name}"
     else:
         return
     raise OptionError(
@@ -415,7 +415,7 @@ REGISTRY: Final = Registry(
         check_one_explorer,
         check_explorer,
         check_cost_range,
-        check_epsilon_decay,
+        check_decay,
         check_automl,
         check_rewards,
         check_audit,

@@ -49,6 +49,7 @@ def make_searching(
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
         defaults=default_settings(configuration),
         unlearnt=learner.unlearnt,
+        decay=learner.task.decay,
         random_seed=run.random_seed,
         replayed=replayed_entries(configuration, REGISTRY),
     )

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.engine.journal import Entry
+    from onlineauto.engine.state import Decay
     from onlineauto.engine.trace import Trace
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -118,6 +119,8 @@ class Searching:
         Hyperparameters of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
+    decay : Decay
+        The models of ``--epsilon_decay``, of which each slot has some of its own.
     random_seed : int
         Seed of the oracles that draw.
     replayed : iterable of Entry and End, optional
@@ -161,6 +164,7 @@ class Searching:
         cells: int,
         defaults: Mapping[str, float | str],
         unlearnt: NDArray[np.float32],
+        decay: Decay,
         random_seed: int,
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
@@ -180,6 +184,7 @@ class Searching:
             simple=simple,
             defaults=defaults,
             unlearnt=unlearnt,
+            decay=decay,
             interactions=self._interactions,
         )
         self.screening = Screening(layout, cells=cells)

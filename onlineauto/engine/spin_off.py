@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.automl.search import Slot
 from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.engine.task import check_apart
@@ -73,7 +73,8 @@ def _options(workspace: Workspace) -> dict[str, object]:
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
     searches = configuration[AutomlOptions].automl is not None
     if workspace.exact:  # its lanes share the table
-        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))}
+        decides = OF_DECAY if "epsilon_decay" in kept else ()
+        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
         kept -= {"quadratic", "cubic", "interactions"} if searches else set()
     options = {name: configuration.get(name) for name in kept} | {"testonly": True}
     if workspace.exact:

@@ -13,8 +13,10 @@ from onlineauto.engine.options import ModelOptions, RunOptions
 from onlineauto.engine.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
@@ -50,10 +52,13 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
     explores = "explore" in kind
     parts = explorer.parts(configuration, estimates=estimates, exact=exact) if explores else 1 + estimates
-    if explorer.name == "epsilon_decay" and lanes_overlap(configuration, kind=kind, lanes=parts):
+    models, slots = models_of(configuration), configuration[AutomlOptions].automl or 1
+    if explores and explorer.name != "epsilon_decay":
+        parts *= models or 1
+    if models and lanes_overlap(configuration, kind=kind, lanes=parts * slots):
         raise OptionError(
-            f"--{kind} with {parts} models of --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit "
-            "lets actions and models share weights unless the number of models is a power of two"
+            f"--{kind} with {parts * slots} models of --epsilon_decay (in all live configs) is not reproduced "
+            "by --vw_exact: Vowpal Wabbit lets actions and models share weights unless that is a power of two"
         )
     if configuration[ModelOptions].predict_only_model:
         check_apart(configuration, kind=kind, parts=parts)
@@ -143,6 +148,8 @@ def _numbering(
 def _shows_before(configuration: Configuration, *, kind: str, parts: int) -> bool:
     """Whether VW shows what it predicted before any slot learnt, and that matters: they share something."""
     update, slots = configuration[UpdateOptions], configuration[AutomlOptions].automl
-    if slots is None or chosen_explorer(configuration).cb_types != ("mtr",):
+    explorer, samples = chosen_explorer(configuration), configuration[SampleOptions].cb_sample
+    apart = explorer.predicts_apart and kind == "cb_explore_adf" and not samples
+    if slots is None or not (apart or explorer.cb_types == ("mtr",)):
         return False
     return update.l1 > 0 or update.l2 > 0 or lanes_overlap(configuration, kind=kind, lanes=slots * parts)

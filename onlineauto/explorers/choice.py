@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 
 if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
 
-__all__ = ["check_explorer", "check_one_explorer", "chosen_explorer"]
+__all__ = ["check_decay", "check_explorer", "check_one_explorer", "chosen_explorer"]
 
 _SHARED = ("epsilon", "first_only")
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that is asked for, ε-greedy if none is."""
+    """Return the explorer that is asked for, ε-greedy if none is; the one beside ``--epsilon_decay``."""
     for explorer in EXPLORERS.values():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
@@ -25,7 +26,7 @@ def chosen_explorer(configuration: Configuration) -> Explorer:
 
 
 def check_one_explorer(configuration: Configuration) -> None:
-    """Refuse two explorers at once.
+    """Refuse two explorers at once, but that ``--epsilon_decay`` may be beside one.
 
     Raises
     ------
@@ -37,6 +38,8 @@ def check_one_explorer(configuration: Configuration) -> None:
         for explorer in EXPLORERS.values()
         if not configuration.supplied.isdisjoint(explorer.flags)
     ]
+    if "epsilon_decay" in asked:  # which may have several models of another one
+        asked.remove("epsilon_decay")
     if len(asked) > 1:
         raise OptionError(f"--{asked[0]} and --{asked[1]} exclude each other: there is one explorer")
 
@@ -57,3 +60,15 @@ def check_explorer(configuration: Configuration) -> None:
     for name in _SHARED:
         if name in configuration.supplied and name not in explorer.uses and not configuration.get("vw_exact"):
             raise OptionError(f"--{name} has no effect with --{explorer.name}: leave it out")
+
+
+def check_decay(configuration: Configuration) -> None:
+    """Refuse what ``--epsilon_decay`` cannot be together with.
+
+    Raises
+    ------
+    OptionError
+        Such as ``--bag``, which has several models itself.
+    """
+    explorer = chosen_explorer(configuration)
+    check_epsilon_decay(configuration, None if explorer.name == "epsilon_decay" else explorer)

@@ -34,6 +34,8 @@ class Explorer(ABC):
         VW's driver has it predict before it learns, since its learning returns no prediction.
     asks_search : bool
         Each of its models is an event to VW's search, which is below it.
+    may_begin_anew : bool
+        It has one model, and ``--epsilon_decay`` may have several of it.
     """
 
     name: ClassVar[str]
@@ -44,6 +46,7 @@ class Explorer(ABC):
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
     predicts_apart: ClassVar[bool] = True
     asks_search: ClassVar[bool] = False
+    may_begin_anew: ClassVar[bool] = False
 
     @property
     def reductions(self) -> tuple[str, ...]:

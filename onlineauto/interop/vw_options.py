@@ -10,7 +10,7 @@ from onlineauto.engine.source import kind_of
 from onlineauto.engine.task import parts_of_slot
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
+from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.interop.vw_file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
@@ -112,7 +112,7 @@ def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
         averages = models // 2 if estimates else models
     return VwShape(
         slots=kind == "ccb_explore_adf",
-        decaying=configuration[EpsilonDecayOptions].model_count if explorer.name == "epsilon_decay" else 0,
+        decaying=models_of(configuration),
         explorer=EXPLORER_FIELDS.get(explorer.name, "") if "explore" in kind else "",
         search=automl is not None,
         averages=averages if bandit else 0,

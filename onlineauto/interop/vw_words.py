@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.engine.options import REGISTRY, check_alone
 from onlineauto.engine.task import check_apart
 from onlineauto.errors import OptionError
@@ -73,9 +73,10 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
     if workspace.exact and (state := int(workspace.learner.task.exploration.random[0])):
         values["random_seed"] = state
+    searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []
     for name, value in values.items():
-        if name not in _SEARCH | _WRITTEN:
+        if name not in searches | _WRITTEN:
             words += _words(name, value)
     return words, _parts(workspace, values)
 
@@ -127,7 +128,7 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
     lanes = workspace.learner.champion_rows()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
-        return lanes[: len(lanes) // 2]  # the others are for the estimates of dr alone
+        return lanes[::2]  # the others are for the estimates of dr alone
     return lanes
 
 
@@ -150,6 +151,8 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces leaves namespaces out, those too that are met later"
     explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
+    if "epsilon_decay" in configuration.supplied and explorer in ("first", "squarecb"):
+        yield f"--{explorer} goes by the age of each model of --epsilon_decay"
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"

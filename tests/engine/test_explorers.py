@@ -102,7 +102,8 @@ def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
     sums = np.array([twin.learner.norm, twin.learner.weight]).T
     np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], sums)
     exploration = workspace.learner.task.exploration
-    assert exploration.counts[LEARNT] == twin.learnt
+    times = twin.policies if isinstance(twin, Decaying) else 1  # to VW each of these models learns an event
+    assert exploration.counts[LEARNT] == twin.learnt * times
     assert int(exploration.random[0]) == twin.state
     if isinstance(twin, Decaying):
         decay = workspace.learner.task.decay
@@ -148,6 +149,10 @@ NATIVE: list[Options] = [
     {"rnd": 2, "cb_type": "dr", "epsilon": 0.1, "rnd_alpha": 0.5},
     {"epsilon_decay": True},
     {"epsilon_decay": True, "model_count": 2, "cb_type": "dr", "min_scope": 10, "initial_epsilon": 0.5},
+    {"epsilon_decay": True, "min_scope": 50, "softmax": True, "lambda_": 8.0, "challenger_epsilon": True},
+    {"epsilon_decay": True, "min_scope": 50, "first": 100, "cb_type": "ips"},
+    {"epsilon_decay": True, "min_scope": 50, "squarecb": True, "gamma_scale": 20.0},
+    {"epsilon_decay": True, "min_scope": 50, "synthcover": True, "epsilon": 0.1},
 ]
 
 
@@ -158,7 +163,7 @@ def pmfs(workspace: Workspace, events: list[str]) -> np.ndarray[Any, np.dtype[np
 
 SEARCHED = [
     *((options, None) for options in NATIVE),
-    *((options, 4) for options in NATIVE if "epsilon_decay" not in options),  # that searches itself
+    *((options, 4) for options in NATIVE),
 ]
 
 
@@ -222,6 +227,18 @@ def test_guesses_of_members_and_seeds_differ() -> None:
 
     found = [pmf(rnd=rnd, random_seed=seed) for rnd in (1, 2) for seed in (0, 1)]
     assert len({tuple(each) for each in found}) == 4
+
+
+def test_what_another_explorer_does_less_of_goes_by_the_age_of_the_champion() -> None:
+    """An older champion gives way to one that has learnt less than 60 events, which explores first."""
+    options: Options = {"first": 60, **_SURE, "min_scope": 20, "min_champ_examples": 20}
+    workspace = decaying(400, turned=True, **options)
+    decay = workspace.learner.task.decay
+    age = int(decay.evidence[-1, -1, LOWER, AGE])
+    assert decay.tally[PROMOTED] > 0
+    assert age < 400
+    expected = [0.5, 0.5] if age < 60 else [0.0, 1.0]
+    assert workspace.predict("|a x\n|a y\n\n").tolist() == expected
 
 
 def decaying(events: int, *, turned: bool, **options: Any) -> Workspace:
@@ -332,9 +349,22 @@ def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: b
             {"bag": 2, "automl": 2, "vw_exact": True, "replay": "journal"},
             "--replay with --automl and --bag is not reproduced by --vw_exact",
         ),
-        ({"epsilon_decay": True, "automl": 2}, "--epsilon_decay and --automl exclude each other"),
         ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
-        ({"epsilon_decay": True, "bag": 2}, "exclude each other: there is one explorer"),
+        ({"epsilon_decay": True, "regcb": True}, "exclude each other where that has plausible costs"),
+        ({"epsilon_decay": True, "softmax": True, "initial_epsilon": 0.5}, "has no effect with --softmax"),
+        (
+            {"epsilon_decay": True, "softmax": True, "cb_type": "dr", "vw_exact": True},
+            "takes probabilities for costs there",
+        ),
+        (
+            {"epsilon_decay": True, "squarecb": True, "automl": 2, "vw_exact": True},
+            "--epsilon_decay with --squarecb and --automl is not reproduced",
+        ),
+        (
+            {"epsilon_decay": True, "synthcover": True, "vw_exact": True},
+            "--epsilon_decay with --synthcover is not reproduced",
+        ),
+        ({"epsilon_decay": True, "bag": 2}, "exclude each other where that has several models"),
         ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),

@@ -24,6 +24,8 @@ from tests.parity.automl_streams import content
 from tests.property.strategies import bandit_events
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.engine.journal import Entry
 
 _SEARCH: dict[str, Any] = {
@@ -35,7 +37,14 @@ _SEARCH: dict[str, Any] = {
     "automl_significance_level": 1.99,
 }
 _STREAM = content("quick", events=120)
-_SEVERAL: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
+_DECAY: dict[str, Any] = {
+    "epsilon_decay": True,
+    "min_scope": 10,
+    "bonferroni_denominator": 1,
+    "epsilon_decay_significance_level": 1.9,
+}
+_SEVERAL: list[dict[str, Any]] = [{"bag": 3}, _DECAY, {"cover": 3}, {"rnd": 2}]
+_ABOVE = {"bag", "cover", "epsilon_decay", "rnd"}
 
 
 _TWIN: list[dict[str, Any]] = [
@@ -119,13 +128,19 @@ def _weights(workspace: Workspace) -> list[bytes]:
     return sorted(table[cell, :, lane].tobytes() for cell, lane in zip(cells, lanes, strict=True))
 
 
+def _compared(workspace: Workspace) -> list[NDArray[Any]]:
+    """What comparing models of ``--epsilon_decay`` leaves."""
+    decay = workspace.learner.task.decay
+    return [decay.place, decay.evidence, decay.tally]
+
+
 def _undated(entry: Entry) -> Entry:
     """A decision, whenever it was taken: an event is not through before all models are."""
     return msgspec.structs.replace(entry, events=0)
 
 
 def test_explorers_of_several_models_are_above_the_search() -> None:
-    assert {name for name, explorer in EXPLORERS.items() if explorer.asks_search} == {"bag", "cover", "rnd"}
+    assert {name for name, explorer in EXPLORERS.items() if explorer.asks_search} == _ABOVE
 
 
 @pytest.mark.parametrize(
@@ -133,6 +148,7 @@ def test_explorers_of_several_models_are_above_the_search() -> None:
     [
         ({"bag": 1, "greedify": True}, {"softmax": True}),
         ({"cover": 1, "cb_type": "ips"}, {"cb_type": "ips"}),
+        ({"epsilon_decay": True, "model_count": 1}, {"softmax": True}),
     ],
 )
 def test_one_model_is_searched_for_as_by_an_explorer_that_has_one(
@@ -149,7 +165,7 @@ def test_one_model_is_searched_for_as_by_an_explorer_that_has_one(
 def test_every_model_that_learns_is_an_event_to_the_search(options: dict[str, Any]) -> None:
     workspace, _ = _learnt(**options)
     learnt = workspace.searching.n_learnt
-    if "rnd" in options:
+    if "rnd" in options or "epsilon_decay" in options:
         assert learnt == 3 * 120
     elif "cover" in options:
         assert learnt == 120
@@ -170,14 +186,17 @@ def test_blocks_and_models_between_them_change_nothing(options: dict[str, Any]) 
             apart = Workspace.load(file.getvalue())
     assert apart.weights.tobytes() == whole.weights.tobytes()
     assert apart.search == whole.search
+    for mine, others in zip(*(_compared(each) for each in (apart, whole)), strict=True):
+        assert mine.tobytes() == others.tobytes()
 
 
 def test_a_champion_of_bags_predicts_alone_and_others_are_refused() -> None:
-    bag, _ = _learnt(bag=3)
-    file, event = io.BytesIO(), _STREAM.split(b"\n\n")[0] + b"\n\n"
-    bag.save(file, predict_only=True)
-    alone = Workspace.load(file.getvalue(), testonly=True)
-    assert alone.predict(event).tobytes() == bag.predict(event).tobytes()
-    for options in _SEVERAL[1:]:
+    for options in _SEVERAL[:2]:
+        several, _ = _learnt(**options)
+        file, event = io.BytesIO(), _STREAM.split(b"\n\n")[0] + b"\n\n"
+        several.save(file, predict_only=True)
+        alone = Workspace.load(file.getvalue(), testonly=True)
+        assert alone.predict(event).tobytes() == several.predict(event).tobytes()
+    for options in _SEVERAL[2:]:
         with pytest.raises(OptionError, match="has no champion that predicts the same alone"):
             Workspace(**_SEARCH, **options).save(io.BytesIO(), predict_only=True)

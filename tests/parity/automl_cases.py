@@ -198,6 +198,10 @@ odd     400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --invariant -l 0.0
 rewards 200 --automl 3 --default_lease 10 --regcb --sgd -l 0.5 --l1 1e-2 {_RANGE} --passes 3
 numbered 200 --cb_explore 4 --automl 2 --default_lease 10 --squarecb --elim --invariant -l 0.05 --l1 1e-3
 numbered 200 --cb_explore 4 --automl 1 --default_lease 10 --squarecb --elim --invariant -l 0.05
+rewards 300 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100
+rewards 300 --automl 1 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_type dr
+rewards 200 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_sample
+numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --cb_type dr
 """
 
 _BELOW = f"""
@@ -233,7 +237,39 @@ rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --bag 2 --l1 1e-4 --l2 1
 """
 """Explorers above the search: to it, each of their models is an event."""
 
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, _EXPLORERS, _BELOW)
+_DECAYS = "--epsilon_decay --bonferroni_denominator 1 --epsilon_decay_significance_level 1.9 --min_scope"
+_INCLUDES = "--oracle_type one_diff_inclusion"
+
+_DECAYING = f"""
+quick   60  --automl 2 --epsilon_decay
+quick   200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10
+two     200 --automl 4 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --model_count 2 {_INCLUDES}
+tastes  200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 5 --model_count 4 --oracle_type rand
+tastes  200 --automl 4 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --oracle_type qbase_cubic
+three   200 --automl 3 --default_lease 10 {_SURE} 1.5 {_DECAYS} 10 --oracle_type champdupe
+tastes  300 --automl 2 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --cb_type dr
+noisy   200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --cb_type dr --model_count 5
+rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --cb_type ips --constant_epsilon --epsilon 0.2
+rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --cb_type dm --initial_epsilon 0.3 --sgd -l 0.05
+rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --challenger_epsilon --l1 1e-4 --l2 1e-3
+rewards 200 --automl 4 --default_lease 10 {_DECAYS} 10 --l1 1e-4 --cb_type dr --debug_reversed_learn
+rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --initial_weight 0.1
+rewards 100 --automl 1 --epsilon_decay --model_count 1 --l1 1e-4 --l2 1e-3
+rewards 100 --automl 4 --epsilon_decay -t
+rewards 100 --automl 4 --default_lease 10 {_DECAYS} 10 --passes 2
+quick   300 --automl 3 --default_lease 5 {_DECAYS} 50 --min_champ_examples 20 --opt_func brentq
+three   200 --automl 5 {_DECAYS} 5 --model_count 8 --shift_model_bounds 3 --interaction_type cubic
+quick   200 --automl 3 {_DECAYS} 10 --noconstant --reward_as_cost --first_only --invariant -l 0.01
+unsure  200 --automl 3 --default_lease 10 {_DECAYS} 10 --clip_p 0.2
+odd     200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 {_POPULAR}
+numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 {_DECAYS} 5 --model_count 4
+numbered 200 --cb_explore 4 --automl 2 --default_lease 10 {_DECAYS} 5 --model_count 2 --cb_type dr
+"""
+"""Models that begin anew above the search."""
+
+CASES = _cases(
+    _ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, _EXPLORERS, _BELOW, _DECAYING
+)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

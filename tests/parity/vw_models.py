@@ -137,6 +137,11 @@ bandit --cb_explore_adf --bag 3 --per_model_save_load
 bandit --cb_adf --cb_type dr --per_model_save_load
 bandit --cb_explore_adf --rnd 2 --cb_type dr --per_model_save_load
 {_DECAY} --min_scope 10 --per_model_save_load
+{_DECAY} --min_scope 10 --per_model_save_load --squarecb
+{_DECAY} --min_scope 10 --per_model_save_load --first 300
+{_DECAY} --min_scope 10 --per_model_save_load --automl 4 --default_lease 10 {_SURE}
+{_DECAY} --min_scope 10 --per_model_save_load --automl 3 --default_lease 10 {_SURE} --cb_type dr
+{_DECAY} --min_scope 10 --model_count 4 --automl 2 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
 {_DECAY} --min_scope 10 --cb_type dr --per_model_save_load
 slots --ccb_explore_adf --cover 2 --per_model_save_load
 slots --ccb_explore_adf -q :: --predict_only_model
@@ -168,6 +173,8 @@ TO_WHEEL = _cases(
 numbers -b 8 --sgd --initial_weight 0.1
 numbers -C 0.5 --adaptive
 odd --cb_explore_adf --automl 3 --default_lease 10 --fixed_significance_level --automl_significance_level 0.99
+rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 10 --reward_as_cost
+rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 10 --cb_type dr
 numbers --interactions ab --interactions ba --leave_duplicate_interactions
 """
 )
@@ -181,6 +188,9 @@ rewards --cb_explore_adf --automl 4 --default_lease 100
 rewards --cb_explore_adf --automl 4 --search cb_type,interactions,learning_rate --default_lease 20
 rewards --cb_explore_adf --automl 3 --bag 2 --cb_type dr
 rewards --cb_explore_adf --epsilon_decay --min_scope 10
+rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 20
+rewards --cb_explore_adf --epsilon_decay --min_scope 10 --softmax
+rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --search cb_type --default_lease 20
 rewards --cb_explore_adf --experimental_full_name_interactions U|A|A --l1 1e-4
 bandit --cb_explore_adf --bag 3 --l1 1e-4 --l2 1e-4
 bandit --cb_adf --rank_all --cb_type dr -q UA

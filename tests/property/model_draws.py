@@ -42,6 +42,8 @@ _LOSSES: list[Options] = [
     {"loss_function": "quantile", "quantile_tau": 0.3},
 ]
 _TYPES: list[Options] = [{}, {"cb_type": "dr"}, {"cb_type": "ips"}, {"cb_type": "dm"}, {"clip_p": 0.3}]
+_SURE: Options = {"epsilon_decay_significance_level": 1.9, "bonferroni_denominator": 1}
+"""A level at which almost any younger model is better."""
 _EXPLORERS: list[Options] = [
     {"epsilon": 0.2},
     {"first": 40},
@@ -54,6 +56,7 @@ _EXPLORERS: list[Options] = [
     {"cb_sample": True},
     {"rnd": 2},
     {"epsilon_decay": True, "min_scope": 20, "min_champ_examples": 5},
+    {"epsilon_decay": True, "min_scope": 5, "model_count": 2, **_SURE},
 ]
 _SEARCHES: list[Options] = [
     {"automl": 3},
@@ -87,6 +90,7 @@ def draw_configuration(draw: random.Random) -> Configuration:
             options |= draw.choice(_TYPES)
         if any("explore" in name for name in kind):
             options |= draw.choice(_EXPLORERS)
+            options |= {"epsilon_decay": True, "min_scope": 10} if draw.random() < 0.2 else {}
         if draw.random() < 0.6:
             options |= draw.choice(_SEARCHES) | {"default_lease": draw.choice([16, 40, 100])}
             options["automl_significance_level"] = draw.choice([0.05, 0.9])

@@ -89,7 +89,8 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     try:
         alone = Workspace.load(saved(workspace, predict_only=True), testonly=True)
     except OptionError as refused:
-        if "has no champion that predicts the same alone" not in str(refused):
+        refusals = ("has no champion that predicts the same alone", "--regcb with slots and interactions")
+        if not any(each in str(refused) for each in refusals):
             raise
         return
     options: dict[str, Any] = {"testonly": True}
