@@ -267,9 +267,8 @@ numbered 200 --cb_explore 4 --automl 2 --default_lease 10 {_DECAYS} 5 --model_co
 """
 """Models that begin anew above the search."""
 
-CASES = _cases(
-    _ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, _EXPLORERS, _BELOW, _DECAYING
-)
+_OF_EXPLORERS = _EXPLORERS, _BELOW, _DECAYING
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, *_OF_EXPLORERS)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000
