@@ -250,6 +250,12 @@ def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 
 @inline_kernel
+def _sees_cost(run: Run) -> bool:
+    """Whether VW lets the prediction see the cost: where it is made while that is learnt."""
+    return bool(run.task.exploration.samples or run.model.settings[0].cb_type == MTR)
+
+
+@inline_kernel
 def _taught(run: Run, actions: Actions, label: Label) -> Label:
     """The label that the learners are shown."""
     if not run.task.exploration.regresses or label.action < 0:
@@ -305,7 +311,7 @@ def run_events(
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
-            if learns and run.task.exact:  # VW lets the prediction see the cost
+            if learns and run.task.exact and _sees_cost(run):
                 note_cost(run.task.exploration, label.cost)
             before = _shows_before(run, learns)
             shown = buffers.score.shape[1] - 1 if before else 0
