@@ -22,7 +22,7 @@ each_kernel_file = pytest.mark.parametrize(
     [path for path in FILES if path.name.endswith("_kernels.py")],
     ids=lambda path: path.relative_to(PACKAGE).as_posix(),
 )
-AT_IMPORT = {"_powers_by_steps"}
+AT_IMPORT = {"_powers_by_steps", "_word_at", "name_of"}
 """Functions in kernel files that make a constant when the module is imported."""
 
 KERNELS = {"entry_kernel", "inline_kernel", "kernel"}

@@ -148,7 +148,9 @@ def _score(
         elif model > 0:
             add_errors(n, buffers)
     if at.code == BAG:
-        buffers.score[:n, column] = room[SUMS, :n]
+        for action in range(n):
+            short_loop()
+            buffers.score[action, column] = room[SUMS, action]
     else:
         settle_bonuses(run, n, column, buffers)
 
@@ -159,7 +161,9 @@ def _show(run: Run, actions: Actions, turn: int, buffers: Buffers) -> None:
     room, n, model = buffers.explored, actions.n, _model_of(run, turn)
     if turn == 0:
         room[BONUS, :n] = _ZERO
-    room[FILLED, :n] = buffers.score[:n, 0]
+    for action in range(n):
+        short_loop()
+        room[FILLED, action] = buffers.score[action, 0]
     if model > 0:
         guess(run, actions, 0, model, buffers)
         add_errors(n, buffers)

@@ -57,8 +57,9 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -
         parts *= models or 1
     if models and lanes_overlap(configuration, kind=kind, lanes=parts * slots):
         raise OptionError(
-            f"--{kind} with {parts * slots} models of --epsilon_decay in all is not reproduced by "
-            "--vw_exact: Vowpal Wabbit lets actions and models share weights unless that is a power of two"
+            f"--{kind} with {parts * slots} models of --epsilon_decay is not reproduced by "
+            "--vw_exact: Vowpal Wabbit lets actions and models share weights unless the models of all "
+            "live configs are a power of two"
         )
     if configuration[ModelOptions].predict_only_model:
         check_apart(configuration, kind=kind, parts=parts)
