@@ -250,12 +250,6 @@ def _settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 
 @inline_kernel
-def _sees_cost(run: Run) -> bool:
-    """Whether VW lets the prediction see the cost: where it is made while that is learnt."""
-    return bool(run.task.exploration.samples or run.model.settings[0].cb_type == MTR)
-
-
-@inline_kernel
 def _taught(run: Run, actions: Actions, label: Label) -> Label:
     """The label that the learners are shown."""
     if not run.task.exploration.regresses or label.action < 0:
@@ -311,7 +305,7 @@ def run_events(
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
-            if learns and run.task.exact and _sees_cost(run):
+            if learns and run.task.exact and run.task.exploration.samples:  # VW predicts while it learns
                 note_cost(run.task.exploration, label.cost)
             before = _shows_before(run, learns)
             shown = buffers.score.shape[1] - 1 if before else 0

@@ -191,6 +191,11 @@ def check_slots(configuration: Configuration) -> None:
             f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
             "Vowpal Wabbit has some of them twice when it lists the features again"
         )
+    if explorer.name == "rnd" and "ccb_no_slot_index" not in configuration.supplied:
+        raise OptionError(
+            "--rnd with --ccb_explore_adf is not reproduced by --vw_exact unless --ccb_no_slot_index is there: "
+            "Vowpal Wabbit's guesses of the feature that numbers the slots are others"
+        )
     automl = configuration[AutomlOptions]
     if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
         raise OptionError(

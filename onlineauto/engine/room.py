@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from onlineauto.engine.outcomes import Outcomes
 from onlineauto.engine.state import CB, ROW, SIMPLE, Buffers, Results
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
-from onlineauto.features.records import FACTOR, RUN, largest
+from onlineauto.features.records import FACTOR, RUN, Scratch, largest
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.state import Context, Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Scratch, Stream
+    from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
-    from onlineauto.jit import Sealed
 
 __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
 
@@ -41,7 +41,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         name=np.empty(features, np.uint64),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((actions, slots + 3), np.float32),
+        score=np.zeros((actions, slots + 4), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
@@ -66,13 +66,14 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     counts = (*layout.n_products.items(), *layout.n_apart.items())
     features = own + sum(count * own**order for order, count in counts)
     if features > max(room, _MOST_GUESSED):
-        features = largest_example(context, stream)
+        copies: Any = (each.copy() for each in context.value.scratch)  # slots of an event may be open
+        features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))), stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
     larger = make_buffers(
         features=max(room, features),
         actions=max(actions, len(buffers.score)),
-        slots=buffers.score.shape[1] - 3,
+        slots=buffers.score.shape[1] - 4,
         runs=2 * runs,
     )
     if actions > len(buffers.score):

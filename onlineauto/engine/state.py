@@ -233,7 +233,8 @@ class Buffers(NamedTuple):
     name: NDArray[np.uint64]  # whole hashes, where an explorer asks for them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [most actions of an event, slots + 3]
+    score: NDArray[np.float32]  # [most actions of an event, slots + 4]: four at a
+    # time are scored; and last, of no slot, what is shown if that is something else
     target: NDArray[np.float32]  # [most actions of an event]
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
     first_squares: NDArray[np.float32]  # [most actions of an event]: the same, of whoever asked for it first

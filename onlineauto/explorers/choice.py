@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.epsilon_decay import check_epsilon_decay
+from onlineauto.explorers.explorer import explores
 
 if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
@@ -19,7 +20,7 @@ _SHARED = ("epsilon", "first_only")
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
     """Return the explorer that is asked for, ε-greedy if none is; the one beside ``--epsilon_decay``."""
-    for explorer in EXPLORERS.values():
+    for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
     return next(iter(EXPLORERS.values()))
@@ -71,4 +72,5 @@ def check_decay(configuration: Configuration) -> None:
         Such as ``--bag``, which has several models itself.
     """
     explorer = chosen_explorer(configuration)
-    check_epsilon_decay(configuration, None if explorer.name == "epsilon_decay" else explorer)
+    beside = explores(configuration) and explorer.name != "epsilon_decay"
+    check_epsilon_decay(configuration, explorer if beside else None)

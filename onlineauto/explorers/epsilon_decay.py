@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
-from onlineauto.explorers.explorer import Explorer
+from onlineauto.explorers.explorer import Explorer, explores
 from onlineauto.options import option
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class EpsilonDecayOptions:
 def models_of(configuration: Configuration) -> int:
     """How many models there are; 0 without ``--epsilon_decay``."""
     options = configuration[EpsilonDecayOptions]
-    return options.model_count if options.epsilon_decay else 0
+    return options.model_count if options.epsilon_decay and explores(configuration) else 0
 
 
 class EpsilonDecay(Explorer):

@@ -85,7 +85,7 @@ def make_exploration(
         active=active,
         bounds=explorer.bounds(configuration),
         regresses=explorer.cb_types == ("mtr",),
-        samples=samples or configuration[SampleOptions].cb_sample,
+        samples=active and (samples or configuration[SampleOptions].cb_sample),
         epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else explorer.epsilon),
         first_only=options.first_only,
         tau=int(given["tau"]),

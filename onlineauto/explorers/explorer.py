@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["Explorer"]
+__all__ = ["Explorer", "explores"]
+
+_EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
+
+
+def explores(configuration: Configuration) -> bool:
+    """Whether there is anything to explore; else options of explorers have no effect."""
+    return not configuration.supplied.isdisjoint(_EXPLORING)
 
 
 class Explorer(ABC):

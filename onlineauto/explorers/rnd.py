@@ -43,7 +43,7 @@ class RndOptions:
         minimum=1,
         maximum=2**15,
         metavar="N",
-        needs=("cb_explore", "cb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     rnd_alpha: float = option(
         0.1,

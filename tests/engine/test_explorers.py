@@ -113,6 +113,22 @@ def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
         ]
 
 
+@pytest.mark.parametrize("kind", [{"cb": 2}, {"cb_adf": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{"cover": 3}, {"bag": 3}, {"rnd": 2}, {"epsilon_decay": True, "model_count": 64}, {"regcb": True}],
+)
+@pytest.mark.parametrize("search", [{}, {"automl": 2, "default_lease": 2}])
+def test_who_does_not_explore_has_no_explorer(
+    kind: dict[str, Any], options: dict[str, Any], search: dict[str, Any]
+) -> None:
+    text = "1:-1:0.5 |a x\n2:0:0.5 |b y\n" if "cb" in kind else "shared |u x\n0:-1:0.5 |a x\n|a y\n\n"
+    plain, asked = Workspace(**kind, **search), Workspace(**kind, **search, **options)
+    plain.fit(20 * text.encode())
+    asked.fit(20 * text.encode())
+    assert (plain.weights == asked.weights).all()
+
+
 @pytest.mark.parametrize("options", EXACT, ids=named)
 @settings(max_examples=12)
 @given(events=bandit_events(), holdout=HOLDOUT)

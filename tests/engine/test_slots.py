@@ -114,6 +114,16 @@ def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, A
     assert workspace.searching.n_learnt == 1200
 
 
+def test_no_action_is_offered_again_though_the_search_stops_between_two_slots() -> None:
+    workspace = Workspace(ccb_explore_adf=True, automl=4, default_lease=15)
+    for _, outcomes in workspace.stream(SLOT_STREAMS["slots_rewards"](200, 2)):
+        assert outcomes.slots is not None
+        offered = np.split(outcomes.action, outcomes.action_start[1:-1])
+        same_event = outcomes.slots.event[1:] == outcomes.slots.event[:-1]
+        for before, after in zip(np.flatnonzero(same_event), np.flatnonzero(same_event) + 1, strict=True):
+            assert offered[before][0] not in offered[after]
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -123,6 +133,7 @@ def test_the_search_crosses_everything_with_what_tells_slots(search: dict[str, A
         {"automl": 2, "interaction_type": "cubic"},
         {"regcb": True, "quadratic": ["UA", "::"]},
         {"rnd": 2, "quadratic": ["UA"]},
+        {"rnd": 2},
     ],
 )
 def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:

@@ -199,6 +199,8 @@ rewards 200 --automl 3 --default_lease 10 --regcb --sgd -l 0.5 --l1 1e-2 {_RANGE
 numbered 200 --cb_explore 4 --automl 2 --default_lease 10 --squarecb --elim --invariant -l 0.05 --l1 1e-3
 numbered 200 --cb_explore 4 --automl 1 --default_lease 10 --squarecb --elim --invariant -l 0.05
 rewards 300 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100
+rewards 300 --automl 1 --default_lease 10 --l2 1e-3 --softmax
+rewards 300 --automl 5 --default_lease 10 --l2 1e-3 --first 20
 rewards 300 --automl 1 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_type dr
 rewards 200 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_sample
 numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --cb_type dr

@@ -74,6 +74,7 @@ EXPLORING = [
         f"--cb_explore_adf --regcb {_RANGE} --interactions UUA --mellowness 0.003",
         f"--cb_explore_adf --regcb --regcbopt {_RANGE} -q UA",
         f"--cb_explore_adf --regcb --regcbopt {_RANGE} -q ::",
+        "--cb_explore_adf --synthcover",
         "--cb_explore_adf --synthcover --synthcoverpsi 0.5 --synthcoversize 37 --epsilon 0.1 -q ::",
         "--cb_explore_adf --bag 5 --greedify --epsilon 0.1 -q ::",
         "--cb_explore_adf --bag 2 --cb_type ips",

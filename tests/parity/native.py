@@ -32,7 +32,6 @@ FIXED: dict[str, str] = {
     "--holdout_after": "exact mode learns held-out events of several lines, as VW does; native mode does not",
     "--squarecb": "exact mode weighs the last action by its importance, and counts what --elim leaves as 1",
     "--regcb": "the same importance weight; other plausible costs, and several optimistic actions share",
-    "--synthcover": "exact mode lets the prediction see the cost that is about to be learnt",
     "--bag": "exact mode draws by VW's generator",
     "--rnd": "exact mode draws by VW's generator, and from indices of weights",
     "--cb_sample": "the same",
