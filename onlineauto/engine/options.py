@@ -193,7 +193,7 @@ def check_slots(configuration: Configuration) -> None:
         )
     if explorer.name == "rnd" and "ccb_no_slot_index" not in configuration.supplied:
         raise OptionError(
-            "--rnd with --ccb_explore_adf is not reproduced by --vw_exact unless --ccb_no_slot_index is there: "
+            "--rnd with --ccb_explore_adf is not reproduced by --vw_exact without --ccb_no_slot_index: "
             "Vowpal Wabbit's guesses of the feature that numbers the slots are others"
         )
     automl = configuration[AutomlOptions]
