@@ -339,13 +339,16 @@ def test_optimists_share_what_vw_gives_to_each() -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_only_in_vw_synthetic_cover_sees_the_cost_that_it_is_to_predict(exact: bool) -> None:
+@pytest.mark.parametrize("drawn", [True, False])
+def test_only_where_vw_draws_synthetic_cover_sees_the_cost_that_it_is_to_predict(
+    exact: bool, drawn: bool
+) -> None:
     def first_pmf(event: str) -> list[float]:
-        workspace = Workspace(cb_explore_adf=True, synthcover=True, initial_weight=0.5, vw_exact=exact)
-        return workspace.learn(event).tolist()  # type: ignore[no-any-return]
+        options = {"synthcover": True, "initial_weight": 0.5, "cb_sample": drawn, "vw_exact": exact}
+        return sorted(Workspace(cb_explore_adf=True, **options).learn(event).tolist())
 
     told, untold = first_pmf("0:5:0.5 |a x w\n|a y\n\n"), first_pmf("|a x w\n|a y\n\n")
-    assert (told != untold) == exact
+    assert (told != untold) == (exact and drawn)
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,13 @@ _DECAY: dict[str, Any] = {
     "bonferroni_denominator": 1,
     "epsilon_decay_significance_level": 1.9,
 }
-_SEVERAL: list[dict[str, Any]] = [{"bag": 3}, _DECAY, {"cover": 3}, {"rnd": 2}]
+_TWINNED: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
+_SEVERAL = [*_TWINNED, _DECAY]
 _ABOVE = {"bag", "cover", "epsilon_decay", "rnd"}
 
 
 _TWIN: list[dict[str, Any]] = [
-    *({**options, "cb_type": cb_type} for options in _SEVERAL for cb_type in ("mtr", "dr")),
+    *({**options, "cb_type": cb_type} for options in _TWINNED for cb_type in ("mtr", "dr")),
     {"bag": 2, "cb_type": "ips", "l1": 0.001, "l2": 0.001, "adaptive": True, "greedify": True},
     {"cover": 2, "cb_type": "ips", "nounif": True, "psi": 0.5},
     {"rnd": 1, "cb_type": "dr", "l2": 0.001, "normalized": True},

@@ -39,7 +39,7 @@ def test_the_catalogue_has_what_was_asked_for() -> None:
         *("one_diff", "one_diff_inclusion", "rand", "qbase_cubic", "champdupe")
     }
     assert _values("--priority_type") | {"none"} == {"none", "favor_popular_namespaces"}
-    assert _values("--cb_type") | {"mtr"} == {"mtr", "ips", "dr"}
+    assert _values("--cb_type") | {"mtr"} == {"mtr", "ips", "dr", "dm"}
     words = {word for case in CASES for word in case.argv}
     assert words >= {
         *("--cb_adf", "--cb_explore_adf", "--ignore", "--random_seed", "--debug_reversed_learn"),
