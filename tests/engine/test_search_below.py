@@ -44,7 +44,7 @@ _DECAY: dict[str, Any] = {
     "epsilon_decay_significance_level": 1.9,
 }
 _TWINNED: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
-_SEVERAL = [*_TWINNED, _DECAY]
+_SEVERAL = [_TWINNED[0], _DECAY, *_TWINNED[1:]]
 _ABOVE = {"bag", "cover", "epsilon_decay", "rnd"}
 
 
