@@ -181,7 +181,7 @@ def _visit_actions(
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
             if phase == LEARN and of_champion and run.task.exploration.bounds and not before:
-                bound_costs(context, run.stream, actions)
+                bound_costs(context, run.stream, actions, label.weight)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
                 counted, shown = score_actions(run, actions, slots, label.initial, buffers)

@@ -9,13 +9,12 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.decay import DECAY_STATE
 from onlineauto.engine.options import RunOptions
-from onlineauto.engine.state import CB
+from onlineauto.engine.source import name_bits
 from onlineauto.engine.task import lanes_overlap, make_task, parts_of_slot, search_is_below
 from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
-from onlineauto.explorers.explore_kernels import COVER, RND
+from onlineauto.explorers.explore_kernels import COVER
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import cut_names
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Stream
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
@@ -92,11 +90,11 @@ class Learner:
         bounds = self.task.exploration.bounds
         if run.vw_exact and run.testonly and bounds:  # VW asks for them as if no rate were adapted
             self.rule = self.rule._replace(adaptive=False, normalized=False)
+        self.name_bits = name_bits(configuration)
         self.current_pass = 0
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
-        self._bits = configuration[FeatureOptions].bit_precision
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
@@ -133,11 +131,6 @@ class Learner:
         """Close a pass: decay the learning rate."""
         self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
         self.current_pass += 1
-
-    def cut_names(self, stream: Stream) -> None:
-        """Cut the names of features of a block as VW does, where guesses are drawn by them."""
-        if self.task.exact and self.task.exploration.code == RND and self.task.shape != CB:
-            cut_names(stream, np.uint32(2**self._bits - 1))
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""

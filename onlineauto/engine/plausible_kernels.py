@@ -13,7 +13,7 @@ from onlineauto.engine.pass_kernels import over_again, run_on
 from onlineauto.engine.state import CB
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
-from onlineauto.jit import kernel, opened, short_loop
+from onlineauto.jit import F32, kernel, opened, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
@@ -28,7 +28,7 @@ _UNKNOWN = np.float32(np.nan)
 
 
 @kernel
-def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> None:
+def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weight: F32) -> None:
     """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
 
     In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
@@ -49,9 +49,9 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions) -> N
         squares, score = buffers.squares[0], buffers.score[action, 0]
         if keeps:
             buffers.first_squares[action] = squares
-        moved = sensitivity(rule, run.model, place, example, score, low - _ONE, squares)
+        moved = sensitivity(rule, run.model, place, example, score, low - _ONE, weight, squares)
         buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
-        moved = sensitivity(rule, run.model, place, example, score, high + _ONE, squares)
+        moved = sensitivity(rule, run.model, place, example, score, high + _ONE, weight, squares)
         buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, run.task.exact)
 
 
@@ -70,4 +70,4 @@ def score_before(context: Sealed[Context], stream: Stream, actions: Actions, lab
         raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
         buffers.score[action, 0] = buffers.score[action, shown] = raw
     if run.task.exploration.bounds:
-        bound_costs(context, stream, actions)
+        bound_costs(context, stream, actions, label.weight)

@@ -114,7 +114,7 @@ def learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, 
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
         squares, cost = squares_of(run, buffers, action, slot), buffers.explored[FILLED, action]
         _, _, learnt = predict_or_learn(
-            run, place, example, label.initial, cost, _ONE, squares, True, _UNKNOWN
+            run, place, example, label.initial, cost, label.weight, squares, True, _UNKNOWN
         )
         if learnt:
             buffers.first_squares[action] = squares

@@ -438,8 +438,7 @@ class Workspace:
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
             self.searching.open_block()
-        stream = make_stream(block, held, slots)
-        self.learner.cut_names(stream)
+        stream = make_stream(block, held, slots, name_bits=self.learner.name_bits)
         self._scratch = enough_scratch(self._scratch, self.layout, block)
         cursor = np.zeros(6, np.int64)
         while True:

@@ -54,6 +54,8 @@ class Block:
         Bytes of the tags.
     namespaces : Namespaces
         Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
+    names_cut : bool
+        Whether hashes of names have only the low bits that VW keeps as it reads them, for ``--rnd``.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -90,6 +92,7 @@ class Block:
     features: Records
     tag: NDArray[np.uint8]
     namespaces: Namespaces
+    names_cut: bool = False
 
     @classmethod
     def of_columns(
@@ -152,6 +155,7 @@ class Block:
             features=self.features,
             tag=self.tag,
             namespaces=self.namespaces,
+            names_cut=self.names_cut,
         )
 
     def tag_of(self, line: int) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "FEATURE",
     "FIRST_SLOT",
     "GROUP",
+    "HASH_BITS",
     "LINE",
     "PLACE",
     "RUN",
@@ -34,7 +35,6 @@ __all__ = [
     "Records",
     "Scratch",
     "Stream",
-    "cut_names",
     "largest",
     "make_stream",
 ]
@@ -66,6 +66,8 @@ SPAN = np.dtype([("start", np.int64), ("namespace", np.int32)], align=True)
 """Record of a run of features of one namespace."""
 FEATURE = np.dtype([("hash", np.uint32), ("value", np.float32)], align=True)
 """Record of a feature."""
+HASH_BITS = 32
+"""Bits of a hash, before any table size is known."""
 GROUP = np.dtype(
     [
         ("start", np.int64),
@@ -188,12 +190,9 @@ def largest(bounds: NDArray[np.int64]) -> int:
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
-def cut_names(stream: Stream, mask: np.uint32) -> None:
-    """Leave the low bits of every hash but the constant's, as VW does when it reads it."""
-    stream.features["hash"][: stream.constant] &= mask
-
-
-def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
+def make_stream(
+    block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None, *, name_bits: int = HASH_BITS
+) -> Stream:
     """Make a block ready for kernels, which copy what has to be put together behind its features.
 
     Parameters
@@ -204,6 +203,8 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
         Events, or slots, to predict and not to learn.
     slots : Slots, optional
         The slots of the events, which then are what is gone through one by one.
+    name_bits : int
+        Low bits to keep of hashes, unless those of names were cut as they were read.
     """
     n = block.n_features
     told = _NO_FEATURES if slots is None else slots.told
@@ -211,6 +212,8 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # the constant may be copied too
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
+    if not block.names_cut and name_bits < HASH_BITS:
+        features["hash"][:n] &= np.uint32(2**name_bits - 1)
     features[n] = _CONSTANT
     table = _NO_SLOTS
     if slots is not None:

@@ -116,8 +116,8 @@ class BlockReader:
         InputError
             They are not the same.
         """
-        for option, ours in rules.items():
-            theirs = self.rules.get(option)
+        for option in {**rules, **self.rules}:
+            ours, theirs = rules.get(option), self.rules.get(option)
             if theirs != ours:
                 raise InputError(
                     f"{self.name}: these blocks were converted with {option} = {theirs}, and this run has "
@@ -184,6 +184,7 @@ class BlockReader:
             features=parts["features"],
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
+            names_cut="bit_precision" in self.rules,
         )
 
     def _meet(self, names: bytes) -> None:

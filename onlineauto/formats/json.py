@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.features.records import FEATURE
+from onlineauto.features.records import FEATURE, HASH_BITS
 from onlineauto.formats.json_kernels import read_json_lines
 from onlineauto.formats.json_mark_kernels import find_json_marks
 from onlineauto.formats.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
@@ -51,7 +51,7 @@ class JsonReader(LineReader):
         a bad line is skipped and reported.
     chain_hash : bool
         ``--chain_hash``: hash a string with its key's hash as the seed, and not both put together.
-    hash_all, hash_seed, strict, uniform, block_bytes, diagnostics, name
+    hash_all, hash_seed, strict, uniform, name_bits, block_bytes, diagnostics, name
         As of `TextReader`.
 
     Attributes
@@ -93,6 +93,7 @@ class JsonReader(LineReader):
         hash_seed: int = 0,
         strict: bool = False,
         uniform: bool = False,
+        name_bits: int = HASH_BITS,
         block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
@@ -105,6 +106,7 @@ class JsonReader(LineReader):
             hash_all=hash_all,
             strict=strict or (exact and not log),
             uniform=uniform,
+            kept=np.uint32(2**name_bits - 1),
             hash_seed=np.uint32(hash_seed),
             default_hash=_default_hash(hash_seed, hash_all=hash_all),
             log=log,

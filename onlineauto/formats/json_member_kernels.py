@@ -112,10 +112,10 @@ def _hash_of_string(
     if rules.chain_hash:
         end = _copy_replaced(data, stage.odd, value, begin)
         chained = hash_name(data, key.start, key.end, seed, rules.hash_all)
-        return hash_name(data, begin, end, chained, rules.hash_all)
+        return hash_name(data, begin, end, chained, rules.hash_all) & rules.kept
     end = _copy(data, key.start, key.end, begin)
     end = _copy_replaced(data, stage.odd, value, end)
-    return hash_name(data, begin, end, seed, rules.hash_all)
+    return hash_name(data, begin, end, seed, rules.hash_all) & rules.kept
 
 
 @kernel
@@ -131,7 +131,8 @@ def _read_text_features(
             data[to] = _REPLACED[data[p]]
             p, to = p + 1, to + 1
         if to > begin:
-            add_feature(stage, frame, hash_name(data, begin, to, frame.hash, rules.hash_all), _ONE)
+            hash_ = hash_name(data, begin, to, frame.hash, rules.hash_all) & rules.kept
+            add_feature(stage, frame, hash_, _ONE)
         p += 1
 
 
@@ -329,7 +330,7 @@ def read_member(
     else:
         number, p = _read_number(data, p, end, rules, state, event)
     if number != _ZERO:
-        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all)
+        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all) & rules.kept
         add_feature(stage, frame, hash_, number)
     return p
 

@@ -171,6 +171,7 @@ class JsonRules(NamedTuple):
     hash_all: bool
     strict: bool  # a bad line is fatal
     uniform: bool
+    kept: np.uint32  # bits of the hashes of names
     hash_seed: np.uint32
     default_hash: np.uint32
     log: bool  # a decision-service log

@@ -63,7 +63,7 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _feature(
-    data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, hash_all: bool
+    data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, rules: Rules
 ) -> Feature:
     """Read the feature of this name; a string's value is 1, whatever the namespace's weight."""
     p = name[1]
@@ -86,9 +86,9 @@ def _feature(
         p = after
     nameless = False
     if string[0] < string[1]:
-        hash_ = hash_string(data, name, string, seed, hash_all)
+        hash_ = hash_string(data, name, string, seed, rules.hash_all) & rules.kept
     elif name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, hash_all)
+        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all) & rules.kept
     else:
         hash_ = seed
         nameless = True
@@ -129,7 +129,7 @@ def _read_span(
         p += 1
         if p >= end or _ENDS_FEATURE[data[p]]:
             continue
-        feature = _feature(data, (p, next_one(marks, p)), end, seed, weight, rules.hash_all)
+        feature = _feature(data, (p, next_one(marks, p)), end, seed, weight, rules)
         p = feature.after
         if feature.code != Code.FINE:
             report(state, feature.code, feature.start, feature.end, rules.strict)

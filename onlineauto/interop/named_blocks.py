@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.options import RunOptions
-from onlineauto.engine.source import open_lines, open_source
+from onlineauto.engine.source import name_bits, open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.block_reader import BEGIN
 from onlineauto.formats.options import InputOptions
@@ -35,6 +35,7 @@ def line_names(configuration: Configuration) -> LineNames:
         chain_hash=inputs.chain_hash,
         hash=features.hash,
         hash_seed=features.hash_seed,
+        name_bits=name_bits(configuration),
     )
 
 

@@ -41,6 +41,7 @@ def sensitivity(
     example: Example,
     prediction: F32,
     label: F32,
+    weight: F32,
     sum_squares: F32,
 ) -> F32:
     """How far (float32) a small importance weight of this label would move the prediction, per weight.
@@ -49,13 +50,15 @@ def sensitivity(
     ----------
     prediction : float32
         Before clipping.
+    weight : float32
+        Importance weight by which the example would be counted; the step is one of weight 1 all the same.
     sum_squares : float32
         Σ x² of the example.
     """
     scale = step_scale(rule, model.shared, _ONE)
     if not (rule.adaptive or rule.normalized):
         return scale * sum_squares
-    slope_squared = loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
+    slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     weights, lane = model.weights, place.lane
     per_update = norm = _ZERO
     for r in range(example.n_runs):
@@ -78,7 +81,7 @@ def sensitivity(
             per_update += x2 * rate_of(rule, a, n)
     if rule.normalized:
         sums = model.lanes[place.row]
-        factor = average(rule, np.float32(sums[WEIGHT]) + _ONE, np.float32(sums[NORM]) + norm)
+        factor = average(rule, np.float32(sums[WEIGHT]) + weight, np.float32(sums[NORM]) + weight * norm)
         if not rule.guarded:  # as in VW, where an update whose slope underflows falls back upon it
             model.shared[FACTOR] = factor
         per_update *= factor

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import copy
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from onlineauto import Workspace
+from onlineauto import Workspace, convert
 from onlineauto.engine.named_examples import NamedExamples
 from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT
+from onlineauto.interop import from_dicts
 from onlineauto.interop.names import LineNames
 from onlineauto.learners._kernels import NORM, WEIGHT, A
 from tests.engine.test_searching import stream
@@ -27,6 +28,9 @@ from tests.naive.decaying import Decaying
 from tests.naive.exploring import make_exploring
 from tests.parity import automl_streams
 from tests.property.strategies import bandit_events, numbered_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Options = dict[str, Any]
 
@@ -234,6 +238,24 @@ def test_random_network_distillation_prefers_what_it_knows_least() -> None:
     learnt, new = workspace.predict("|a x\n|a y\n\n")
     assert new > 1.5 * learnt
     assert workspace.predict("|a x\n|a x\n\n").tolist() == [0.5, 0.5]
+
+
+def test_exact_guesses_go_by_names_as_vw_keeps_them_from_wherever_they_come(tmp_path: Path) -> None:
+    options: Options = {"cb_explore_adf": True, "rnd": 1, "vw_exact": True, "bit_precision": 10}
+    text, event = b"|a x y:2\n|a y\n\n", {"actions": [{"a": {"x": 1, "y": 2}}, {"a": {"y": 1}}]}
+    predicted = Workspace(**options).predict(text)
+    (block,) = from_dicts([event])
+    assert not block.names_cut
+    assert bits(Workspace(**options).predict_block(block).by_action()) == bits(predicted)
+    path = tmp_path / "events.blocks"
+    convert(text, path, **options)
+    (kept,) = Workspace(**options).read(path)
+    assert kept.names_cut
+    assert bits(Workspace(**options).predict_block(kept).by_action()) == bits(predicted)
+    plain = {name: value for name, value in options.items() if name != "rnd"}
+    for other in (options | {"bit_precision": 11}, plain):
+        with pytest.raises(InputError, match="bit_precision = 10"):
+            Workspace(**other).read(path)
 
 
 def test_guesses_of_members_and_seeds_differ() -> None:

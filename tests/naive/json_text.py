@@ -126,9 +126,9 @@ class Event(JsonSlots):
             text = replaced(self.string()[0])
             seed = namespace.hash
             if self.how.chain_hash:
-                self.add(namespace, self.how.hash(text, self.how.hash(name, seed)), 1)
+                self.add(namespace, self.how.hash_feature(text, self.how.hash(name, seed)), 1)
             else:
-                self.add(namespace, self.how.hash(name + text, seed), 1)
+                self.add(namespace, self.how.hash_feature(name + text, seed), 1)
         elif kind == b"{":
             self.object(self.namespace(name))
         elif kind == b"[":
@@ -139,7 +139,7 @@ class Event(JsonSlots):
             self.close(inner)
         else:
             value = float(bool(self.word())) if kind and kind in b"tfn" else self.finite()
-            self.add(namespace, self.how.hash(name, namespace.hash), value)
+            self.add(namespace, self.how.hash_feature(name, namespace.hash), value)
 
     def element(self, namespace: Namespace) -> None:
         kind, value, hash_ = self.peek(), 0.0, self.array_hash
@@ -153,7 +153,7 @@ class Event(JsonSlots):
         if kind == b"[" or (self.how.exact and kind and kind in b'tf"'):
             self.bad(Code.JSON_UNEXPECTED)
         if kind == b'"':
-            hash_, value = self.how.hash(replaced(self.string()[0]), namespace.hash), 1.0
+            hash_, value = self.how.hash_feature(replaced(self.string()[0]), namespace.hash), 1.0
         elif kind and kind in b"tf":
             value = float(bool(self.word()))
         else:
@@ -175,7 +175,7 @@ class Event(JsonSlots):
                 return
             for word in re.split(rb"[ \t]", text):
                 if word:
-                    self.add(namespace, self.how.hash(replaced(word), namespace.hash), 1)
+                    self.add(namespace, self.how.hash_feature(replaced(word), namespace.hash), 1)
         elif name == b"_multi":
             self.actions()
         elif name == b"_original_label_cost" and self.how.log:

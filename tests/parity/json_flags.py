@@ -19,6 +19,13 @@ JSON = [
         "--dsjson --cb_explore_adf -t",
         "--dsjson --cb_explore_adf --automl 3 --oracle_type one_diff --default_lease 10",
         "--dsjson --cb_explore_adf --automl 2 --cb_type ips --default_lease 50",
+        "--dsjson --cb_explore_adf --cover 2",
+        "--dsjson --cb_explore_adf --cover 3 --cb_type dr --automl 2 --default_lease 10",
+        "--dsjson --cb_explore_adf --regcb --cb_min_cost -1",
+        "--dsjson --cb_explore_adf --squarecb --elim --cb_min_cost -1 -q UA",
+        "--dsjson --cb_explore_adf --bag 2 --cb_type dr",
+        "--dsjson --cb_explore_adf --rnd 2 -q UA",
+        "--dsjson --cb_explore_adf --rnd 1 --automl 2 --default_lease 10",
     ),
     *cases(
         "json/contexts",
@@ -26,6 +33,7 @@ JSON = [
         "--json --cb_explore_adf -q :: --hash_seed 5",
         "--json --cb_adf --cb_type dm --rank_all",
         "--json --cb_explore_adf --automl 2 --default_lease 10",
+        "--json --cb_explore_adf --rnd 2 --cb_type dr -b 12 -q ::",
     ),
     *cases(
         "json/lines",
@@ -35,6 +43,8 @@ JSON = [
         "--json --experimental_full_name_interactions Nest|Uptime",
         "--json --loss_function quantile --passes 2 --holdout_off",
     ),
-    *cases("json/classic", "--json --cb 4", "--json --cb_explore 4 --cb_type dr"),
+    *cases(
+        "json/classic", "--json --cb 4", "--json --cb_explore 4 --cb_type dr", "--json --cb_explore 4 --rnd 1"
+    ),
     *cases("json/long_numbers", "--json", "--json --hash all -b 10"),
 ]
