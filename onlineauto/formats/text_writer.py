@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-__all__ = ["block_text", "number_text"]
+__all__ = ["NO_WEIGHT", "block_text", "number_text"]
+
+NO_WEIGHT = "text has for numeric labels only; a log has it (onlineauto.interop.write_dsjson)"
+"""Why the weight of an event of a bandit is not written to text."""
 
 _NO_TEXT = bytes(range(32)) + b"\x7f :|"
 """Bytes that a name cannot have in a text."""
@@ -42,7 +45,8 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     Raises
     ------
     InputError
-        A number or a name cannot be written so that it is read back, as exact mode may have them.
+        A number or a name cannot be written so that it is read back, as exact mode may have them; or an event
+        without a numeric label has a weight, as ``pdrop`` gives it.
 
     Examples
     --------
@@ -52,6 +56,11 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
     """
     _refuse_what_is_not_finite(block)
+    heavy = (block.label == UNLABELLED) & (block.weight != 1)
+    if heavy.any():
+        line = int(heavy.argmax())
+        number, weight = block.line_number[line], block.weight[line]
+        raise InputError(f"line {number}: its event has the weight {weight}, which {NO_WEIGHT}")
     n_lines = int(block.event_start[-1])
     label = _slot_words if slots else _label_words
     lines = [

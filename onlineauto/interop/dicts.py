@@ -37,8 +37,8 @@ def from_dicts(
         A list of the features of each action.
     ``chosen``, ``cost``, ``probability``
         Place of the logged action in that list, from 0, what it cost, and how likely it was to be chosen.
-    ``tag``
-        Tag of the first line.
+    ``tag``, ``weight``
+        Tag of the first line; how many such events it stands for, more than 1 if a share of them was logged.
     ``slots``
         Instead of what was chosen: a list of mappings, one for each slot, with ``context`` (its features),
         ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the actions that it is

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["event_dsjson", "write_dsjson"]
 
+_ONE = np.float32(1)
+
 
 def event_dsjson(
     event: Mapping[str, Any] | NamedEvent | Event,
@@ -35,7 +37,8 @@ def event_dsjson(
 
     A name that JSON's reader would not take for a feature's (one that begins with ``_``, the empty one, one
     with a NUL) is written as the number that has the same hash, and so is every name of an `Event`, which
-    knows hashes only; see `event_text`. An event without a shared line has an empty one when it is read.
+    knows hashes only; see `event_text`. An event without a shared line has an empty one when it is read. The
+    weight of one that stands for several is ``pdrop``: exactly if it was read from there, else the nearest.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def event_dsjson(
     Raises
     ------
     InputError
-        The event has no actions, or more than one label, or a name that cannot be written.
+        The event has no actions, or more than one label, or a weight below 1, or a name that cannot be
+        written.
 
     Examples
     --------
@@ -73,7 +77,7 @@ def event_dsjson(
     context.append(f'"_multi":[{",".join(objects)}]')
     objects = [_object([*_confined(slot), *_members(slot, names, hash_seed)]) for slot in slots]
     context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
-    members = [*_label(actions)]
+    members = [*_label(actions), *_drop(event.lines)]
     members += [f'"EventId":{_string(event_id)}'] * bool(event_id)
     members += [f'"Timestamp":{_string(timestamp)}'] * bool(timestamp)
     members.append(f'"a":[{",".join(map(str, _ranked(actions)))}]')
@@ -129,6 +133,22 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
     yield f'"_label_probability":{_number(probability)}'
     yield f'"_label_Action":{chosen[0] + 1}'
     yield f'"_labelIndex":{chosen[0]}'
+
+
+def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
+    """The share of such events that was not logged, if the event stands for several."""
+    weights = {float(np.float32(line.weight)) for line in lines}
+    if len(weights) > 1:
+        raise InputError("event: its lines have several weights, and a decision has one")
+    weight = np.float32(weights.pop())
+    if weight == 1:
+        return
+    if not 1 < weight < np.inf:
+        raise InputError(f"event: its weight is {weight}, and none in a log is less than 1")
+    near = np.float32(1 - 1 / np.float64(weight))
+    drops = [np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(1))]
+    drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
+    yield f'"pdrop":{_number(drop)}'
 
 
 def _confined(slot: NamedLine | Line) -> Iterator[str]:

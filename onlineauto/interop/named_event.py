@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -125,14 +125,19 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         tag=str(event.get("tag", "")),
         costs=_costs(event, "action", where),
         label=_number(event["label"], "label", where) if "label" in event else None,
-        weight=_number(event.get("weight", 1), "weight", where),
+        weight=_weight(event, where),
         initial=_number(event.get("initial", 0), "initial", where),
     )
-    if line.weight < 0:
-        raise InputError(f"{where}: weight {line.weight} is negative")
     if "label" not in event and not {"weight", "initial"}.isdisjoint(event):
         raise InputError(f"{where}: a weight or an initial prediction, and no label")
     return NamedEvent(lines=(line,), multiline=False)
+
+
+def _weight(event: Mapping[str, Any], where: str) -> float:
+    weight = _number(event.get("weight", 1), "weight", where)
+    if weight < 0:
+        raise InputError(f"{where}: weight {weight} is negative")
+    return weight
 
 
 def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str, what: str) -> None:
@@ -144,7 +149,7 @@ def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str,
 
 
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
-    for key in ("label", "weight", "initial", "action"):
+    for key in ("label", "initial", "action"):
         if key in event:
             instead = "chosen, the place of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
@@ -166,6 +171,9 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
         if chosen is not None:
             raise InputError(f"{where}: chosen is for events without slots; each slot has its own")
         lines += _slots(event["slots"], len(actions), where)
+    if "weight" in event:
+        weight = _weight(event, where)
+        lines = [replace(line, weight=weight) for line in lines]
     return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
 from onlineauto.formats.block_writer import replacing
-from onlineauto.formats.text_writer import number_text
+from onlineauto.formats.text_writer import NO_WEIGHT, number_text
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
 
@@ -57,7 +57,8 @@ def event_text(
     Raises
     ------
     InputError
-        The mapping is no event, or a number, a namespace or a tag cannot be written.
+        The mapping is no event, or a number, a namespace or a tag cannot be written, or a weight of what has
+        no label that is a number.
 
     Examples
     --------
@@ -144,6 +145,8 @@ def write_events(
 
 def _line_text(line: NamedLine | Line, label: list[str], names: NameHashes) -> str:
     spans = line.spans if not hasattr(line, "features") else tuple(line.features.items())
+    if line.label is None and line.weight != 1:
+        raise InputError(f"event: its weight is {line.weight}, which {NO_WEIGHT}")
     words = [*label]
     if line.tag:
         if not _NOT_IN_NAMES.isdisjoint(line.tag.replace(":", "")):

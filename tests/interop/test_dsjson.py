@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto import InputError, Workspace, read
-from onlineauto.interop import event_dsjson, event_text, read_named, write_dsjson
+from onlineauto import InputError, Workspace, convert, read
+from onlineauto.interop import event_dsjson, event_text, from_dicts, read_named, write_dsjson
 from tests.formats.odd_lines import odd_text
 
 if TYPE_CHECKING:
@@ -80,6 +80,38 @@ def test_text_to_log_to_text(draw: Random) -> None:
         assert features_of(back) == features_of(event_text(event))
 
 
+@given(drop=st.floats(0, 1, exclude_max=True, width=32), slots=st.booleans())
+def test_the_weight_of_an_event_is_written_and_read_back(drop: float, slots: bool) -> None:
+    kind = {"ccb_explore_adf": True} if slots else ADF
+    context = {"_multi": [{"a": 1}]} | ({"_slots": [{}]} if slots else {})
+    log = msgspec.json.encode({"c": context, "a": [1], "pdrop": drop})
+    [event] = read(log, **kind, dsjson=True).events()
+    [again] = read(event_dsjson(event).encode(), **kind, dsjson=True).events()
+    weight = np.float32(1) / (np.float32(1) - np.float32(drop))
+    assert {line.weight for line in (*event.lines, *again.lines)} == {weight}
+    if weight != 1:
+        with pytest.raises(InputError, match="which text has for numeric labels only"):
+            event_text(event)
+
+
+@given(weight=st.floats(1, 1e4, width=32))
+def test_a_weighed_mapping_is_written_to_a_float32s_precision(weight: float) -> None:
+    event = {"actions": [{"a": 1}], "chosen": 0, "cost": 1, "probability": 0.5, "weight": weight}
+    [block] = from_dicts([event])
+    assert block.weight.tolist() == [weight]
+    [again] = read(event_dsjson(event).encode(), **ADF, dsjson=True).events()
+    assert again.lines[-1].weight == pytest.approx(weight, rel=weight * 1e-7)
+
+
+def test_what_text_does_not_have_blocks_keep(tmp_path: Path) -> None:
+    log = b'{"c":{"_multi":[{"a":1}]},"a":[1]}\n{"c":{"_multi":[{"a":1}]},"a":[1],"pdrop":0.5}\n'
+    convert(log, tmp_path / "blocks", **ADF, dsjson=True)
+    [block] = read(tmp_path / "blocks", **ADF)
+    assert block.weight.tolist() == [1, 1, 2, 2]
+    with pytest.raises(InputError, match=r"line 2: its event has the weight 2.0, which text has for"):
+        convert(tmp_path / "blocks", tmp_path / "text", **ADF)
+
+
 def test_a_log_is_learnt_as_its_text(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     text = "".join(
@@ -104,6 +136,7 @@ def test_a_log_is_learnt_as_its_text(tmp_path: Path) -> None:
         ({"context": {"u": {"a": 1}}, "label": 1}, "it has no actions"),
         ({"context": {"_u": {"a": 1}}, "actions": [{}]}, "namespace '_u' begins with '_'"),
         ({"actions": [{"a": {"x": 1}}], "tag": "a\0b"}, "has a NUL"),
+        ({"actions": [{"a": {"x": 1}}], "weight": 0.5}, "its weight is 0.5"),
     ],
 )
 def test_what_a_log_cannot_have(event: dict[str, Any], message: str) -> None:
