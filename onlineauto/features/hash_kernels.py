@@ -12,7 +12,15 @@ from onlineauto.jit.words import load1, load4, load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["few_bytes", "hash_name", "hash_word", "murmur3"]
+__all__ = [
+    "few_bytes",
+    "hash_name",
+    "hash_word",
+    "is_hashed_as_it_is",
+    "murmur3",
+    "murmur3_of_few",
+    "not_digits",
+]
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
@@ -25,6 +33,9 @@ _TEN = np.uint32(10)
 _FIRST = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 """Masks of a word's first bytes."""
 
+_EACH = np.uint64(0x0101010101010101)
+_BYTE = np.uint64(0xFF)
+
 # Numba widens an operation of two uint32 to uint64, hence a cast back to uint32 after each.
 
 
@@ -36,6 +47,12 @@ def _rotate_left(x: np.uint32, bits: int) -> np.uint32:
 @inline_kernel
 def _scramble(k: np.uint32) -> np.uint32:
     return np.uint32(_rotate_left(np.uint32(k * _C1), 15) * _C2)
+
+
+@inline_kernel
+def _block(h: np.uint32, k: np.uint32) -> np.uint32:
+    h = _rotate_left(np.uint32(h ^ _scramble(k)), 13)
+    return np.uint32(h * _FIVE + _C3)
 
 
 @inline_kernel
@@ -54,6 +71,40 @@ def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     for i in range(end - 1, start - 1, -1):
         word = (word << np.uint64(8)) | np.uint64(data[i])
     return word
+
+
+@inline_kernel
+def not_digits(word: np.uint64) -> np.uint64:
+    """The highest bit of each of eight bytes that is no digit."""
+    apart = word ^ (_EACH * np.uint64(0x30))
+    return (((apart & (_EACH * np.uint64(0x7F))) + _EACH * np.uint64(0x76)) | apart) & (
+        _EACH * np.uint64(0x80)
+    )
+
+
+@inline_kernel
+def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
+    """`murmur3` of the `n` bytes, at most eight, of a little-endian number."""
+    h = np.uint32(seed)
+    if n >= 4:
+        h = _block(h, np.uint32(word))
+        word >>= np.uint64(32)
+        if n == 8:
+            h = _block(h, np.uint32(word))
+            word = np.uint64(0)
+    h = np.uint32(h ^ _scramble(np.uint32(word)))  # nothing, if there is no rest
+    return _finish(np.uint32(h ^ np.uint32(n)))
+
+
+@inline_kernel
+def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
+    """Whether `hash_name` of these `n` bytes, from one to eight, is their murmur hash."""
+    if hash_all:
+        return True
+    last = word >> np.uint64(8 * (n - 1))
+    if word & _BYTE <= np.uint64(0x20) or last <= np.uint64(0x20):
+        return False
+    return bool(not_digits(word) & _FIRST[np.uint64(n)])
 
 
 @inline_kernel
@@ -87,8 +138,7 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     length = end - start
     tail = start + (length & ~3)
     while start < tail:
-        h = _rotate_left(np.uint32(h ^ _scramble(load4(data, start))), 13)
-        h = np.uint32(h * _FIVE + _C3)
+        h = _block(h, load4(data, start))
         start += 4
     h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # nothing, if there is no rest
     return _finish(np.uint32(h ^ np.uint32(length)))

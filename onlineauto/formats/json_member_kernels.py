@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.hash_kernels import hash_name
+from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_label_kernels import (
     read_label,
@@ -108,14 +108,31 @@ def _hash_of_string(
     data: NDArray[np.uint8], key: String, value: String, seed: np.uint32, rules: JsonRules, stage: Stage
 ) -> np.uint32:
     """Hash of a member whose value is a string: of both put together, or of one after the other."""
-    begin = stage.event[0].scratch
+    begin, odd = stage.event[0].scratch, stage.odd
     if rules.chain_hash:
-        end = _copy_replaced(data, stage.odd, value, begin)
+        end = _copy_replaced(data, odd, value, begin)
         chained = hash_name(data, key.start, key.end, seed, rules.hash_all)
         return hash_name(data, begin, end, chained, rules.hash_all) & rules.kept
+    size, more = key.end - key.start, value.end - value.start
+    if 0 < size < 8 and size + more <= 8 and value.plain and next_one(odd, value.start) >= value.end:
+        word = few_bytes(data, key.start, key.end)
+        word |= few_bytes(data, value.start, value.end) << np.uint64(8 * size)
+        if is_hashed_as_it_is(word, size + more, rules.hash_all):
+            return murmur3_of_few(word, size + more, seed) & rules.kept
     end = _copy(data, key.start, key.end, begin)
-    end = _copy_replaced(data, stage.odd, value, end)
+    end = _copy_replaced(data, odd, value, end)
     return hash_name(data, begin, end, seed, rules.hash_all) & rules.kept
+
+
+@inline_kernel
+def _hash_of_key(data: NDArray[np.uint8], key: String, seed: np.uint32, rules: JsonRules) -> np.uint32:
+    """Hash of a member whose value is a number."""
+    size = key.end - key.start
+    if 0 < size <= 8:
+        word = few_bytes(data, key.start, key.end)
+        if is_hashed_as_it_is(word, size, rules.hash_all):
+            return murmur3_of_few(word, size, seed) & rules.kept
+    return hash_name(data, key.start, key.end, seed, rules.hash_all) & rules.kept
 
 
 @kernel
@@ -330,8 +347,7 @@ def read_member(
     else:
         number, p = _read_number(data, p, end, rules, state, event)
     if number != _ZERO:
-        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all) & rules.kept
-        add_feature(stage, frame, hash_, number)
+        add_feature(stage, frame, _hash_of_key(data, key, frame.hash, rules), number)
     return p
 
 

@@ -10,7 +10,7 @@ from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.json_name_kernels import is_name, name_of
 from onlineauto.formats.json_number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.json_state_kernels import fail
-from onlineauto.formats.mark_kernels import next_one
+from onlineauto.formats.mark_kernels import next_one, next_one_near
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -177,7 +177,7 @@ def read_json_string(
     event: Records,
 ) -> String:
     """Read the string whose quote is at `p`; the event is bad, if there is none."""
-    stop = next_one(marks, p + 1)
+    stop = next_one_near(marks, p + 1)
     if stop < end and load1(data, stop) == _QUOTE:
         return String(p + 1, stop, stop + 1, p, True)
     return _decode(data, p + 1, end, rules, state, event)

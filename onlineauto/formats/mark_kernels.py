@@ -17,9 +17,11 @@ from onlineauto.jit.words import LANES, below, equal, first_one, load1, load8, o
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one"]
+__all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one", "next_one_near"]
 
 _BAR, _COLON, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 58, 10, 13, 9, 32, 127
+_ONE = np.uint64(1)
+_NEAR = 8
 _last = local_array(LANES, np.uint8)
 
 
@@ -69,6 +71,22 @@ def next_one(bits: NDArray[np.uint8], p: int) -> int:
         p = (p & ~7) + LANES
         word = load8(bits, p >> 3)
     return p + first_one(word)  # type: ignore[no-any-return]
+
+
+@inline_kernel
+def next_one_near(bits: NDArray[np.uint8], p: int) -> int:
+    """`next_one`, of what is mostly a few bytes away, and often as many as last time.
+
+    A branch for each byte can be guessed, so that what comes behind is read before this is known; a number
+    that is counted is waited for.
+    """
+    word = load8(bits, p >> 3) >> np.uint64(p & 7)
+    for _ in range(_NEAR):
+        if word & _ONE:
+            return p
+        word >>= _ONE
+        p += 1
+    return next_one(bits, p)
 
 
 @inline_kernel

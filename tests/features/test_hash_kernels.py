@@ -7,7 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.features.hash_kernels import hash_name, murmur3
+from onlineauto.features.hash_kernels import (
+    hash_name,
+    is_hashed_as_it_is,
+    murmur3,
+    murmur3_of_few,
+)
 from tests.naive import hashing
 
 if TYPE_CHECKING:
@@ -73,3 +78,14 @@ def test_murmur3_is_the_naive_one(data: bytes, seed: int) -> None:
 @example(b"18446744073709551616", 5, False)
 def test_hash_name_is_the_naive_one(name: bytes, seed: int, hash_all: bool) -> None:
     assert hash_name(*inside(name), np.uint32(seed), hash_all) == hashing.hash_name(name, seed, hash_all)
+
+
+@UNHURRIED
+@given(name=NAMES.map(lambda name: name[:8]).filter(bool), seed=SEEDS, hash_all=st.booleans())
+def test_few_bytes_in_a_word_are_hashed_as_a_name(name: bytes, seed: int, hash_all: bool) -> None:
+    word, n = np.uint64(int.from_bytes(name, "little")), len(name)
+    assert murmur3_of_few(word, n, np.uint32(seed)) == hashing.murmur3(name, seed)
+    plain = hash_all or not (name.isdigit() or min(name[0], name[-1]) <= 0x20)
+    assert is_hashed_as_it_is(word, n, hash_all) == plain
+    if plain:
+        assert hashing.hash_name(name, seed, hash_all) == hashing.murmur3(name, seed)
