@@ -121,6 +121,7 @@ class JsonReader(LineReader):
             self.diagnostics.log = self.counts
         self._json_rules = rules
         self._stage = _make_stage()
+        self._count_on()
 
     def _size_for(self, text_bytes: int) -> int:
         return 3 * text_bytes + _OVERRUN
@@ -157,6 +158,14 @@ class JsonReader(LineReader):
         result = read_json_lines(self._buffer, p, end, self._json_rules, self._reader, self._stage)
         self._count()
         return result
+
+    def _count_on(self) -> None:
+        """Let the kernel count on from what the files before had in them."""
+        log = self._stage.log[0]
+        for name in LOG.names or ():
+            log[name] = getattr(self.counts, f"dsjson_{name}", getattr(self.counts, name, log[name]))
+        log["has_first_id"] = bool(self.counts.first_event_id)
+        log["has_first_time"] = bool(self.counts.first_event_time)
 
     def _count(self) -> None:
         """Take up what the kernel counted."""

@@ -253,6 +253,26 @@ def test_what_a_log_had_in_it_is_counted() -> None:
         )
 
 
+def test_several_files_of_a_log_are_counted_together() -> None:
+    draw, lines = np.random.default_rng(0), []
+    for n in range(60):
+        event: dict[str, Any] = {"a": [2 - n % 2, 1], "_ba": [2], "c": CONTEXT} if n % 5 else {"a": []}
+        event |= {"_original_label_cost": float(draw.random()), "_skipLearn": n % 7 == 3}
+        event |= {"EventId": f"e{n}" if n % 3 else "", "Timestamp": f"t{n}"}
+        lines.append(json.dumps(event).encode() + b"\n")
+    options: dict[str, Any] = {"cb_explore_adf": True, "dsjson": True}
+    found: list[Any] = []
+    for parts in (1, 2, 4):
+        each = len(lines) // parts
+        files = [io.BytesIO(b"".join(lines[i : i + each])) for i in range(0, len(lines), each)]
+        workspace = onlineauto.Workspace(**options).fit(files)
+        found.append(workspace.diagnostics.log)
+    assert found[0] == found[1] == found[2]
+    assert (found[0].first_event_id, found[0].last_event_time) == ("e1", "t59")
+    originals = np.array([json.loads(line)["_original_label_cost"] for line in lines], np.float32)
+    assert found[0].dsjson_sum_cost_original == np.add.accumulate(originals)[-1]
+
+
 def test_a_workspace_learns_json() -> None:
     text = JSON_STREAMS["log"](80, 2)
     one, other = (onlineauto.Workspace(dsjson=True, cb_explore_adf=True, quadratic="::") for _ in range(2))
