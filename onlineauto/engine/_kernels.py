@@ -280,7 +280,7 @@ def run_events(
         event = cursor[EVENT]
         actions, label = open_event(run, event)
         open_row(run, results, event, actions.n)
-        holdout = run.stream.holdout[event]
+        holdout, aside = run.stream.holdout[event], False
         learns = training and learns_from(run, label, holdout)
         tests = bool(learns or (training and _tests_unlabelled(run)))
         if searching:
@@ -314,15 +314,18 @@ def run_events(
             labelled = settle_bandit(
                 context, run, results, event, actions, seen, learns, standing, shown, buffers
             )
+            if labelled and not label.probability > _ZERO:
+                # VW, which reads that it has none, takes it for held out
+                aside, results.rows[event].loss = True, _ZERO
             if learns:
                 note_cost(run.task.exploration, label.cost)
                 note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
-        results.rows[event].labelled = labelled
+        results.rows[event].labelled = labelled and not aside
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
             settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
         elif standing == STREAM:
-            account(run.model, label.weight, labelled, holdout)
+            account(run.model, label.weight, labelled, holdout or aside)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
             if run.task.shape != SIMPLE:

@@ -13,7 +13,7 @@ from tests.parity import case as plain
 from tests.parity.automl_compare import metric_differences
 from tests.parity.automl_outputs import parsed_metrics
 from tests.parity.automl_streams import content
-from tests.parity.ours import run_and_keep
+from tests.parity.ours import run, run_and_keep
 from tests.parity.result import differences
 
 if TYPE_CHECKING:
@@ -117,3 +117,14 @@ def test_models_that_begin_anew_are_the_wheels(line: str, wheel: Wheel, tmp_path
         assert decay.tally[PROMOTED] > 0
     if "--min_scope" in line:
         assert decay.tally[DROPPED] > 0
+
+
+@pytest.mark.parametrize("flags", ["--min_scope 10 --sgd", "--model_count 2 --invariant", "-q ::"])
+def test_squarecb_predicts_as_the_wheel_where_labels_have_no_probability(
+    flags: str, wheel: Wheel, tmp_path: Path
+) -> None:
+    argv = ["--cb_explore_adf", "--epsilon_decay", "--squarecb", "-l", "0.05", *flags.split()]
+    file = tmp_path / "stream.txt"
+    file.write_bytes(_content("unsure", 300))
+    theirs, mine = wheel.run(argv, file=file), run(argv, file=file)
+    assert not [each for each in differences(theirs, mine) if each.startswith(("prediction", "weight"))]
