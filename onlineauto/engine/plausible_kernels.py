@@ -31,6 +31,8 @@ _UNKNOWN = np.float32(np.nan)
 def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weight: F32) -> None:
     """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
 
+    The event has this importance weight (float32).
+
     In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
     which it does not where actions are drawn.
     """

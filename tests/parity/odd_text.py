@@ -171,6 +171,7 @@ ODD_BANDIT: dict[str, bytes] = {
     "cost_without_probability": _action(1) + b"shared |U u\n0:1 |A a\n|A b\n\n" + _action(2),
     "probability_zero": _action(1) + b"shared |U u\n0:1:0 |A a\n|A b\n\n" + _action(2),
     "negative_probability": _action(1) + b"shared |U u\n0:1:-0.5 |A a\n|A b\n\n" + _action(2),
+    "nameless": b"shared |U :0.5 u :2\n0:-1:0.5 |A :1.5 x:0.3 :0.7 | :0.25\n|A a | :0.5 b\n\n" * 4,
     "empty": b"",
 }
 """``cb_adf`` files."""
