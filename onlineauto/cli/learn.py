@@ -193,10 +193,15 @@ class _Interrupt:
             signal.signal(number, handler)
 
 
+_NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
+"""Opens a pipe before anybody writes to it. To open it would wait otherwise, and not heed a signal; here
+``select`` does. Elsewhere that takes a pipe to which nobody writes yet for one that has ended."""
+
+
 class _Stream(io.RawIOBase):
     """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt.
 
-    A pipe with a name is opened when it is its turn: that waits for somebody to write to it.
+    A pipe with a name is opened when it is its turn.
     """
 
     def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
@@ -212,7 +217,7 @@ class _Stream(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Wait for bytes or for Ctrl-C."""
         if self._descriptor is None and not self._interrupt.seen:
-            self._descriptor = os.open(self.name, os.O_RDONLY)
+            self._descriptor = os.open(self.name, os.O_RDONLY | _NO_WAIT)
             self._files.callback(os.close, self._descriptor)
         if self._descriptor is None:
             return 0

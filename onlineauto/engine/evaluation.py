@@ -165,6 +165,7 @@ class Evaluation:
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
+        self._usual = np.zeros(0, np.float32)
 
     def run(self, source: Sources) -> list[PolicyValue]:
         """Take in a log, all of it, and return what is known then; see `stream`."""
@@ -188,7 +189,8 @@ class Evaluation:
         Raises
         ------
         InputError
-            The source cannot be read; or actions are logged without their probabilities.
+            The source cannot be read; or actions are logged without their probabilities; or events have
+            weights that differ.
         """
         for block in read_blocks(source, self._configuration, self.diagnostics):
             self._refuse_skipped()
@@ -239,11 +241,30 @@ class Evaluation:
             lines = block.line_number[line[(block.probability <= 0) & _is_known(block)]]
             self._refuse_missing(lines.tolist(), len(lines))
 
+    def _refuse_weights(self, block: Block, predicted: Outcomes) -> None:
+        """Refuse weights that differ.
+
+        Events that were dropped say nothing of the others if all were dropped alike. Weights that differ say
+        that they were not, and no estimate here goes by that.
+        """
+        known = np.flatnonzero(predicted.labelled)
+        if len(self._usual) == 0:
+            self._usual = predicted.weight[known[:1]]
+        other = known[predicted.weight[known] != self._usual] if len(known) else known
+        if len(other):
+            line = block.event_start[other[0]]
+            raise InputError(
+                f"{self.diagnostics.of_file}line {block.line_number[line]}: the event has the weight "
+                f"{block.weight[line]} (by pdrop), and those before it {self._usual[0]}; estimates here take "
+                "all events of a log alike"
+            )
+
     def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
         predicted = self._estimates.learn_block(block)
         seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
+        self._refuse_weights(block, predicted)
         known = predicted.labelled
-        paid = (predicted.known_cost * predicted.weight)[known]
+        paid = predicted.known_cost[known] * predicted.weight[known]
         self._losses[LOGGED] = total(self._losses[LOGGED], paid)
         self._weight = total(self._weight, predicted.weight[known])
         intervals = {}

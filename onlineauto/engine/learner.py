@@ -11,10 +11,11 @@ from onlineauto.engine.decay import DECAY_STATE
 from onlineauto.engine.options import RunOptions
 from onlineauto.engine.source import name_bits
 from onlineauto.engine.task import lanes_overlap, make_task, parts_of_slot, search_is_below
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.explorers.explore_kernels import COVER
 from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import HASH_BITS
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
@@ -131,6 +133,20 @@ class Learner:
         """Close a pass: decay the learning rate."""
         self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
         self.current_pass += 1
+
+    def check(self, block: Block) -> None:
+        """Refuse a block that was read for another learner.
+
+        Raises
+        ------
+        InputError
+            Of names it has not the bits by which guesses are drawn.
+        """
+        if block.name_bits not in (HASH_BITS, self.name_bits):
+            raise InputError(
+                f"this block was read for --rnd with --vw_exact, with {block.name_bits} bits of names, and "
+                f"{self.name_bits} are wanted here: read it with the same options"
+            )
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""

@@ -39,7 +39,7 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
     opened_context = opened(context)
     run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
     at, shared = run.task.exploration, run.model.shared
-    keeps = run.task.exact and (run.task.shape == CB or actions.n_lines == actions.n or at.samples)
+    keeps = run.task.exact and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)

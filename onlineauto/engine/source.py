@@ -157,7 +157,7 @@ def rules_of(configuration: Configuration) -> BlockRules:
         "hash_seed": features.hash_seed,
     }
     if name_bits(configuration) < HASH_BITS:
-        rules["bit_precision"] = features.bit_precision
+        rules |= {"rnd": True, "bit_precision": features.bit_precision}
     if kind != "simple":
         rules["missing_probability"] = configuration[InputOptions].missing_probability
     return rules

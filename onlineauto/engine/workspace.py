@@ -15,7 +15,7 @@ from onlineauto.engine.learner import Learner
 from onlineauto.engine.models import load_model, save_model
 from onlineauto.engine.options import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.parts import make_layout, make_searching
-from onlineauto.engine.position import Position, behind, cut
+from onlineauto.engine.position import Position, again, behind, cut
 from onlineauto.engine.room import enough_room, enough_scratch, make_buffers, make_outcomes, make_results
 from onlineauto.engine.slot_finder import SlotFinder
 from onlineauto.engine.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
@@ -231,6 +231,8 @@ class Workspace:
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
             blocks = iter(read(source, self.configuration, heard))
+            if number > 0:
+                blocks = again(blocks)
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
@@ -427,6 +429,7 @@ class Workspace:
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
+        self.learner.check(block)
         self.layout.update(block)
         task = self.learner.task
         slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.features.records import COST, FEATURE, HASH_BITS, LINE, SPAN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +54,8 @@ class Block:
         Bytes of the tags.
     namespaces : Namespaces
         Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
-    names_cut : bool
-        Whether hashes of names have only the low bits that VW keeps as it reads them, for ``--rnd``.
+    name_bits : int
+        Low bits that are kept of hashes of names: as VW keeps them where ``--rnd`` goes by them, else all.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -92,7 +92,7 @@ class Block:
     features: Records
     tag: NDArray[np.uint8]
     namespaces: Namespaces
-    names_cut: bool = False
+    name_bits: int = HASH_BITS
 
     @classmethod
     def of_columns(
@@ -155,7 +155,7 @@ class Block:
             features=self.features,
             tag=self.tag,
             namespaces=self.namespaces,
-            names_cut=self.names_cut,
+            name_bits=self.name_bits,
         )
 
     def tag_of(self, line: int) -> str:

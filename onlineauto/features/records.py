@@ -204,7 +204,7 @@ def make_stream(
     slots : Slots, optional
         The slots of the events, which then are what is gone through one by one.
     name_bits : int
-        Low bits to keep of hashes, unless those of names were cut as they were read.
+        Low bits to keep of hashes, unless only those of names were kept as they were read.
     """
     n = block.n_features
     told = _NO_FEATURES if slots is None else slots.told
@@ -212,7 +212,7 @@ def make_stream(
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # the constant may be copied too
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
-    if not block.names_cut and name_bits < HASH_BITS:
+    if name_bits < block.name_bits:
         features["hash"][:n] &= np.uint32(2**name_bits - 1)
     features[n] = _CONSTANT
     table = _NO_SLOTS

@@ -12,6 +12,7 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.records import HASH_BITS
 from onlineauto.formats.block_file import (
     FILE_HEAD,
     FRAME,
@@ -184,7 +185,7 @@ class BlockReader:
             features=parts["features"],
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
-            names_cut="bit_precision" in self.rules,
+            name_bits=int(self.rules.get("bit_precision", HASH_BITS)),
         )
 
     def _meet(self, names: bytes) -> None:

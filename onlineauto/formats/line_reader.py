@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.errors import InputError, ParseError
 from onlineauto.features.block import Block
 from onlineauto.features.namespaces import DEFAULT, Namespaces
-from onlineauto.features.records import COST, FEATURE, HASH_BITS, LINE, SPAN
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.code_kernels import Code
 from onlineauto.formats.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.line_kernels import DONE, GROW, STOPPED, find_cut
@@ -234,7 +234,7 @@ class LineReader(ABC):
             features=_copied(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
-            names_cut=self._rules.kept < 2**HASH_BITS - 1,
+            name_bits=int(self._rules.kept).bit_length(),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.interop.logged import checked_logs, float32_column
+from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.rows import Labels, Rows, assembled, rows_of_matrix
 
@@ -49,8 +49,10 @@ def from_arrays(
         Action that was taken in each event, from 0; -1 if nothing was logged.
     cost, probability : float[n], optional
         What it cost, and how likely it was to be taken.
-    label, weight : float[n], optional
+    label : float[n], optional
         Of single lines.
+    weight : float[n], optional
+        Importance weight: how many such events it stands for.
     namespaces : (str, str)
         Of the context and of the actions.
     names : (sequence of str or None, sequence of str or None)
@@ -81,8 +83,8 @@ def from_arrays(
     if actions is None:
         _refuse(given, {"chosen", "cost", "probability"}, "is for events with actions")
         return _single_lines(shared, given, hashes, events_per_block)
-    _refuse(given, {"label", "weight"}, "is for single lines, without actions")
-    if given and given.keys() != {"chosen", "cost", "probability"}:
+    _refuse(given, {"label"}, "is for single lines, without actions")
+    if given.keys() - {"weight"} and given.keys() - {"weight"} != {"chosen", "cost", "probability"}:
         raise InputError("chosen, cost and probability go together")
     own, k = _actions(actions, n, namespaces[1], names[1], hashes)
     return _events(shared, own, k, given, hashes, events_per_block)
@@ -166,9 +168,7 @@ def _single_lines(
     rows: Rows, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
 ) -> Iterator[Block]:
     label = float32_column(given["label"], "label") if "label" in given else None
-    weight = float32_column(given["weight"], "weight") if "weight" in given else None
-    if weight is not None and (weight < 0).any():
-        raise InputError(f"row {int(np.argmax(weight < 0))}: weight is negative")
+    weight = checked_weights(given["weight"]) if "weight" in given else None
     for begin in range(0, len(rows), size):
         which = np.arange(begin, min(begin + size, len(rows)))
         yield assembled(
@@ -190,6 +190,7 @@ def _events(
         bad = int(np.argmax((chosen < -1) | (chosen >= k)))
         raise InputError(f"row {bad}: chosen is {chosen[bad]}, and there are {k} actions, numbered from 0")
     logged = np.flatnonzero(chosen >= 0)
+    weight = checked_weights(given["weight"]) if "weight" in given else None
     none = np.zeros(n, np.float32)
     cost, probability = checked_logs(
         logged, given.get("cost", none)[logged], given.get("probability", none)[logged]
@@ -205,6 +206,7 @@ def _events(
             first_line=1 + begin * (k + 2),
             names=hashes,
             shared=action < 0,
+            weight=None if weight is None else weight[row],
             labels=Labels(
                 line=(logged[here] - begin) * (k + 1) + 1 + chosen[logged[here]],
                 cost=cost[here],

@@ -146,7 +146,7 @@ def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
     if not 1 < weight < np.inf:
         raise InputError(f"event: its weight is {weight}, and none in a log is less than 1")
     near = np.float32(1 - 1 / np.float64(weight))
-    drops = [np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(1))]
+    drops = [near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1))]
     drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
     yield f'"pdrop":{_number(drop)}'
 

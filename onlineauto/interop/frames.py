@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.interop.frame_columns import Columns
-from onlineauto.interop.logged import checked_logs, float32_column
+from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import spans_of
 from onlineauto.interop.rows import Labels, Rows, assembled
@@ -49,7 +49,7 @@ def from_frame(
     * **events**: `actions` is the column of the action that was taken, and `choices` all that there are;
     * **actions**: `event` is a column that consecutive rows of one event have in common, and `actions` are
       the columns that describe an action; only the row of the chosen one has a cost;
-    * **single lines**, without `actions`: `label` and `weight`.
+    * **single lines**, without `actions`: `label`.
 
     A column of numbers is a feature of the column's name; of strings or categories, a feature
     ``column=value`` for each; True is 1. What is null, NaN, False or 0 is left out.
@@ -60,17 +60,15 @@ def from_frame(
     context : list of columns, or dict of namespace to columns
         Features of the context; each column is a namespace of its own, or as the dict says. Of rows that are
         actions, the first one of an event counts.
-    actions : column, list of columns, or dict of namespace to columns
-        See above.
-    event : column, optional
-        See above.
+    actions, event : see above
+        A column, a list of columns, or a dict of namespace to columns; a column.
     choices : list, or dict of choice to features, optional
         Valid actions in their order, by default all that occur, sorted; a dict has their features, as
         `from_dicts` takes them.
     cost, probability : column, optional
         Cost of the action taken and how likely it was to be taken; null where nothing was logged.
     label, weight : column, optional
-        Of single lines.
+        Label of single lines; how many such events one stands for, of rows that are actions by the first.
     events_per_block : int
         How many to take at once.
     hash, hash_seed : str, int
@@ -97,20 +95,23 @@ def from_frame(
     columns = Columns(frame, NameHashes(hash=hash, hash_seed=hash_seed))
     if (cost is None) != (probability is None):
         raise InputError("cost and probability go together: where one is logged, the other is")
-    _check_kind(actions, {"event": event, "choices": choices, "cost": cost, "label": label, "weight": weight})
+    _check_kind(actions, {"event": event, "choices": choices, "cost": cost, "label": label})
+    weights = None if weight is None else checked_weights(columns.numbers(weight))
     shared, size = columns.rows(_by_namespace(context)), events_per_block
     if actions is None:
-        return _single_lines(columns, shared, label=label, weight=weight, size=size)
+        return _single_lines(columns, shared, label=label, weights=weights, size=size)
+    logs = cost, probability
     if event is None:
-        taken, logs = str(actions), (cost, probability)
-        return _rows_are_events(columns, shared, taken=taken, choices=choices, logs=logs, size=size)
+        return _rows_are_events(
+            columns, shared, taken=str(actions), choices=choices, logs=logs, weights=weights, size=size
+        )
     own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
-    return _rows_are_actions(columns, shared, own, event=event, logs=(cost, probability), size=size)
+    return _rows_are_actions(columns, shared, own, event=event, logs=logs, weights=weights, size=size)
 
 
 def _check_kind(actions: object, given: dict[str, object]) -> None:
     """Refuse what does not go with the kind of the rows."""
-    refused, why = ["label", "weight"], "is for frames without actions"
+    refused, why = ["label"], "is for frames without actions"
     if actions is None:
         refused, why = ["event", "choices", "cost"], "is for frames with actions"
     elif given["event"] is not None and given["choices"] is not None:
@@ -134,13 +135,15 @@ def _by_namespace(names: Names) -> dict[str, list[str]]:
 
 
 def _single_lines(
-    columns: Columns, shared: list[Rows], *, label: str | None, weight: str | None, size: int
+    columns: Columns,
+    shared: list[Rows],
+    *,
+    label: str | None,
+    weights: NDArray[np.float32] | None,
+    size: int,
 ) -> Iterator[Block]:
     n = len(columns)
     labels = None if label is None else float32_column(columns.numbers(label), label)
-    weights = None if weight is None else float32_column(columns.numbers(weight), weight)
-    if weights is not None and (weights < 0).any():
-        raise InputError(f"row {int(np.argmax(weights < 0))}: weight is negative")
     for begin in range(0, n, size):
         rows = np.arange(begin, min(begin + size, n))
         yield assembled(
@@ -160,6 +163,7 @@ def _rows_are_events(
     taken: str,
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None,
     logs: tuple[str | None, str | None],
+    weights: NDArray[np.float32] | None,
     size: int,
 ) -> Iterator[Block]:
     cost, probability = logs
@@ -183,6 +187,7 @@ def _rows_are_events(
             first_line=1 + begin * (lines + 1),
             names=columns.names,
             shared=action < 0,
+            weight=None if weights is None else weights[row],
             labels=Labels(
                 line=at * lines + has_shared + place[logged[here]],
                 cost=costs[here],
@@ -217,6 +222,7 @@ def _rows_are_actions(
     *,
     event: str,
     logs: tuple[str | None, str | None],
+    weights: NDArray[np.float32] | None,
     size: int,
 ) -> Iterator[Block]:
     first = columns.first_rows(event)
@@ -242,6 +248,7 @@ def _rows_are_actions(
             first_line=1 + int(first[begin]) + (1 + has_shared) * begin,
             names=columns.names,
             shared=~is_action,
+            weight=None if weights is None else np.repeat(weights[bounds[:-1]], np.diff(starts)),
             labels=Labels(
                 line=logged[here] - bounds[0] + has_shared * (of_event[here] - begin + 1),
                 cost=costs[here],

@@ -11,7 +11,7 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["checked_logs", "float32_column"]
+__all__ = ["checked_logs", "checked_weights", "float32_column"]
 
 
 def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
@@ -52,3 +52,17 @@ def checked_logs(
             i = int(found[0])
             raise InputError(f"row {rows[i]}: {what} {column[i]} is not {valid}")
     return costs, probabilities
+
+
+def checked_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
+    """Importance weights of rows.
+
+    Raises
+    ------
+    InputError
+        One is negative, or no number that a float32 can hold.
+    """
+    weights = float32_column(values, "weight")
+    if (weights < 0).any():
+        raise InputError(f"row {int(np.argmax(weights < 0))}: weight is negative")
+    return weights

@@ -10,6 +10,7 @@ from onlineauto.engine.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import InputOptions
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, NamedLine
 from onlineauto.interop.names import words_of
@@ -50,7 +51,7 @@ def read_named(
         The source cannot be read.
     OptionError
         An option is unknown or out of range, or one of ``vw_exact`` and ``hash="all"``, under which not all
-        that is read can be named.
+        that is read can be named; or of ``json`` and ``dsjson``.
 
     Examples
     --------
@@ -61,6 +62,8 @@ def read_named(
     configuration = REGISTRY.from_keywords(**options)
     if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
+    if configuration[InputOptions].json or configuration[InputOptions].dsjson:
+        raise OptionError("names are told of text only; of JSON, json.loads has them")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     kind = kind_of(configuration)
     multiline, slots = kind.endswith("adf"), kind == "ccb_explore_adf"

@@ -107,8 +107,10 @@ def assembled(
     shared : bool[n_lines], optional
     labels : Labels, optional
         Of bandits; events have several lines then.
-    label, weight : float32[n_lines], optional
+    label : float32[n_lines], optional
         Of single lines.
+    weight : float32[n_lines], optional
+        Importance weight, the same on all lines of an event.
     """
     n = int(event_start[-1])
     zeros = np.zeros(n, np.float32)

@@ -112,3 +112,18 @@ def test_an_interrupt_while_waiting_for_the_first_leaves_the_second_alone(tmp_pa
             process.send_signal(signal.SIGINT)
             assert b"number of examples = 1\n" in process.stderr.read()
     assert process.returncode == 130
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere opening a pipe waits for who writes to it")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for_after_a_signal(tmp_path: Path, number: int) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "onlineauto", "--cb_explore_adf", "-d", str(tmp_path / "pipe")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, bufsize=0) as process:
+        assert process.stderr is not None
+        while b"average  since" not in process.stderr.readline():
+            pass
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert b"number of examples = 0\n" in process.stderr.read()
+    assert process.returncode == 128 + number

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from onlineauto.engine.evaluation import LOGGED, Evaluation
+from onlineauto.engine.reading import read
 from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
+from onlineauto.interop import event_dsjson
 from tests.property.model_draws import draw_stream
 
 ADF = Workspace(cb_explore_adf=True).configuration
@@ -60,6 +62,25 @@ def test_blocks_of_any_size_give_the_same() -> None:
     events = [event + b"\n\n" for event in log(400).split(b"\n\n") if event]
     single = [make for event in events for make in Workspace(cb_adf=True).read(event)]
     assert values(single) == values(log(400))
+
+
+def test_weights_may_not_differ() -> None:
+    lines = [event_dsjson(event) for event in read(log(300), cb_adf=True).events()]
+    dropped = [line.replace("{", '{"pdrop":0.5,', 1) for line in lines]
+
+    def values(log: list[str]) -> list[Any]:
+        return Evaluation(
+            {"p": policy(dsjson=True, testonly=True)}, cost_range=(-1, 0), estimates=policy()
+        ).run("".join(log).encode())
+
+    for one, other in zip(values(lines), values(dropped), strict=True):
+        assert (one.ips, one.snips, one.effective_sample_size) == (
+            other.ips,
+            other.snips,
+            other.effective_sample_size,
+        )
+    with pytest.raises(InputError, match=r"line 8: the event has the weight 2\.0 .* before it 1\.0"):
+        values([*lines[:7], *dropped[7:]])
 
 
 def test_impossible_probabilities_are_warned_of() -> None:

@@ -245,17 +245,21 @@ def test_exact_guesses_go_by_names_as_vw_keeps_them_from_wherever_they_come(tmp_
     text, event = b"|a x y:2\n|a y\n\n", {"actions": [{"a": {"x": 1, "y": 2}}, {"a": {"y": 1}}]}
     predicted = Workspace(**options).predict(text)
     (block,) = from_dicts([event])
-    assert not block.names_cut
+    assert block.name_bits == 32
     assert bits(Workspace(**options).predict_block(block).by_action()) == bits(predicted)
     path = tmp_path / "events.blocks"
     convert(text, path, **options)
     (kept,) = Workspace(**options).read(path)
-    assert kept.names_cut
+    assert kept.name_bits == 10
     assert bits(Workspace(**options).predict_block(kept).by_action()) == bits(predicted)
     plain = {name: value for name, value in options.items() if name != "rnd"}
     for other in (options | {"bit_precision": 11}, plain):
-        with pytest.raises(InputError, match="bit_precision = 10"):
+        with pytest.raises(InputError, match=r"rnd = True|bit_precision = 10"):
             Workspace(**other).read(path)
+        with pytest.raises(InputError, match="with 10 bits of names"):
+            Workspace(**other).learn_block(kept)
+    with pytest.raises(InputError, match="are not whole"):
+        convert(path, tmp_path / "events.txt", **options)
 
 
 def test_guesses_of_members_and_seeds_differ() -> None:

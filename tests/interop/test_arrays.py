@@ -138,3 +138,11 @@ def test_logs_that_are_refused(logs: tuple[Any, Any, Any], message: str) -> None
     with pytest.raises(InputError) as caught:
         list(from_arrays([[1]], actions=2, chosen=chosen, cost=cost, probability=probability))
     assert str(caught.value).startswith(message)
+
+
+def test_events_have_weights() -> None:
+    logs: dict[str, Any] = {"chosen": [0, 1, -1], "cost": [1, 2, 0], "probability": [0.5, 0.5, 0.5]}
+    blocks = from_arrays([[1], [2], [3]], actions=2, **logs, weight=[1, 2.5, 4], events_per_block=2)
+    assert [block.weight.tolist() for block in blocks] == [[1, 1, 1, 2.5, 2.5, 2.5], [4, 4, 4]]
+    with pytest.raises(InputError, match="row 1: weight is negative"):
+        list(from_arrays([[1], [2]], actions=2, weight=[1, -2]))

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto import InputError, Workspace, convert
-from onlineauto.interop import from_dicts, from_frame, write_text
+from onlineauto import InputError, Workspace, convert, read
+from onlineauto.features.event import events
+from onlineauto.interop import event_dsjson, from_dicts, from_frame, write_text
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
 
 if TYPE_CHECKING:
@@ -269,3 +270,13 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
         from_frame(None)
+
+
+def test_events_have_weights() -> None:
+    frame = pandas.DataFrame({"x": [1, 2, 3], "arm": ["a", "b", "a"], "id": [7, 7, 8], "w": [1, 2, 4]})
+    [block] = from_frame(frame, context=["x"], actions="arm", choices=["a", "b"], weight="w")
+    assert block.weight.tolist() == [1, 1, 1, 2, 2, 2, 4, 4, 4]
+    [block] = from_frame(frame, context=["x"], actions=["arm"], event="id", weight="w")
+    assert block.weight.tolist() == [1, 1, 1, 4, 4]
+    again = read("".join(map(event_dsjson, events(block))).encode(), **ADF, dsjson=True)
+    assert [line.weight for event in again.events() for line in event.lines] == [1, 1, 1, 4, 4]

@@ -61,6 +61,7 @@ EXPLORING = [
         "--cb_explore_adf --synthcover --cb_type dm -q :: --synthcoverpsi 0.3",
         "--cb_explore_adf --synthcover --cb_type dr --cb_sample",
         "--cb_explore_adf --regcb -q :: -q UA",
+        "--cb_explore_adf --regcb --ignore U --ignore T -q :: --invariant -l 0.05",
         "--cb_explore_adf --regcb -q :: -q AU --sgd -l 0.02",
         "--cb_explore_adf --regcb -q U: --cubic UAA --invariant -l 0.05",
         "--cb_explore_adf --squarecb --elim -q :: --cubic UUA --sgd -l 0.02",
