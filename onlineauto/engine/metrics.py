@@ -76,7 +76,7 @@ class Metrics(Counters):
         self._slots = kind == "ccb_explore_adf"
         explorer = chosen_explorer(configuration)
         samples = self._slots or configuration[SampleOptions].cb_sample
-        twice = explorer.predicts_apart or (mtr and not searches)
+        twice = explorer.predicts_apart or (explorer.name == "greedy" and mtr and not searches)
         self._predicts_first = kind == "cb_explore_adf" and twice and not samples
         self._explorer = explorer.reductions[0]
         self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)

@@ -103,6 +103,8 @@ def test_single_line(flags: str, expected: dict[str, int]) -> None:
         ("--cb_explore_adf --cb_type ips", calls(4, 0)),
         ("--cb_explore_adf --cb_type dr", calls(4, 0)),
         ("--cb_explore_adf --cb_type dm", calls(4, 0)),
+        ("--cb_explore_adf --cover 2", calls(4, 0)),
+        ("--cb_explore_adf --bag 2", calls(4, 4)),
     ],
 )
 def test_calls_of_bandits(flags: str, expected: dict[str, int]) -> None:
