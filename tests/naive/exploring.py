@@ -122,7 +122,7 @@ class Exploring(Bandit):
         self.featurizer.see(event)
         examples, repeated, _ = self.examples(event)
         self.again = self.listed_again(event)
-        self.taken_off = event[0].shared
+        self.taken_off = event[0].shared and bool(self.featurizer.groups(event[0]))
         n, label = len(examples), self.label(event)
         learns = label is not None and self.training and not (holdout and self.n_actions is not None)
         taught = label
