@@ -250,7 +250,7 @@ class Evaluation:
         known = np.flatnonzero(predicted.labelled)
         if len(self._usual) == 0:
             self._usual = predicted.weight[known[:1]]
-        other = known[predicted.weight[known] != self._usual] if len(known) else known
+        other = known[predicted.weight[known] != self._usual]
         if len(other):
             line = block.event_start[other[0]]
             raise InputError(
@@ -261,8 +261,8 @@ class Evaluation:
 
     def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
         predicted = self._estimates.learn_block(block)
-        seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
         self._refuse_weights(block, predicted)
+        seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
         known = predicted.labelled
         paid = predicted.known_cost[known] * predicted.weight[known]
         self._losses[LOGGED] = total(self._losses[LOGGED], paid)

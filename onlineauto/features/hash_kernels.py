@@ -189,6 +189,11 @@ def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
     >>> int(hash_name(np.frombuffer(b" 0012", np.uint8), 0, 5, np.uint32(5), False))
     17
     """
+    size = end - start
+    if 0 < size <= 8:
+        word = few_bytes(data, start, end)
+        if is_hashed_as_it_is(word, size, hash_all):
+            return murmur3_of_few(word, size, seed)
     if not hash_all:
         while start < end and load1(data, start) <= 0x20:
             start += 1

@@ -124,17 +124,6 @@ def _hash_of_string(
     return hash_name(data, begin, end, seed, rules.hash_all) & rules.kept
 
 
-@inline_kernel
-def _hash_of_key(data: NDArray[np.uint8], key: String, seed: np.uint32, rules: JsonRules) -> np.uint32:
-    """Hash of a member whose value is a number."""
-    size = key.end - key.start
-    if 0 < size <= 8:
-        word = few_bytes(data, key.start, key.end)
-        if is_hashed_as_it_is(word, size, rules.hash_all):
-            return murmur3_of_few(word, size, seed) & rules.kept
-    return hash_name(data, key.start, key.end, seed, rules.hash_all) & rules.kept
-
-
 @kernel
 def _read_text_features(
     data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, frame: Records
@@ -347,7 +336,8 @@ def read_member(
     else:
         number, p = _read_number(data, p, end, rules, state, event)
     if number != _ZERO:
-        add_feature(stage, frame, _hash_of_key(data, key, frame.hash, rules), number)
+        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all) & rules.kept
+        add_feature(stage, frame, hash_, number)
     return p
 
 

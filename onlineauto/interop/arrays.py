@@ -84,7 +84,8 @@ def from_arrays(
         _refuse(given, {"chosen", "cost", "probability"}, "is for events with actions")
         return _single_lines(shared, given, hashes, events_per_block)
     _refuse(given, {"label"}, "is for single lines, without actions")
-    if given.keys() - {"weight"} and given.keys() - {"weight"} != {"chosen", "cost", "probability"}:
+    logs = given.keys() - {"weight"}
+    if logs and logs != {"chosen", "cost", "probability"}:
         raise InputError("chosen, cost and probability go together")
     own, k = _actions(actions, n, namespaces[1], names[1], hashes)
     return _events(shared, own, k, given, hashes, events_per_block)

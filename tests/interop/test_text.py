@@ -88,6 +88,11 @@ def test_names_cannot_be_told_in_exact_mode(options: dict[str, Any]) -> None:
         next(read_named(b"|a x\n", **options))
 
 
+def test_names_are_told_of_text() -> None:
+    with pytest.raises(OptionError, match="names are told of text only"):
+        list(read_named(b'{"_multi":[{"a":1}]}', cb_adf=True, json=True))
+
+
 def _by_namespace(line: Any) -> str:
     """A line, with the features of each namespace together, as an Event has them; without its number."""
     spans: dict[bytes, list[Any]] = {}
