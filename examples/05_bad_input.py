@@ -1,7 +1,7 @@
 """Bad lines are located, counted and skipped; what is good is learnt."""
 
 from onlineauto import Workspace
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics
 
 TEXT = b"""1 |a good
 one |a label

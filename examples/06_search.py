@@ -5,8 +5,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from onlineauto import Workspace
-from onlineauto.engine.journal import Journal
-from onlineauto.engine.search_report import story
+from onlineauto.engine.report.search_story import story
+from onlineauto.engine.search.journal import Journal
 
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
 OPTIONS: dict[str, Any] = {

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
-    from onlineauto.engine.conversion import convert
-    from onlineauto.engine.reading import read
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.engine.stream.conversion import convert
+    from onlineauto.engine.stream.reading import read
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = [
     "Block",
@@ -36,11 +36,11 @@ __all__ = [
 
 _LAZY = {
     "Block": "onlineauto.features.block",
-    "Evaluation": "onlineauto.engine.evaluation",
+    "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
-    "Workspace": "onlineauto.engine.workspace",
-    "convert": "onlineauto.engine.conversion",
-    "read": "onlineauto.engine.reading",
+    "Workspace": "onlineauto.workspace.workspace",
+    "convert": "onlineauto.engine.stream.conversion",
+    "read": "onlineauto.engine.stream.reading",
 }
 """Where names live whose import would bring NumPy and Numba in."""
 

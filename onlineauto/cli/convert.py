@@ -6,20 +6,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.conversion import convert, has_blocks
-from onlineauto.engine.model_file import MAGIC
-from onlineauto.engine.models import load_model, save_model
-from onlineauto.engine.options import OutputOptions
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.engine.stream.conversion import convert, has_blocks
 from onlineauto.errors import OptionError
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
-from onlineauto.interop.vw_champion import write_vw_model
-from onlineauto.interop.vw_file import begins_as_vw
-from onlineauto.interop.vw_model import load_vw_model
+from onlineauto.interop.vw.champion import write_vw_model
+from onlineauto.interop.vw.file import begins_as_vw
+from onlineauto.interop.vw.model import load_vw_model
+from onlineauto.workspace.model_file import MAGIC
+from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
 
 __all__ = ["run"]

@@ -16,23 +16,23 @@ import numpy as np
 from onlineauto.cli.evaluation_picture import check_picture, draw
 from onlineauto.cli.evaluation_table import table
 from onlineauto.cli.help import Page, help_text
-from onlineauto.engine.evaluation import MISSING, Evaluation
-from onlineauto.engine.model_file import check_target, replace_file
-from onlineauto.engine.models import load_model
-from onlineauto.engine.options import REGISTRY as POLICIES
-from onlineauto.engine.options import ModelOptions, OutputOptions
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import REGISTRY as POLICIES
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.diagnostics import Diagnostic, Diagnostics
+from onlineauto.evaluation.evaluation import MISSING, Evaluation
+from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.options import Configuration, Registry, option, options_of
+from onlineauto.workspace.model_file import check_target, replace_file
+from onlineauto.workspace.save_load import load_model
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.evaluation import PolicyValue
+    from onlineauto.evaluation.evaluation import PolicyValue
 
 __all__ = ["REGISTRY", "EvaluateOptions", "run"]
 

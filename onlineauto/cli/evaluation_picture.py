@@ -13,7 +13,7 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.engine.evaluation import PolicyValue
+    from onlineauto.evaluation.evaluation import PolicyValue
 
 __all__ = ["check_picture", "draw"]
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.engine.evaluation import Bounded, PolicyValue
+    from onlineauto.evaluation.evaluation import Bounded, PolicyValue
 
 __all__ = ["shortened", "table"]
 

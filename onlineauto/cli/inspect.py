@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.cli.tables import markdown, print_tables, tables_of
-from onlineauto.engine.inspection import inspection
-from onlineauto.engine.inverse_hash import InverseHash
-from onlineauto.engine.model_file import VERSION, read_file
-from onlineauto.engine.models import load_model
-from onlineauto.engine.named_examples import NamedExamples
-from onlineauto.engine.options import REGISTRY, InspectOptions
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import REGISTRY, InspectOptions
 from onlineauto.errors import OptionError
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
+from onlineauto.workspace.inspection.inspection import inspection
+from onlineauto.workspace.inspection.inverse_hash import InverseHash
+from onlineauto.workspace.inspection.named_examples import NamedExamples
+from onlineauto.workspace.model_file import VERSION, read_file
+from onlineauto.workspace.save_load import load_model
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,14 +25,14 @@ from onlineauto.cli.report import Report
 from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
 from onlineauto.cli.warmup import warm_up
-from onlineauto.engine.model_file import check_target
-from onlineauto.engine.options import ModelOptions, OutputOptions, RunOptions
-from onlineauto.engine.position import Position
-from onlineauto.engine.predictions import STDOUT
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.report.predictions import STDOUT
+from onlineauto.engine.stream.position import Position
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.source import ByteSource
+from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_warm
+from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
 
 __all__ = ["run"]

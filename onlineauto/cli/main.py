@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.engine.options import REGISTRY, ModelOptions, OutputOptions
+from onlineauto.engine.options.registry import REGISTRY, ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 
 if TYPE_CHECKING:

@@ -6,18 +6,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.merge import labelled_weight, merged
-from onlineauto.engine.models import load_model, save_model
-from onlineauto.engine.options import ModelOptions, OutputOptions
-from onlineauto.engine.progress import Progress
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
+from onlineauto.workspace.merge import labelled_weight, merged
+from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.engine.counters import Count
+    from onlineauto.engine.stream.counters import Count
     from onlineauto.options import Configuration
 
 __all__ = ["run"]

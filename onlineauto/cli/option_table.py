@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.help import default_text
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import options_of, title_of
 
 if TYPE_CHECKING:

@@ -9,29 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.header import header
-from onlineauto.engine.journal import Journal
-from onlineauto.engine.metrics import Metrics
-from onlineauto.engine.options import OutputOptions
-from onlineauto.engine.predictions import Predictions, open_sink
-from onlineauto.engine.progress import Progress
-from onlineauto.engine.search_report import decay_warning, outside_warning, story
-from onlineauto.engine.summary import summary
-from onlineauto.engine.trace import Trace
+from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.engine.report.csv_trace import Trace
+from onlineauto.engine.report.header import header
+from onlineauto.engine.report.metrics import Metrics
+from onlineauto.engine.report.predictions import Predictions, open_sink
+from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.search_story import decay_warning, outside_warning, story
+from onlineauto.engine.report.summary import summary
+from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import T
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from onlineauto.engine.model_file import State
-    from onlineauto.engine.outcomes import Outcomes
-    from onlineauto.engine.predictions import Sink
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.report.predictions import Sink
     from onlineauto.features.block import Block
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["Report"]
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.engine.model_file import replace_file
-from onlineauto.engine.models import load_model, save_model
-from onlineauto.engine.options import ModelOptions
-from onlineauto.engine.readable_model import readable_model
-from onlineauto.engine.spin_off import spin_off, spun_off
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import InputError
+from onlineauto.workspace.champion_only import spin_off, spun_off
+from onlineauto.workspace.inspection.readable_model import readable_model
+from onlineauto.workspace.model_file import replace_file
+from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.cli.report import Report
     from onlineauto.cli.showing import Showing
-    from onlineauto.engine.model_file import State
     from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
 
 __all__ = ["MODEL_FILES", "Saving", "begun"]
 

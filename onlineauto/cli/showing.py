@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Swap
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.audit import Audit, learnt_example
-from onlineauto.engine.inverse_hash import InverseHash
-from onlineauto.engine.journal import decision_of
-from onlineauto.engine.named_examples import NamedExamples, Nameless
-from onlineauto.engine.options import ModelOptions, OutputOptions
-from onlineauto.engine.predictions import STDOUT, open_sink
-from onlineauto.engine.source import read_blocks
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.engine.report.predictions import STDOUT, open_sink
+from onlineauto.engine.search.journal import decision_of
+from onlineauto.engine.stream.source import read_blocks
 from onlineauto.interop.named_blocks import line_names, named_blocks
+from onlineauto.workspace.inspection.audit import Audit, learnt_example
+from onlineauto.workspace.inspection.inverse_hash import InverseHash
+from onlineauto.workspace.inspection.named_examples import NamedExamples, Nameless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
-    from onlineauto.engine.journal import Entry
-    from onlineauto.engine.model_file import State
-    from onlineauto.engine.source import BlockSource, Sources
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.engine.search.journal import Entry
+    from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
-    from onlineauto.formats.diagnostics import Diagnostics
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["Showing"]
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from onlineauto.engine.live_kernels import swap_lanes
-from onlineauto.engine.workspace import Workspace
-from onlineauto.formats.json import JsonReader
+from onlineauto.engine.event.live_config_kernels import swap_lanes
+from onlineauto.formats.json_reader import JsonReader
 from onlineauto.jit import cache_directory, note_warm, watch_compiling
+from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["run", "warm_up"]
 

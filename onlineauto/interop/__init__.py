@@ -18,8 +18,8 @@ from onlineauto.interop.dsjson import event_dsjson, write_dsjson
 from onlineauto.interop.frames import from_frame
 from onlineauto.interop.named_text import read_named
 from onlineauto.interop.text import event_text, write_text
-from onlineauto.interop.vw_champion import write_vw_model
-from onlineauto.interop.vw_model import read_vw_model
+from onlineauto.interop.vw.champion import write_vw_model
+from onlineauto.interop.vw.model import read_vw_model
 
 __all__ = [
     "event_dsjson",

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
-from onlineauto.formats.text_writer import number_text
+from onlineauto.formats.text.writer import number_text
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
 from onlineauto.interop.text import write_events

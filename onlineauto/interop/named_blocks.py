@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from onlineauto.engine.options import RunOptions
-from onlineauto.engine.source import name_bits, open_lines, open_source
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.source import name_bits, open_lines, open_source
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.block_reader import BEGIN
+from onlineauto.formats.blocks.reader import BEGIN
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.source import ByteSource, name_of
+from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.names import LineNames
 from onlineauto.interop.remembered_lines import RememberedLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
-    from onlineauto.formats.diagnostics import Diagnostics
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
 
 __all__ = ["line_names", "named_blocks"]

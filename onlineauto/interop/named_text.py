@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from onlineauto.engine.options import REGISTRY, RunOptions
-from onlineauto.engine.source import kind_of, open_lines
+from onlineauto.engine.options.registry import REGISTRY, RunOptions
+from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
     from onlineauto.features.event import Line
-    from onlineauto.formats.diagnostics import Diagnostics
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.sources.source import Source
 
 __all__ = ["read_named"]
 

@@ -6,10 +6,10 @@ import io
 from collections import deque
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.source import ByteSource
+from onlineauto.formats.sources.source import ByteSource
 
 if TYPE_CHECKING:
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.sources.source import Source
 
 __all__ = ["RememberedLines"]
 

@@ -30,7 +30,7 @@ class Configuration:
 
     Examples
     --------
-    >>> from onlineauto.engine.options import REGISTRY, RunOptions
+    >>> from onlineauto.engine.options.registry import REGISTRY, RunOptions
     >>> configuration = REGISTRY.parse("-d surveys.txt --passes 3 -q ab")
     >>> configuration[RunOptions].passes, configuration.get("quadratic")
     (3, ('ab',))

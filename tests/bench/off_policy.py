@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto import Workspace
-from onlineauto.engine.evaluation import Evaluation
 from onlineauto.estimators.evaluation_kernels import (
     DR,
     ESTIMATES,
@@ -33,6 +32,7 @@ from onlineauto.estimators.evaluation_kernels import (
     evaluate_events,
 )
 from onlineauto.estimators.evidence import make_evidence
+from onlineauto.evaluation.evaluation import Evaluation
 from tests.bench.bandit_logs import FOLDER, BanditLog, drawn, head, load, relogged
 
 if TYPE_CHECKING:

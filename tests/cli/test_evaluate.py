@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.engine.workspace import Workspace
+from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.engine.workspace import Workspace
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -362,7 +362,7 @@ def test_interrupts_that_were_set_aside_stay_so(monkeypatch: pytest.MonkeyPatch)
         if len(taken) == 5:
             raise OSError("enough")
 
-    monkeypatch.setattr("onlineauto.engine.progress.Progress.update", stop)
+    monkeypatch.setattr("onlineauto.engine.report.progress.Progress.update", stop)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert learn("-d s.txt --quiet") == 1

@@ -13,8 +13,8 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.cli.saving import Saving
-from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError
+from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onlineauto.engine.model_file.os.fsync", full)
+    monkeypatch.setattr("onlineauto.workspace.model_file.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         Workspace().fit(["2 |a y"]).save(path)
     assert path.read_bytes() == before

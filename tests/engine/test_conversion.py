@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError, Workspace, convert
-from onlineauto.engine import read_ahead
-from onlineauto.formats.block_reader import BlockReader
-from onlineauto.formats.block_writer import write_blocks
-from onlineauto.formats.text import TextReader
-from onlineauto.formats.text_writer import block_text, number_text
+from onlineauto.engine.stream import read_ahead
+from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.text.writer import block_text, number_text
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.naive.lines import unpack
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.stream.source import Sources
 
 FLAGS: dict[str, dict[str, Any]] = {
     "simple": {},

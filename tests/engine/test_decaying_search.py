@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine import live_slots
-from onlineauto.engine.inspection import inspection
-from onlineauto.engine.parked import put_back
-from onlineauto.engine.state import DROPPED, PROMOTED
+from onlineauto.engine.event.state import DROPPED, PROMOTED
+from onlineauto.engine.search import live_configs as live_slots
+from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
+from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.test_searching import stream
 
 if TYPE_CHECKING:
-    from onlineauto.engine.journal import Entry
+    from onlineauto.engine.search.journal import Entry
 
 _DECAY: dict[str, Any] = {
     "cb_explore_adf": True,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto.engine.evaluation import LOGGED, Evaluation
-from onlineauto.engine.reading import read
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.stream.reading import read
 from onlineauto.errors import InputError, OptionError
+from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.interop import event_dsjson
+from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 
 ADF = Workspace(cb_explore_adf=True).configuration

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace, convert
-from onlineauto.engine.named_examples import NamedExamples
-from onlineauto.engine.state import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
@@ -21,6 +20,7 @@ from onlineauto.explorers._kernels import LEARNT
 from onlineauto.interop import from_dicts
 from onlineauto.interop.names import LineNames
 from onlineauto.learners._kernels import NORM, WEIGHT, A
+from onlineauto.workspace.inspection.named_examples import NamedExamples
 from tests.engine.test_searching import stream
 from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
 from tests.naive.blocks import Event, make_block

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.holdout import Holdout
-from onlineauto.engine.options import RunOptions
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.loop.holdout import Holdout
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Line, make_block
 
 if TYPE_CHECKING:
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
 
 LINE = Line(spans=((b"a", ((1, 1.0),)),), label=1.0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.merge import merged
 from onlineauto.errors import OptionError
 from onlineauto.learners._kernels import NORM, WEIGHT, A, T, W
+from onlineauto.workspace.merge import merged
 
 LINES = [f"{i % 3} |a x{i % 4}:{0.5 + i % 2} |b y{i % 5}" for i in range(60)]
 EVENTS = [f"shared |u {i % 3}\n0:{-(i % 2)}:0.5 |i a{i % 4}\n|i b\n" for i in range(40)]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.engine.metrics import Metrics
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.report.metrics import Metrics
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
-from onlineauto.engine.named_examples import NamedExamples
 from onlineauto.features.namespaces import Namespaces
+from onlineauto.workspace.inspection.named_examples import NamedExamples
 from tests.naive.blocks import make_block, name_hash
 from tests.naive.features import Featurizer
 from tests.property.strategies import bandit_events, simple_events

@@ -9,9 +9,9 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.automl.decisions import Reopen, Rotate, Swap
-from onlineauto.engine.journal import decision_of
-from onlineauto.engine.live_kernels import loss_level, reward_level
-from onlineauto.engine.search_report import outside_warning
+from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
+from onlineauto.engine.report.search_story import outside_warning
+from onlineauto.engine.search.journal import decision_of
 from onlineauto.errors import OptionError
 from onlineauto.estimators.scale_kernels import FLOOR
 from onlineauto.learners._kernels import CONTRACTION, GRAVITY
@@ -343,7 +343,7 @@ def test_probabilities_that_are_missing_are_refused_or_taken_as_uniform() -> Non
 
 
 def test_an_exchange_can_be_replayed(tmp_path: Any) -> None:
-    from onlineauto.engine.journal import Journal
+    from onlineauto.engine.search.journal import Journal
 
     path, text = tmp_path / "journal.jsonl", drifting(5000)
     first = Workspace(cb_explore_adf=True, automl=4, lease=500)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from onlineauto.engine import predictions as predictions_module
-from onlineauto.engine.predictions import Predictions, open_sink
-from onlineauto.formats.text import TextReader
+from onlineauto.engine.report import predictions as predictions_module
+from onlineauto.engine.report.predictions import Predictions, open_sink
+from onlineauto.formats.text_reader import TextReader
 from tests.engine import bandit, simple
 
 if TYPE_CHECKING:

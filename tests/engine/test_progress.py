@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.progress import FLOAT_MAX, Progress, fixed, format_row, trimmed
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.report.progress import FLOAT_MAX, Progress, fixed, format_row, trimmed
 from tests.engine import bandit, part, simple
 
 if TYPE_CHECKING:
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
 
 # The predictions and losses of VW 9.11.9 for:
 # 1 |a x:0.5 y / -1 2 'tagged |a x z / 0.5 1 0.25 t2|b y:3 / |a x / 2 |a q / -0.25 |a q / 1 |b x

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.engine import read_ahead as module
-from onlineauto.engine.read_ahead import pays, read_ahead
+from onlineauto.engine.stream import read_ahead as module
+from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.event_reader import EventReader
-    from onlineauto.formats.source import Source
+    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.sources.source import Source
 
 TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(300))
 LINES = st.lists(

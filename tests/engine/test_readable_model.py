@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.progress import Progress
-from onlineauto.engine.readable_model import readable_model
-from onlineauto.engine.spin_off import spun_off
-from onlineauto.engine.vw_command import vw_command
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.report.progress import Progress
 from onlineauto.learners._kernels import GRAVITY
+from onlineauto.workspace.champion_only import spun_off
+from onlineauto.workspace.inspection.readable_model import readable_model
+from onlineauto.workspace.inspection.vw_command import vw_command
 from tests.parity.streams import STREAMS
 from tests.parity.wheel import read_readable_model
 

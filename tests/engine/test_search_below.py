@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.engine.state import LEARNT
+from onlineauto.engine.event.state import LEARNT
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.learners._kernels import NORM, WEIGHT
@@ -26,7 +26,7 @@ from tests.property.strategies import bandit_events
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.journal import Entry
+    from onlineauto.engine.search.journal import Entry
 
 _SEARCH: dict[str, Any] = {
     "vw_exact": True,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import Remove, Rotate, Swap, Widen
-from onlineauto.engine.journal import End, Journal, decision_of, entry_of, read_journal
+from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
@@ -21,7 +21,7 @@ from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.engine.journal import Bounds, Entry
+    from onlineauto.engine.search.journal import Bounds, Entry
 
 QUICK: dict[str, Any] = {
     "automl": 4,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError, Workspace
-from onlineauto.engine.source import Sources, can_be_read_again
+from onlineauto.engine.stream.source import Sources, can_be_read_again
 
 if TYPE_CHECKING:
     from pathlib import Path

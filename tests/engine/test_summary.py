@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.progress import Progress
-from onlineauto.engine.summary import best_constant, summary
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.summary import best_constant, summary
 from onlineauto.learners.options import LossOptions
 from tests.engine import simple
 from tests.engine.test_progress import PASSES, SEVEN
 
 if TYPE_CHECKING:
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
 
 TWO = simple(loss=[1, 2.25, 0.25], label=[1, -1, 1])
 """Three events, two labels."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.naive.blocks import Event, as_text
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of

@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onlineauto import read
-from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners._kernels import (
@@ -24,6 +23,7 @@ from onlineauto.learners._kernels import (
     WEIGHT,
     T,
 )
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.bandit import Bandit, make_twin
 from tests.naive.blocks import Event, Line, cut, make_block
 from tests.property.strategies import bandit_events, numbered_events, simple_events
@@ -31,7 +31,7 @@ from tests.property.strategies import bandit_events, numbered_events, simple_eve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
     from tests.naive import bandit, learner
 
 Options = dict[str, Any]

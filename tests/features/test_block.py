@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.workspace import Workspace
 from onlineauto.features.block import Block
 from onlineauto.features.event import events as events_of
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, make_block
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of, predictions_of

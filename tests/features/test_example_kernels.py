@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from onlineauto.engine.event_kernels import open_event
-from onlineauto.engine.example_kernels import list_action
-from onlineauto.engine.room import make_buffers
-from onlineauto.engine.state import Run
-from onlineauto.engine.workspace import Workspace
+from onlineauto.engine.event.event_kernels import open_event
+from onlineauto.engine.event.example_kernels import list_action
+from onlineauto.engine.event.state import Run
+from onlineauto.engine.loop.buffers import make_buffers
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import make_stream
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.bandit import make_twin
 from tests.naive.blocks import Event, Line, make_block
 from tests.property.strategies import bandit_events

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.features import layout as module
 from onlineauto.features.layout import Layout
 from onlineauto.features.namespaces import Namespaces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:

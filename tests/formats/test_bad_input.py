@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.diagnostics import Code, Diagnostics
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import SHAPES, events, messages
 
 if TYPE_CHECKING:

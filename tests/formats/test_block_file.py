@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.block_file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
-from onlineauto.formats.block_reader import BlockReader, is_sound
-from onlineauto.formats.block_writer import replacing, write_blocks
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.blocks.file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
+from onlineauto.formats.blocks.reader import BlockReader, is_sound
+from onlineauto.formats.blocks.writer import replacing, write_blocks
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.naive.lines import unpack

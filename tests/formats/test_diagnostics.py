@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.formats.diagnostics import Code, is_warning, make_diagnostic
+from onlineauto.formats.lines.diagnostics import Code, is_warning, make_diagnostic
 
 
 def worded(code: Code, text: bytes) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.float_kernels import _strtof, parse_decimal, parse_vw_float
+from onlineauto.formats.numbers.float_kernels import _strtof, parse_decimal, parse_vw_float
 from tests.naive import floats as naive
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def test_parse_decimal_stops_before_what_it_does_not_know(text: bytes, length: i
 
 EVERY_END = """
 import numpy as np
-from onlineauto.formats.float_kernels import _strtof, parse_decimal, parse_vw_float
+from onlineauto.formats.numbers.float_kernels import _strtof, parse_decimal, parse_vw_float
 for text in (b" -12.5e-3", b"-0x1.8P-3", b"+nan(a_1)", b"-infinity", b"  .", b"1.e+", b"7" * 200 + b"e-200",
              b"16777217." + b"0" * 200 + b"1"):
     for end in range(len(text) + 1):

@@ -11,9 +11,9 @@ import pytest
 
 import onlineauto
 from onlineauto.errors import InputError, OptionError, ParseError
-from onlineauto.formats.diagnostics import Diagnostics
-from onlineauto.formats.json import JsonReader
-from onlineauto.formats.log_counts import LogCounts
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.log_counts import LogCounts
 from tests.formats.odd_json import JSON_KINDS
 from tests.naive.hashing import hash_name
 from tests.naive.lines import unpack

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.json_mark_kernels import find_json_marks
-from onlineauto.formats.json_number_kernels import INTEGER, MALFORMED, read_json_number
-from onlineauto.formats.mark_kernels import bitmap_size, next_one
+from onlineauto.formats.json.mark_kernels import find_json_marks
+from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.lines.mark_kernels import bitmap_size, next_one
+from onlineauto.formats.lines.problem_code_kernels import Code
 from tests.naive.json_values import Scanner
 from tests.naive.lines import BadLineError
 

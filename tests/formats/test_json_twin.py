@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.json import JsonReader
+from onlineauto.formats.json_reader import JsonReader
 from tests.formats.odd_json import JSON_KINDS, odd_json
 from tests.formats.twins import is_read_as
 from tests.naive.json_text import JsonSettings, read

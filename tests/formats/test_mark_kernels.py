@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.mark_kernels import bitmap_size, find_marks, next_one
+from onlineauto.formats.lines.mark_kernels import bitmap_size, find_marks, next_one
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.number_kernels import short_decimal
+from onlineauto.formats.numbers.number_kernels import short_decimal
 from tests.naive import floats as naive
 
 BEHIND = b"7" * 20

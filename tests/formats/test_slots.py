@@ -7,9 +7,9 @@ import json
 import pytest
 
 from onlineauto.errors import ParseError
-from onlineauto.formats.code_kernels import Code
-from onlineauto.formats.json import JsonReader
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import Line, unpack
 
 ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
-from onlineauto.formats.source import ByteSource, Source
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.sources.source import ByteSource, Source
+from onlineauto.formats.text_reader import TextReader
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -240,7 +240,7 @@ def test_a_packed_pipe_gives_events_as_soon_as_they_are_flushed() -> None:
 @pytest.mark.parametrize("source", ["None", "'-'"])
 def test_standard_input(packed: bool, source: str) -> None:
     program = f"""if True:
-        from onlineauto.formats.source import ByteSource
+        from onlineauto.formats.sources.source import ByteSource
         source = ByteSource({source})
         print(source.name, sum(len(part) for part in iter(lambda: source.read(99), b"")))
     """
@@ -250,6 +250,6 @@ def test_standard_input(packed: bool, source: str) -> None:
 
 
 def test_without_its_package_zstd_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onlineauto.formats.unzstd", None)
+    monkeypatch.setitem(sys.modules, "onlineauto.formats.sources.unzstd", None)
     with pytest.raises(InputError, match=r"pip install 'onlineauto\[zstd\]'"):
         ByteSource(b"\x28\xb5\x2f\xfd rest").read(10)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import events, only_line, strings_of
 from tests.naive.hashing import hash_name, murmur3
 

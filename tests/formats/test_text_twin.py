@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.text import TextReader
-from onlineauto.formats.unpacking import unpacker_for
+from onlineauto.formats.sources.unpacking import unpacker_for
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES
 from tests.formats.twins import is_read_as

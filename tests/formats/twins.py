@@ -9,8 +9,8 @@ from tests.naive.lines import Problem, Reading, unpack
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
-    from onlineauto.formats.json import JsonReader
-    from onlineauto.formats.text import TextReader
+    from onlineauto.formats.json_reader import JsonReader
+    from onlineauto.formats.text_reader import TextReader
 
 __all__ = ["is_read_as"]
 

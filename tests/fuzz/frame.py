@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.json import JsonReader
-    from onlineauto.formats.text import TextReader
+    from onlineauto.formats.json_reader import JsonReader
+    from onlineauto.formats.text_reader import TextReader
 
 __all__ = ["mutated", "read_all", "run_checked"]
 

@@ -38,7 +38,7 @@ def fuzz(lines: int, seed: int) -> int:
     """Read at least so many mutated lines in both modes; compare a sample with the naive twin."""
     from numba.core import config
 
-    from onlineauto.formats.json import JsonReader
+    from onlineauto.formats.json_reader import JsonReader
     from tests.formats.test_json_twin import same
     from tests.naive.json_text import JsonSettings
 

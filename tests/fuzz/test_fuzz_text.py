@@ -20,7 +20,7 @@ def fuzz(lines: int, seed: int) -> int:
     """Read at least so many mutated lines in both modes; compare a sample with the naive twin."""
     from numba.core import config
 
-    from onlineauto.formats.text import TextReader
+    from onlineauto.formats.text_reader import TextReader
     from tests.formats.reading import SHAPES
     from tests.formats.test_text_twin import same
     from tests.naive.lines import Settings

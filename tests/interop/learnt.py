@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto import Workspace
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import SHAPES
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from onlineauto.engine.source import Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
 
 __all__ = ["ADF", "lines_of", "lines_of_text", "predictions"]

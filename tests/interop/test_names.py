@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
-from onlineauto.formats.diagnostics import Diagnostics
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.named_blocks import line_names, named_blocks
 from onlineauto.interop.names import LineNames
 from tests.parity.json_streams import JSON_STREAMS

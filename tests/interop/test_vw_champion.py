@@ -10,7 +10,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
 from onlineauto.interop import read_vw_model, write_vw_model
-from onlineauto.interop.vw_champion import vw_model_bytes
+from onlineauto.interop.vw.champion import vw_model_bytes
 
 EVENT = "shared |user tom |day mon\n0:-1:0.5 |item a\n|item b\n"
 

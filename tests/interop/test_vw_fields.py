@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
-from onlineauto.interop.vw_fields import FieldReader, FieldWriter, checksum_of
-from onlineauto.interop.vw_file import begins_as_vw
-from onlineauto.interop.vw_search import (
+from onlineauto.interop.vw.fields import FieldReader, FieldWriter, checksum_of
+from onlineauto.interop.vw.file import begins_as_vw
+from onlineauto.interop.vw.search import (
     NO_SEARCH,
     VwBound,
     VwConfig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.features.options import decoded
 

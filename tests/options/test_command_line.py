@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 
 CACHE = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.options import GROUPS, REGISTRY, RunOptions
+from onlineauto.engine.options.registry import GROUPS, REGISTRY, RunOptions
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.options import Option, Registry

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 
 

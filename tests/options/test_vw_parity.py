@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import unknown
 from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 

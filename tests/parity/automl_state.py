@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["SearchState", "read_search_state", "search_state", "state_differences"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
 
 __all__ = ["AGREEING", "FIXED", "disagreements", "predictions", "reason_to_differ"]
 
@@ -84,8 +84,8 @@ def predictions(case: Case, *, exact: bool, file: Path, nudged: bool = False) ->
         Whether to make the learning rate larger by one unit in its last place, to see how well the learning
         of this case is conditioned.
     """
-    from onlineauto.engine.options import REGISTRY
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.engine.options.registry import REGISTRY
+    from onlineauto.workspace.workspace import Workspace
 
     file.write_bytes(content(case.stream))
     configuration = REGISTRY.parse([*case.argv, *(["--vw_exact"] if exact else [])])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.workspace import Workspace
     from onlineauto.options import Configuration
+    from onlineauto.workspace.workspace import Workspace
 
 _DIAGNOSTIC = re.compile(r"(\S+:\d+:\d+|onlineauto): ")
 """Begins a message of ours on the input, which the wheel logs to standard output in other words."""
@@ -95,7 +95,7 @@ def run_and_keep(flags: Sequence[str], *, file: Path) -> tuple[Result, Workspace
 @contextlib.contextmanager
 def _recorded() -> Iterator[list[Workspace]]:
     """Collect the workspaces that the command line makes."""
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.workspace.workspace import Workspace
 
     made: list[Workspace] = []
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.source import kind_of
-from onlineauto.engine.task import lanes_overlap, parts_of_slot
+from onlineauto.engine.loop.task import lanes_overlap, parts_of_slot
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import OptionError
 from tests.parity import automl_streams, ours
 from tests.parity.automl_cases import CASES as SEARCHES

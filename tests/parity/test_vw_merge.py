@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from onlineauto.engine.models import load_model
-from onlineauto.engine.options import REGISTRY
-from onlineauto.engine.workspace import Workspace
-from onlineauto.interop.vw_model import load_vw_model
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.interop.vw.model import load_vw_model
+from onlineauto.workspace.save_load import load_model
+from onlineauto.workspace.workspace import Workspace
 from tests.parity.automl_streams import content
 from tests.parity.ours import command_line
 from tests.parity.vw_models import ModelCase, ours, same_text, theirs

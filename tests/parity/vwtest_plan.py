@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.engine.options import REGISTRY, ModelOptions
+from onlineauto.engine.options.registry import REGISTRY, ModelOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import OptionError
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     import random

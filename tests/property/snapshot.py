@@ -9,8 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.engine.outcomes import Outcomes
-    from onlineauto.engine.workspace import Workspace
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["model_of", "predictions_of"]
 

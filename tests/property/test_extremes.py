@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.workspace import Workspace
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, make_block
 from tests.property.strategies import bandit_events, simple_events
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.engine.model_file import HEAD, MAGIC
-from onlineauto.engine.workspace import Workspace
 from onlineauto.errors import InputError, OptionError
+from onlineauto.workspace.model_file import HEAD, MAGIC
+from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_configuration, draw_stream
 from tests.property.snapshot import predictions_of
 
 if TYPE_CHECKING:
-    from onlineauto.engine.outcomes import Outcomes
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.options import Configuration
 
 N_TRIPLES = 250

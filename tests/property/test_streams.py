@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.workspace import Workspace
+from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, as_text, cut, make_block
 from tests.property.snapshot import model_of, predictions_of
 from tests.property.strategies import bandit_events, numbered_events, simple_events

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.engine import read_ahead
+from onlineauto.engine.stream import read_ahead
 from onlineauto.errors import InputError, ParseError
 from onlineauto.features import layout
-from onlineauto.formats.text import TextReader
+from onlineauto.formats.text_reader import TextReader
 from tests.property.snapshot import model_of, predictions_of
 
 Options = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Explorers that hold several models: bag, cover, rnd, ε-decay."""

@@ -1,0 +1,213 @@
+"""The models of ``--epsilon_decay``: let them learn, compare them, let one begin anew.
+
+The champion is the last of them. Models before it have begun later, the first one last. Of each there is
+evidence on its reward since its own beginning, and since that of each one before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.ensembles.policy_kernels import learn_as, prepare, score_all
+from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
+from onlineauto.explorers._kernels import LEARNT, rank
+from onlineauto.explorers.epsilon_decay_kernels import decayed
+from onlineauto.explorers.explore_kernels import EPSILON_DECAY, FILLED, explore_after
+from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import NORM, WEIGHT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Buffers, Decay, Label, Run
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+
+@inline_kernel
+def _age(decay: Decay, model: int) -> int:
+    """Events that a model has learnt since it began."""
+    return int(decay.evidence[model, model, LOWER, T])
+
+
+@inline_kernel
+def epsilon_of(run: Run, model: int) -> F32:
+    """ε (float32) of a model by now."""
+    decay = run.task.decay
+    if decay.constant:
+        return run.task.exploration.epsilon
+    return decayed(decay.initial, _age(decay, model))
+
+
+@inline_kernel
+def _learnt(run: Run, model: int) -> int:
+    """Events that a model has learnt; in VW, all that learnt so far, each of which counts each event."""
+    at = run.task.exploration
+    if run.task.exact:
+        return int(at.counts[LEARNT]) + at.policies - 1 - model
+    return _age(run.task.decay, model)
+
+
+@kernel
+def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
+    """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself.
+
+    To VW that is the likeliest one, which rounding may have made another one. Of slots it lists the logged
+    action first, and so takes it for the best one if another is as likely.
+    """
+    at, score, order, pmf = run.task.exploration, buffers.explored[FILLED], buffers.order, buffers.cost
+    rank(score, n, order)
+    if not (explores or (run.task.exact and (run.task.slots or at.code != EPSILON_DECAY))):
+        return _ONE if order[0] == action else _ZERO
+    for i in range(n):
+        pmf[i] = score[order[i]]
+    if at.code == EPSILON_DECAY:
+        greedy(pmf, n, epsilon_of(run, model), at.first_only)
+    else:
+        explore_after(at, order, pmf, n, buffers.explored, _learnt(run, model))
+    found, best = _ZERO, 0
+    for i in range(n):
+        found = pmf[i] if order[i] == action else found
+        best = i if pmf[i] > pmf[best] else best
+    if not explores:
+        chosen = order[best] == action or (run.task.slots and found == pmf[best])
+        return _ONE if chosen else _ZERO
+    return found
+
+
+@kernel
+def _reward(run: Run, label: Label, counts: bool) -> F32:
+    """Reward (float32) as a part of its range, cut off there, which is counted if it `counts`."""
+    decay = run.task.decay
+    reward = label.cost if decay.cost_is_reward else -label.cost
+    if not run.task.exact:
+        reward = (reward - decay.low) / (decay.high - decay.low)
+    if reward < _ZERO or reward > _ONE:
+        decay.tally[OUTSIDE_RANGE] += counts
+        reward = min(max(reward, _ZERO), _ONE)
+    return reward
+
+
+@kernel
+def observe_model(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
+    """Let the evidence on a model see an event, by the scores at hand, which it had before it learnt that."""
+    decay, champion = run.task.decay, model == run.task.exploration.policies - 1
+    reward, explores = _reward(run, label, champion), champion or decay.explores
+    share = _probability(run, int(label.action), n, model, explores, buffers)
+    weight = share / label.probability if label.probability > _ZERO else _ZERO
+    weight = weight if run.task.exact else min(weight, _LARGEST_WEIGHT)
+    for since in range(model + 1):
+        observe(decay.evidence[model, since], np.float64(weight), np.float64(reward))
+
+
+@kernel
+def visit_models(
+    run: Run, actions: Actions, logged: Label, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let all models of a slot score and learn an event, the champion first, or let it score.
+
+    They are taught a label; rewards are those of the `logged` one, and of the first slot's models. Returns
+    features as `score_all` counts them.
+    """
+    decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
+    parts, cb_type = run.task.parts // models, run.model.settings[slot].cb_type
+    counted = shown = 0
+    for model in range(models - 1, -1 if learns else models - 2, -1):
+        champion, policy = model == models - 1, decay.place[model]
+        part = policy * parts
+        counted, shown = score_all(run, actions, label, slot, part, buffers)
+        if champion:
+            decay.epsilon[0] = epsilon_of(run, model)
+            run.task.exploration.times[model] = _learnt(run, model)
+            for action in range(n):
+                short_loop()
+                buffers.score[action, slot] = buffers.explored[FILLED, action]
+        if learns and slot == 0:
+            observe_model(run, logged, model, n, buffers)
+        if learns:
+            prepare(run, actions, label, slot, part, cb_type, buffers)
+            learn_as(run, actions, label, slot, part, policy, cb_type, champion and slot == 0, buffers)
+    return counted, shown
+
+
+@kernel
+def _clear_lane(run: Run, lane: int) -> None:
+    """Let a lane have learnt nothing; VW keeps the sums that go with its weights."""
+    model, decay = run.model, run.task.decay
+    for cell in range(len(model.touched)):
+        if model.touched[cell] or decay.everywhere:
+            model.touched[cell] = True
+            for field in range(len(decay.unlearnt)):
+                model.weights[cell, field, lane] = decay.unlearnt[field]
+    if not run.task.exact:
+        model.lanes[lane, NORM] = model.lanes[lane, WEIGHT] = 0.0
+
+
+@kernel
+def _begin_anew(run: Run, model: int) -> None:
+    """Let a model have learnt nothing, that of every slot; VW looks for its lanes among those of all models.
+
+    So it finds the right ones only where a model has one lane: without estimates, and without a search.
+    """
+    models, policy = run.task.exploration.policies, run.task.decay.place[model]
+    if run.task.exact:
+        for k in range(run.model.weights.shape[2] // models):
+            _clear_lane(run, k * models + policy)
+        return
+    lanes = run.task.parts // models * run.live.part_step
+    for k in range(lanes):
+        _clear_lane(run, policy * lanes + k)
+    for slot in range(len(run.model.sums)):
+        run.model.sums[slot, 2 * policy] = run.model.sums[slot, 2 * policy + 1] = 0
+
+
+@inline_kernel
+def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
+    for bound in range(bounds.shape[0]):
+        for entry in range(bounds.shape[1]):
+            to[bound, entry] = bounds[bound, entry]
+
+
+@kernel
+def _move_up(run: Run, last: int, distance: int) -> None:
+    """Move models 0 to `last` so far up, over what is there; the first ones begin anew. -1 is none."""
+    decay, models = run.task.decay, run.task.exploration.policies
+    place, evidence = decay.place, decay.evidence
+    for model in range(last, -1, -1):
+        for since in range(model + 1):
+            _copy(evidence[model, since], evidence[model + distance, since + distance])
+        place[model], place[model + distance] = place[model + distance], place[model]
+    for model in range(last + distance + 1 if last >= 0 else models, models):
+        for since in range(last + 1, distance - 1, -1):
+            _copy(evidence[model, since - distance], evidence[model, since])
+    for model in range(models):
+        evidence[model, : min(model + 1, distance)] = 0.0
+    for model in range(distance):
+        _begin_anew(run, model)
+
+
+@kernel
+def compare_models(run: Run) -> None:
+    """Let a challenger that is proved to be better be the champion; let one that has grown too old go."""
+    decay, champion = run.task.decay, run.task.exploration.policies - 1
+    for model in range(champion - 1, -1, -1):
+        if _age(decay, model) >= decay.min_events:
+            own, other = decay.evidence[model, model], decay.evidence[champion, model]
+            if is_better(own, other, decay.test)[0]:
+                decay.tally[PROMOTED] += 1
+                _move_up(run, model, champion - model)
+                break
+    whole = np.float32(champion + 1 + decay.shift)
+    for model in range(champion - 1, -1, -1):
+        power = np.float64(np.float32(model + 1 + decay.shift) / whole)
+        age = _age(decay, model)
+        if age > decay.min_scope and np.float64(age) > np.float64(_age(decay, champion)) ** power:
+            decay.tally[DROPPED] += 1
+            _move_up(run, model - 1, 1)
+            break

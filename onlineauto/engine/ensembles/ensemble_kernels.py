@@ -1,0 +1,252 @@
+"""Explorers of several policies: each live slot has a model for each of them, which score and learn by turns.
+
+Their lanes are parts of the slot: under bagging each policy's own, and behind it the one that estimates its
+costs if there is one; under online cover the first policy's, then the one that estimates costs for all, then
+those of the other policies; with ``--rnd`` the model's, as if it were alone, and then those of its members;
+with ``--epsilon_decay`` each model's, as if it were alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.ensembles.decay_kernels import compare_models, visit_models
+from onlineauto.engine.ensembles.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
+from onlineauto.engine.ensembles.rnd_guess_kernels import guess
+from onlineauto.engine.event.example_kernels import begin_squares
+from onlineauto.engine.event.live_config_kernels import learner
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import CB, Label
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.bag_kernels import add_vote, draw_time
+from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
+from onlineauto.explorers.explore_kernels import BAG, BONUS, FILLED, RND, SUMS, VOTES, WORK
+from onlineauto.explorers.rnd_kernels import draw_noise
+from onlineauto.jit import inline_kernel, kernel, opened, short_loop
+from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Run
+    from onlineauto.features.records import Records, Stream
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@kernel
+def _bag(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the policies of a slot vote, and learn as often as was drawn; count features as `score_all`."""
+    at, room, n = run.task.exploration, buffers.explored, actions.n
+    parts, cb_type = run.task.parts // at.policies, run.model.settings[slot].cb_type
+    counted = shown = 0
+    for policy in range(at.policies):
+        counted, shown = score_all(run, actions, label, slot, policy * parts, buffers)
+        add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
+    for action in range(n):
+        short_loop()
+        buffers.score[action, slot] = room[SUMS, action] / np.float32(at.policies)
+    if learns:
+        screens = slot == 0
+        for policy in range(at.policies):
+            for _ in range(at.times[policy]):
+                prepare(run, actions, label, slot, policy * parts, cb_type, buffers)
+                learn_as(run, actions, label, slot, policy * parts, policy, cb_type, screens, buffers)
+                screens = False
+    return counted, shown
+
+
+@inline_kernel
+def true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
+    """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
+    cb_type = run.model.settings[slot].cb_type
+    if cb_type != IPS:
+        estimate_all(run, actions, label, slot, 1, cb_type == MTR, buffers)
+    for action in range(actions.n):
+        short_loop()
+        cost = buffers.target[action] if cb_type != IPS else _ZERO
+        if action == label.action and cb_type == IPS:
+            cost = ips_cost(label.cost, label.probability, _ZERO)
+        elif action == label.action and label.probability > _ZERO:
+            cost = dr_cost(label.cost, label.probability, _ZERO, cost)
+        buffers.cost[action] = cost
+
+
+@kernel
+def choose_in_turn(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
+) -> int:
+    """Let the policies of a slot choose one after the other, and all but the first one learn.
+
+    The scores of the first are in the explorer's scratch, and its features were `shown` so; returns how those
+    of the last are.
+    """
+    at, room, n = run.task.exploration, buffers.explored, actions.n
+    least = cover_floor(at.epsilon, at.decays, at.counts[LEARNT], n)
+    share = _ONE / np.float32(at.policies)
+    add_policy(
+        room[FILLED], n, at.first_only, share, least, _ZERO,
+        room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+    )  # fmt: skip
+    norm = least * np.float32(n) + (share - least)
+    for policy in range(1, at.policies):
+        _, shown = score_all(run, actions, label, slot, policy + 1, buffers)
+        if learns:
+            for action in range(n):
+                short_loop()
+                buffers.target[action] = pseudo_cost(
+                    buffers.cost[action], at.psi, room[VOTES, action], least, norm
+                )
+        norm = add_policy(
+            room[FILLED], n, at.first_only, share, least, norm,
+            room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+        )  # fmt: skip
+        if learns:
+            for action in range(n):
+                short_loop()
+                room[FILLED, action] = buffers.target[action]
+            learn_costs(run, actions, label, slot, policy + 1, buffers)
+    return shown
+
+
+@kernel
+def _cover(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
+    if learns:
+        true_costs(run, actions, label, slot, buffers)
+    counted, shown = score_all(run, actions, label, slot, 0, buffers)
+    for action in range(actions.n):
+        short_loop()
+        buffers.score[action, slot] = buffers.explored[FILLED, action]
+    if learns:
+        cb_type = run.model.settings[slot].cb_type
+        prepare(run, actions, label, slot, 0, cb_type, buffers)
+        learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
+    return counted, choose_in_turn(run, actions, label, slot, learns, shown, buffers)
+
+
+@inline_kernel
+def told_to(run: Run, label: Label, member: int) -> Label:
+    """What is taught: members their guess, and noise; the model the cost, as VW does if nothing logged it."""
+    at = run.task.exploration
+    if member == 0 or (at.exact and not label.probability > _ZERO):
+        return label
+    cost = draw_noise(at) + at.guesses[member]
+    return Label(label.action, cost, _ONE, label.weight, label.initial)
+
+
+@inline_kernel
+def shows_by_turns(run: Run) -> bool:
+    """Whether VW shows what members predict as they learn: with ``--cb_explore``, or if actions are drawn."""
+    at = run.task.exploration
+    return bool(at.exact and at.code == RND and (run.task.shape == CB or at.samples))
+
+
+@inline_kernel
+def add_errors(n: int, buffers: Buffers) -> None:
+    """Add what a member is off its guesses to the bonuses."""
+    room = buffers.explored
+    for action in range(n):
+        short_loop()
+        error = room[FILLED, action] - room[WORK, action]
+        room[BONUS, action] += error * error
+
+
+@inline_kernel
+def settle_bonuses(run: Run, n: int, column: int, buffers: Buffers) -> None:
+    """Make bonuses of what all members are off; the model's scores are those of a column."""
+    room, members = buffers.explored, np.float32(run.task.exploration.policies - 1)
+    for action in range(n):
+        short_loop()
+        room[BONUS, action] = math.sqrt(room[BONUS, action] / members)
+        buffers.score[action, column] = room[FILLED, action]
+
+
+@kernel
+def _distil(
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+) -> tuple[int, int]:
+    """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
+
+    Penalties grow with all that is learnt; VW predicts first, unless it shows what is predicted by turns.
+    """
+    at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
+    others = own if at.exact else MTR
+    by_turns = learns and shows_by_turns(run)
+    parts = run.task.parts // at.policies
+    counted = shown = 0
+    for turn in range(1, at.policies + 1):
+        member = turn % at.policies
+        part, cb_type, told = member * parts, others if member > 0 else own, label
+        if member > 0:
+            guess(run, actions, slot, member, buffers)
+            at.guesses[member] = room[WORK, max(int(label.action), 0)]
+        if by_turns:
+            told = told_to(run, label, member)
+            prepare(run, actions, told, slot, part, cb_type, buffers)
+        counted, shown = score_all(run, actions, told, slot, part, buffers)
+        if member > 0:
+            add_errors(actions.n, buffers)
+        if by_turns:
+            learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+    settle_bonuses(run, actions.n, slot, buffers)
+    for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
+        member = turn % at.policies
+        part, cb_type = member * parts, others if member > 0 else own
+        told = told_to(run, label, member)
+        prepare(run, actions, told, slot, part, cb_type, buffers)
+        learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+    return counted, shown
+
+
+@kernel
+def visit_members(
+    context: Sealed[Context],
+    stream: Stream,
+    rows: Records,
+    actions: Actions,
+    logged: Label,
+    label: Label,
+    learns: bool,
+    compares: bool,
+) -> None:
+    """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
+
+    They are taught a label, and rewards are those of the `logged` one.
+
+    A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model, of
+    which there may be several that change places: if it `compares` them.
+    """
+    opened_context = opened(context)
+    run, buffers = run_on(opened_context, stream), opened_context.buffers
+    at, room = run.task.exploration, buffers.explored
+    counted = shown = 0
+    begin_squares(actions.n, buffers)
+    if learns and at.code == BAG:
+        for policy in range(at.policies):
+            at.times[policy] = draw_time(at, policy)
+    for turn in range(run.live.n if learns else 1):
+        slot = learner(run.live, turn) if learns else 0
+        for action in range(actions.n):
+            short_loop()
+            room[VOTES, action] = room[SUMS, action] = _ZERO
+        if len(run.task.decay.place) > 0:
+            counted, shown = visit_models(run, actions, logged, label, slot, learns, buffers)
+        elif at.code == BAG:
+            counted, shown = _bag(run, actions, label, slot, learns, buffers)
+        elif at.code == RND:
+            counted, shown = _distil(run, actions, label, slot, learns, buffers)
+        else:
+            counted, shown = _cover(run, actions, label, slot, learns, buffers)
+    if compares and len(run.task.decay.place) > 0:
+        compare_models(run)
+    row = rows[0]
+    row.shown_features = shown + actions.n * actions.repeated
+    row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once

@@ -1,0 +1,1 @@
+"""One event: its state, its passes over actions, its outcome."""

@@ -1,0 +1,94 @@
+"""What slots gave, added up by the events that they belong to, as VW reports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.outcomes import Outcomes
+from onlineauto.engine.event.state import ROW
+from onlineauto.features.block import UNLABELLED
+
+if TYPE_CHECKING:
+    from onlineauto.features.slots import Slots
+
+__all__ = ["EventOutcomes", "of_events"]
+
+_SHOWN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EventOutcomes(Outcomes):
+    """Outcomes of events that have slots.
+
+    An event is labelled if any of its slots is. Its loss is that of its first slot, or of all.
+
+    Attributes
+    ----------
+    by_slot : Outcomes
+        Those of the slots.
+    """
+
+    by_slot: Outcomes
+
+    def shown(self, event: int) -> tuple[str, str]:
+        """Label and prediction in the progress table: of two slots the logged, of all the chosen action."""
+        slots, first = self.by_slot, 0
+        assert slots.slots is not None
+        first, last = slots.slots.start[event : event + 2].tolist()
+        labels = [
+            f"{slots.known_action[slot]}:{_general(slots.known_cost[slot])}" if slots.labelled[slot] else "?"
+            for slot in range(first, last)
+        ]
+        if len(labels) > _SHOWN:
+            labels[_SHOWN:] = ["..."]
+        start = slots.action_start
+        chosen = [
+            str(slots.action[start[slot]]) if start[slot] < start[slot + 1] else "None"
+            for slot in range(first, last)
+        ]
+        return ",".join(labels), ",".join(chosen)
+
+
+def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutcomes:
+    """Add up what slots gave by the events that they belong to.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Of the slots.
+    slots : Slots
+        Which events they belong to.
+    all_slots : bool
+        The loss of an event is that of all its slots, and not of the first one.
+    """
+    n = len(slots.start) - 1
+    rows = np.zeros(n, ROW)
+    rows["known_action"], rows["known_cost"] = -1, UNLABELLED
+    holdout = np.zeros(n, bool)
+    holdout[slots.event] = outcomes.holdout
+    for number in range(int(slots.number.max(initial=-1)) + 1):  # float32 terms are added in their order
+        chosen = slots.number == number
+        event = slots.event[chosen]
+        if number == 0 or all_slots:
+            rows["loss"][event] += outcomes.loss[chosen]
+        rows["labelled"][event] |= outcomes.labelled[chosen]
+        rows["n_features"][event] += outcomes.n_features[chosen]
+        rows["shown_features"][event] += outcomes.shown_features[chosen]
+    return EventOutcomes(
+        rows=rows,
+        line=slots.event_start[:-1],
+        weight=slots.event_weight,
+        holdout=holdout,
+        label=np.full(n, UNLABELLED),
+        action=np.empty(0, np.int32),
+        score=np.empty(0, np.float32),
+        by_slot=outcomes,
+    )
+
+
+def _general(value: np.float32) -> str:
+    """Spell a float32 with six significant digits, as a C++ stream does."""
+    return f"{float(value):g}"

@@ -1,0 +1,136 @@
+"""A slot of an event: the actions that it can have, its label, and what it leaves to the slots after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.pass_kernels import account, run_on
+from onlineauto.engine.event.state import Actions, Label
+from onlineauto.features._kernels import leave_slot, open_slot
+from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE, TOLD
+from onlineauto.jit import kernel, opened
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Context, Results, Run
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@kernel
+def outcome_of(stream: Stream, slot: int) -> int:
+    """Place of the cost that is the outcome of a slot's line, -1 if it has none."""
+    i = stream.lines[slot].cost
+    if i < stream.lines[slot + 1].cost and stream.costs[i].probability != -np.inf:
+        return i  # type: ignore[no-any-return]
+    return -1
+
+
+@kernel
+def _list_actions(run: Run, event: int) -> tuple[int, int]:
+    """List the lines of the actions that a slot can have.
+
+    Returns how many there are, and which of them was logged, -1 if none.
+    """
+    stream, scratch, row = run.stream, run.scratch, run.stream.slots[event]
+    first, end, slot = row[SHARED_LINE] + 1, row[FIRST_SLOT], row[SLOT_LINE]
+    outcome = outcome_of(stream, slot)
+    begin = stream.lines[slot].cost + (1 if outcome >= 0 else 0)
+    confined = begin < stream.lines[slot + 1].cost
+    for action in range(end - first):
+        if slot == end:
+            scratch.taken[action] = False
+        scratch.listed[action] = not confined
+    for i in range(begin, stream.lines[slot + 1].cost):
+        if stream.costs[i].action < end - first:
+            scratch.listed[stream.costs[i].action] = True
+    n, logged = 0, -1
+    for action in range(end - first):
+        if scratch.listed[action] and not scratch.taken[action]:
+            if outcome >= 0 and stream.costs[outcome].action == action:
+                logged = n
+            scratch.lines[n] = first + action
+            n += 1
+    return n, logged
+
+
+@kernel
+def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
+    """Find the actions that a slot can have, its label, and the groups that they share."""
+    stream, row = run.stream, run.stream.slots[event]
+    n, logged = _list_actions(run, event)
+    shared, told = row[SHARED_LINE], row[TOLD]
+    slot = row[SLOT_LINE]
+    if slot == row[FIRST_SLOT]:
+        run.scratch.n_left[0] = 0
+    groups, size, room = open_slot(run.layout, run.scratch, stream, shared, slot, told, stream.room)
+    actions = Actions(shared + 1, n, n + 1, groups, room, size + (1 if told >= 0 else 0), 0)
+    if logged < 0:
+        return actions, Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+    known = stream.costs[outcome_of(stream, slot)]
+    if known.cost == _FLOAT_MAX:  # VW takes the action, and learns nothing
+        return actions, Label(np.int64(logged), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
+    weight = stream.lines[run.scratch.lines[logged]].weight
+    return actions, Label(np.int64(logged), known.cost, known.probability, weight, _ZERO)
+
+
+@kernel
+def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None:
+    """Account for an event, whose last slot this is."""
+    stream, first = run.stream, event
+    shared = stream.slots[event, SHARED_LINE]
+    labelled = bool(results.rows[event].labelled)
+    while first > 0 and stream.slots[first - 1, SHARED_LINE] == shared:
+        first -= 1
+        labelled = labelled or bool(results.rows[first].labelled)
+    account(run.model, stream.lines[shared].weight, labelled, holdout)
+
+
+@kernel
+def _own_features(run: Run, slot: int) -> int:
+    """Features of a slot's line and the constant, which VW counts if there is no action to be had."""
+    n = 1 if run.layout.constant_key >= 0 else 0
+    for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):
+        if not run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]:
+            n += run.stream.spans[span + 1].start - run.stream.spans[span].start
+    return n
+
+
+@kernel
+def settle_slot(
+    context: Sealed[Context], stream: Stream, results: Results, event: int, counts: bool, holdout: bool
+) -> None:
+    """Number the actions of a slot as its event does, and take the first one from the slots after it.
+
+    The loss is that of this action, if it is the logged one. After the last slot of an event that `counts`,
+    the event is accounted for.
+    """
+    run = run_on(opened(context), stream)
+    row, slots, slot = results.rows[event], stream.slots, stream.slots[event, SLOT_LINE]
+    first, shared = row.action_start, slots[event, SHARED_LINE]
+    for i in range(first, first + row.n_actions):
+        results.action[i] = run.scratch.lines[results.action[i]] - shared - 1
+    if row.n_actions > 0:
+        run.scratch.taken[results.action[first]] = True
+    else:
+        row.n_features = row.shown_features = _own_features(run, slot)
+    if run.task.exact:
+        leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, TOLD] >= 0))
+    outcome = outcome_of(stream, slot)
+    row.labelled = outcome >= 0
+    row.loss = _ZERO
+    if outcome >= 0:
+        known = stream.costs[outcome]
+        row.known_action = known.action
+        row.known_cost, row.known_probability = known.cost, known.probability
+        if row.n_actions > 0 and results.action[first] == known.action:
+            uniform = run.task.uniform and known.probability == _ZERO
+            probability = _ONE / np.float32(row.n_actions) if uniform else known.probability
+            row.loss = known.cost / probability * results.score[first] * stream.lines[shared].weight
+    if counts and (event + 1 == len(slots) or slots[event + 1, SHARED_LINE] != shared):
+        _settle_event(run, results, event, holdout)

@@ -1,0 +1,75 @@
+"""What explorers go by: plausible costs of the actions of an event; scores from before anything is learnt."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.example_kernels import list_action, predict_or_learn
+from onlineauto.engine.event.live_config_kernels import place_of
+from onlineauto.engine.event.pass_kernels import over_again, run_on
+from onlineauto.engine.event.state import CB
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
+from onlineauto.jit import F32, kernel, opened, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
+from onlineauto.learners.sensitivity_kernels import sensitivity
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_UNKNOWN = np.float32(np.nan)
+
+
+@kernel
+def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weight: F32) -> None:
+    """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
+
+    The event has this importance weight (float32).
+
+    In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
+    which it does not where actions are drawn.
+    """
+    opened_context = opened(context)
+    run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
+    at, shared = run.task.exploration, run.model.shared
+    keeps = run.task.exact and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
+    low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
+    high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
+    low, high = min(low, high), max(low, high)
+    allowed = allowed_loss(at.mellowness, actions.n, at.counts[LEARNT], low, high)
+    rule, place = rule_of(run.rule, run.model, 0), place_of(run.live, 0, 0)
+    for action in range(actions.n):
+        short_loop()
+        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
+        squares, score = buffers.squares[0], buffers.score[action, 0]
+        if keeps:
+            buffers.first_squares[action] = squares
+        moved = sensitivity(rule, run.model, place, example, score, low - _ONE, weight, squares)
+        buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
+        moved = sensitivity(rule, run.model, place, example, score, high + _ONE, weight, squares)
+        buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, run.task.exact)
+
+
+@kernel
+def score_before(context: Sealed[Context], stream: Stream, actions: Actions, label: Label) -> None:
+    """Fill in the champion's scores, and its plausible costs if the explorer goes by them.
+
+    The scores are those of slot 0, and in the last column, which is no slot's, where they stay.
+    """
+    opened_context = opened(context)
+    run, buffers = run_on(opened_context, stream), opened_context.buffers
+    place, shown = place_of(run.live, 0, 0), buffers.score.shape[1] - 1
+    for action in range(actions.n):
+        short_loop()
+        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
+        raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
+        buffers.score[action, 0] = buffers.score[action, shown] = raw
+    if run.task.exploration.bounds:
+        bound_costs(context, stream, actions, label.weight)

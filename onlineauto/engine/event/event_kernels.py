@@ -1,0 +1,94 @@
+"""What an event is: its actions, what they share, its label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.ccb_slot_kernels import open_slot_event
+from onlineauto.engine.event.state import CB, CB_ADF, SIMPLE, Actions, Label
+from onlineauto.features._kernels import open_constant, open_line
+from onlineauto.jit import inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Run
+    from onlineauto.features.records import Stream
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@kernel
+def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
+    """Logged action of a ``--cb N`` line: the first observed cost."""
+    weight = stream.lines[line].weight
+    for i in range(stream.lines[line].cost, stream.lines[line + 1].cost):
+        short_loop()
+        logged = stream.costs[i]
+        if logged.cost != _FLOAT_MAX and logged.probability > _ZERO:
+            action = np.int64(logged.action) - np.int64(1)
+            if 0 <= action < n_actions:
+                return Label(action, logged.cost, logged.probability, weight, _ZERO)
+            break
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO)
+
+
+@inline_kernel
+def _label_of_event(stream: Stream, first: int, n: int) -> Label:
+    """Logged action of an ADF event: the line with a cost, whatever its probability."""
+    weight = stream.lines[first].weight if n > 0 else _ONE
+    for action in range(n):
+        short_loop()
+        i = stream.lines[first + action].cost
+        if i + 1 == stream.lines[first + action + 1].cost and stream.costs[i].cost != _FLOAT_MAX:
+            return Label(np.int64(action), stream.costs[i].cost, stream.costs[i].probability, weight, _ZERO)
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO)
+
+
+@inline_kernel
+def _simple_label(stream: Stream, line: int) -> Label:
+    """Label of a single line, as if it were the cost of its only action."""
+    read = stream.lines[line]
+    action = np.int64(0) if read.label != _FLOAT_MAX else np.int64(-1)
+    return Label(action, read.label, _ONE, read.weight, read.initial)
+
+
+@inline_kernel
+def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
+    stream, layout, scratch = run.stream, run.layout, run.scratch
+    if run.task.slots:
+        return open_slot_event(run, event)
+    first, room = stream.events[event], stream.room
+    if run.task.shape == SIMPLE:
+        return Actions(first, 1, 1, 0, room, 0, 0), _simple_label(stream, first)
+    if run.task.shape == CB:
+        groups, _, room = open_line(layout, scratch, stream, first, 0, room)
+        groups = open_constant(layout, scratch, stream, 0, groups)
+        actions = Actions(first, run.task.n_actions, 1, groups, room, 0, 0)
+        return actions, _label_of_line(stream, first, run.task.n_actions)
+    n = stream.events[event + 1] - first
+    if not stream.lines[first].shared:
+        return Actions(first, n, n, 0, room, 0, 0), _label_of_event(stream, first, n)
+    groups, size, room = open_line(layout, scratch, stream, first, 0, room)
+    once = size + (1 if layout.constant_key >= 0 else 0)
+    return Actions(first + 1, n - 1, n, groups, room, size, once), _label_of_event(stream, first + 1, n - 1)
+
+
+@inline_kernel
+def open_event(run: Run, event: int) -> tuple[Actions, Label]:
+    """Find the actions and the label of an event, and the groups that its actions share."""
+    actions, label = _open_event(run, event)
+    if run.task.uniform and label.action >= 0 and label.probability == _ZERO:
+        probability = _ONE / np.float32(actions.n)
+        label = Label(label.action, label.cost, probability, label.weight, label.initial)
+    return actions, label
+
+
+@inline_kernel
+def learns_from(run: Run, label: Label, holdout: bool) -> bool:
+    """Whether the model learns from an event: VW trains on held-out events of several lines too."""
+    if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
+        return False
+    return not holdout or (run.task.exact and run.task.shape == CB_ADF)

@@ -1,0 +1,168 @@
+"""One example: list its features, predict it, learn it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.screen_kernels import screen_action
+from onlineauto.engine.event.state import CB, CB_ADF, Counted
+from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
+from onlineauto.features.extent_kernels import list_extents
+from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
+from onlineauto.features.records import Example
+from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.learners._kernels import clip, dot, rule_of, see_label, shift, update
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Buffers, Run
+    from onlineauto.features.records import Interactions
+    from onlineauto.learners._kernels import Place
+
+IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
+"""Links."""
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_TWO = np.float32(2)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+
+
+@inline_kernel
+def apply_link(link: int, raw: F32) -> F32:
+    """Turn a clipped prediction (float32) into what is predicted."""
+    if link == LOGIT:
+        return _ONE / (_ONE + math.exp(-raw))
+    if link == GLF1:
+        return _TWO / (_ONE + math.exp(-raw)) - _ONE
+    if link == EXPONENTIAL:
+        return math.exp(raw)
+    return raw
+
+
+@inline_kernel
+def line_of(run: Run, actions: Actions, action: int) -> int:
+    """Line of an action."""
+    return run.scratch.lines[action] if run.task.slots else actions.first + action
+
+
+@inline_kernel
+def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
+    """Make the groups of one action.
+
+    Returns their end, the number of own features, and whether the shared ones are not as they were.
+    """
+    scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
+    line, header = actions.first, -1
+    merged = run.task.shape == CB
+    if merged:
+        how = run.task.numbering
+        groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
+    else:
+        line = line_of(run, actions, action)
+        header = actions.first - 1 if n_shared else -1
+        groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
+        with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
+        own += with_constant - groups
+        groups = with_constant
+        merged = merge_shared(scratch, stream, n_shared, groups, room)
+    if run.interactions.n_group < len(run.interactions.start) - 1:
+        list_extents(run.layout, scratch, stream, line, header, n_shared, groups)
+    return groups, own, merged
+
+
+@inline_kernel
+def shown_features(run: Run, actions: Actions, action: int, counted: Counted) -> int:
+    """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
+    features = counted.own + counted.crossed
+    lines = run.stream.lines
+    if run.task.shape != CB_ADF or not lines[line_of(run, actions, action)].shared:
+        return features
+    constant = 1 if run.layout.constant_key >= 0 else 0
+    return (actions.n_lines - 1) * (features - constant)
+
+
+@inline_kernel
+def _count(interactions: Interactions, example: Example, own: int, linear: int) -> Counted:
+    """Count what VW reports of an example with so many own and so many linear features."""
+    held = 0
+    for r in range(example.n_runs):
+        product = example.runs[r].product
+        single = product > 0 and interactions.start[product] - interactions.start[product - 1] == 1
+        if example.holders[product, 0] and not single:
+            held += example.runs[r].end - example.runs[r].start
+    return Counted(own, held - linear)
+
+
+@inline_kernel
+def list_action(
+    run: Run, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
+) -> tuple[Example, Counted]:
+    """List the features of one action of an event, and screen it if it is about to be learnt."""
+    scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
+    interactions, cell, value = run.interactions, buffers.cell, buffers.value
+    groups, own, _ = open_action(run, actions, action)
+    if screens:
+        screen_action(run, buffers.score[action, 0], label, buffers)
+    linear = list_linear(run.layout, scratch, features, n_shared, groups, mask, cell, value)
+    _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
+    example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
+    if not (run.rule.adaptive or run.rule.normalized):
+        squares = linear_squares(run.layout, scratch, features, n_shared, groups)
+        for slot in range(run.live.n):
+            buffers.squares[slot] = squares + crossed_squares(interactions, scratch, features, slot)
+    forget(scratch, n_shared, groups)
+    return example, _count(interactions, example, own, linear)
+
+
+@inline_kernel
+def begin_squares(n: int, buffers: Buffers) -> None:
+    """Nobody has asked for Σ x² of any of the `n` actions."""
+    for action in range(n):
+        short_loop()
+        buffers.first_squares[action] = np.float32(math.nan)
+
+
+@inline_kernel
+def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
+    """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever asked first."""
+    if run.task.exact and not math.isnan(buffers.first_squares[action]):
+        return buffers.first_squares[action]
+    return buffers.squares[slot]
+
+
+@inline_kernel
+def predict_or_learn(
+    run: Run,
+    place: Place,
+    example: Example,
+    initial: F32,
+    label: F32,
+    weight: F32,
+    squares: F32,
+    learns: bool,
+    known: F32,
+) -> tuple[F32, F32, bool]:
+    """Predict an example and, if it `learns`, learn it after widening the label range.
+
+    The raw prediction may be `known`, otherwise that is NaN. Returns the raw and the clipped prediction
+    (float32), both from before the update, and whether there was anything to learn.
+    """
+    model, rule = run.model, rule_of(run.rule, run.model, place.slot)
+    by = place.row - place.lane
+    if by != 0:
+        shift(example, by, run.task.mask)
+    if rule.guarded:
+        learns = learns and math.isfinite(label) and math.isfinite(weight)
+    if learns:
+        see_label(rule, model.shared, label)
+    raw = known if not math.isnan(known) else dot(rule, model, place, example, initial)
+    prediction = clip(model.shared, raw)
+    learnt = False
+    if learns and label != _FLOAT_MAX and weight > _ZERO:
+        learnt = update(rule, model, place, example, prediction, label, weight, squares)
+    if by != 0:
+        shift(example, -by, run.task.mask)
+    return raw, prediction, learnt

@@ -1,0 +1,389 @@
+"""Live slots in the loop: count namespaces, look after leases, observe rewards, find a better challenger."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.state import (
+    BLOCK_END,
+    BOUND_CROSSED,
+    CB,
+    CHAMPION,
+    GROUP,
+    LEARNT,
+    LEASE_DUE,
+    LOSS_CROSSED,
+    MARK,
+    MET,
+    N_ACTIONS,
+    N_EVENTS,
+    NEW_NAMESPACE,
+    OUTSIDE,
+    PROVED_WORSE,
+    RECOUNTED,
+    REVIEW_DUE,
+    REVIEWED,
+    SCHEDULED,
+    SELF,
+    SIMPLE,
+    STEP,
+)
+from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
+from onlineauto.estimators.paired_kernels import is_better as is_ahead
+from onlineauto.estimators.paired_kernels import is_worse as is_behind
+from onlineauto.estimators.paired_kernels import observe_predicted as pair_up
+from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_better, observe, observe_nothing
+from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
+from onlineauto.features.records import SLOT_LINE
+from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Place, clip
+from onlineauto.learners.loss_kernels import loss_value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Label, Live, Run
+    from onlineauto.features.records import Layout, Stream
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+_MEMORY = 256.0
+_SHARE = 1e-3
+
+LEANING = 0.25
+"""At this level, rewards speak against what losses say."""
+
+
+@inline_kernel
+def _count_line(
+    layout: Layout,
+    stream: Stream,
+    live: Live,
+    line: int,
+    times: int,
+    above: int,
+    mark: int,
+    slot: bool = False,
+) -> bool:
+    """Count the namespaces of a line that no mark above `above` has yet; return whether one is new."""
+    new = False
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        key = layout.key[stream.spans[span].namespace]
+        ignored = layout.ignore[key]
+        if slot and key == layout.default_key:
+            key = np.int32(layout.slot_key)
+        empty = stream.spans[span + 1].start == stream.spans[span].start
+        if ignored or empty or live.marks[key] == above or live.marks[key] == mark:
+            continue
+        live.marks[key] = mark
+        live.counts[key] += times
+        live.sizes[key] += times * (stream.spans[span + 1].start - stream.spans[span].start)
+        new = new or not live.met[key]
+    return new
+
+
+@inline_kernel
+def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
+    """Count each namespace once for every action of an event; return whether one is new."""
+    live, stream = run.live, run.stream
+    live.tally[N_EVENTS] += 1
+    live.tally[N_ACTIONS] += actions.n
+    shared = live.tally[MARK] + 1
+    if run.task.shape == CB:
+        live.tally[MARK] = shared
+        return _count_line(run.layout, stream, live, actions.first, actions.n, -1, shared)
+    new = False
+    if actions.n_lines > actions.n and actions.n > 0:
+        new = _count_line(run.layout, stream, live, actions.first - 1, actions.n, -1, shared)
+        if run.task.slots:
+            slot = stream.slots[event, SLOT_LINE]
+            found = _count_line(run.layout, stream, live, slot, actions.n, -1, shared, True)
+            new = new or found
+            for i in range(run.scratch.n_left[0]):
+                short_loop()
+                key = run.scratch.left[i]
+                live.counts[key] += actions.n if live.marks[key] != shared else 0
+                live.marks[key] = shared
+    for action in range(actions.n):
+        short_loop()
+        line = line_of(run, actions, action)
+        found = _count_line(run.layout, stream, live, line, 1, shared, shared + 1 + action)
+        new = new or found
+    live.tally[MARK] = shared + actions.n
+    return new
+
+
+@inline_kernel
+def lease_is_due(live: Live) -> bool:
+    """Whether a live slot has learnt as many events as it was given, or a place is to be filled."""
+    due = live.fill
+    for slot in range(live.n):
+        short_loop()
+        due = due or live.updates[slot] >= live.lease[slot]
+    return due
+
+
+@inline_kernel
+def signal_before(
+    run: Run, event: int, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]
+) -> int:
+    """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
+    if cursor[STEP] < MET:
+        cursor[STEP] = MET
+        if count_namespaces(run, event, actions):
+            return NEW_NAMESPACE
+    if cursor[STEP] < RECOUNTED:
+        cursor[STEP] = RECOUNTED
+        if recounts:
+            count_namespaces(run, event, actions)
+    if tests and cursor[STEP] < REVIEWED:
+        cursor[STEP] = REVIEWED
+        if run.live.tally[LEARNT] >= run.live.review:
+            return REVIEW_DUE
+    if tests and cursor[STEP] < SCHEDULED:
+        cursor[STEP] = SCHEDULED
+        if lease_is_due(run.live):
+            return LEASE_DUE
+    return BLOCK_END
+
+
+@inline_kernel
+def learner(live: Live, turn: int) -> int:
+    """Slot that learns at a turn: the challengers first, the champion last."""
+    if turn == live.n - 1:
+        return 0
+    return live.n - 1 - turn if live.reversed else turn + 1
+
+
+@inline_kernel
+def place_of(live: Live, slot: int, part: int) -> Place:
+    """Where part `part` of a slot's model lies."""
+    row = slot * live.slot_step + part * live.part_step
+    return Place(slot, 0 if live.overlaps else row, row)
+
+
+@inline_kernel
+def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
+    """Action to which a slot gives its lowest score, the first of several."""
+    best = 0
+    for action in range(1, n):
+        short_loop()
+        if score[action, slot] < score[best, slot]:
+            best = action
+    return best
+
+
+@inline_kernel
+def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
+    if weight == _ZERO:
+        observe_nothing(live.evidence, slot, who)
+    else:
+        observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
+
+
+@inline_kernel
+def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
+    """Let every challenger's estimators see the reward of its own best action and of the champion's."""
+    live = run.live
+    weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
+    if not run.task.exact:
+        weight = min(weight, _LARGEST_WEIGHT)
+    reward = label.cost if live.cost_is_reward else -label.cost
+    earned = np.float64(reward)
+    if not _ZERO <= reward <= _ONE:
+        live.tally[OUTSIDE] += 1
+        if not run.task.exact:
+            reward = min(max(reward, _ZERO), _ONE)
+    chosen = best_action(score, 0, n)
+    champion = weight if chosen == label.action else _ZERO
+    if live.paired:
+        observe_policy(live.policies[0, SELF], live.scale, np.float64(champion), earned)
+    for slot in range(1, live.n):
+        short_loop()
+        choice = best_action(score, slot, n)
+        own = weight if choice == label.action else _ZERO
+        if live.paired:
+            observe_policy(live.policies[slot, SELF], live.scale, np.float64(own), earned)
+            if choice != chosen:
+                q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
+                weights, price = (np.float64(own), np.float64(champion)), live.prices[slot]
+                pair_up(live.pairs[slot], live.scale, weights[0], weights[1], earned, q1, q0, price)
+        else:
+            _observe(live, slot, SELF, own, reward)
+            _observe(live, slot, CHAMPION, champion, reward)
+            live.settled[slot] &= own == _ZERO and champion == _ZERO
+        live.last[slot, SELF, 0], live.last[slot, SELF, 1] = own, reward
+        live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
+        live.updates[slot] += 1
+    if live.paired:
+        widen(live.scale, earned, np.float64(label.probability), n)
+    live.tally[LEARNT] += 1
+
+
+@inline_kernel
+def _predicted(live: Live, cost: F32) -> np.float64:
+    """Reward that the champion predicts of an action, within those that were seen."""
+    low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+    reward = np.float64(cost if live.cost_is_reward else -cost)
+    return min(reward, high) if reward >= low else low  # as NaN is not
+
+
+@inline_kernel
+def _loss(run: Run, raw: F32, target: F32) -> np.float64:
+    """Loss of a prediction, clipped to the labels seen so far."""
+    rule, shared = run.rule, run.model.shared
+    low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+    prediction = clip(shared, raw)
+    return np.float64(loss_value(rule.loss, rule.low, rule.high, prediction, target, low, high))
+
+
+@inline_kernel
+def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Label) -> None:
+    """Let every challenger's estimators see its loss and the champion's on what was logged."""
+    live, simple = run.live, run.task.shape == SIMPLE
+    weight = np.float64(label.weight) if simple else 1.0
+    champion = weight * _loss(run, score[action, 0], label.cost)
+    if not math.isfinite(champion):
+        return
+    group = live.fresh[0] // GROUP
+    if group < len(live.recent):
+        live.recent[group] += champion
+        live.fresh[0] += 1
+    reach, rate = live.reach[0], 0.0
+    if simple:
+        observe_loss(live.policies[0, SELF], champion, reach)
+        live.reach[0] = max(reach, champion)
+        live.reach[1] += (champion - live.reach[1]) / min(live.tally[LEARNT] + 1.0, _MEMORY)
+        live.tally[LEARNT] += 1
+    if live.mixing:
+        rate = 0.5 / live.reach[1] if live.reach[1] > 0.0 else 0.0
+        live.mix[0] *= math.exp(-rate * champion)
+    for slot in range(1, live.n):
+        short_loop()
+        if not (live.by_loss and live.alike[slot]):
+            continue
+        own = weight * _loss(run, score[action, slot], label.cost)
+        if math.isfinite(own):
+            observe_any_difference(live.losses[slot], live.spread[slot], champion - own, live.prices[slot])
+        if live.mixing:
+            live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
+        if simple:
+            observe_loss(live.policies[slot, SELF], own, reach)
+            live.reach[0] = max(live.reach[0], own) if math.isfinite(own) else live.reach[0]
+            live.last[slot, SELF, 0], live.last[slot, SELF, 1] = weight, -own
+            live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = weight, -champion
+            live.updates[slot] += 1
+    if live.mixing:
+        _share(live)
+
+
+@inline_kernel
+def _share(live: Live) -> None:
+    """Let the says sum to 1, and none be so small that it would take long to grow."""
+    total = 0.0
+    for slot in range(live.n):
+        short_loop()
+        total += live.mix[slot]
+    for slot in range(live.n):
+        short_loop()
+        say = live.mix[slot] / total if total > 0.0 else 1.0 / live.n
+        live.mix[slot] = (1.0 - _SHARE) * say + _SHARE / live.n
+
+
+@inline_kernel
+def mixed(run: Run, score: NDArray[np.float32]) -> F32:
+    """What all slots together predict of a single line."""
+    total = 0.0
+    for slot in range(run.live.n):
+        short_loop()
+        total += run.live.mix[slot] * np.float64(clip(run.model.shared, score[0, slot]))
+    return np.float32(total)
+
+
+@inline_kernel
+def better_challenger(live: Live) -> int:
+    """Last live slot that is proved to be better than the champion; 0 if none is.
+
+    Where a point between the bounds is known it stays one until somebody's weight is not 0: a reward of 0
+    raises no lower bound, as no bet wins by it, and lowers no upper one.
+    """
+    found = 0
+    for slot in range(1, live.n):
+        short_loop()
+        if not live.settled[slot]:
+            better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
+            live.settled[slot] = not better and effort != IN_FULL
+            if better:
+                found = slot
+    return found
+
+
+@inline_kernel
+def reward_level(live: Live, slot: int) -> float:
+    """Probability of error of a challenger's test by rewards, which shares its level with that by losses."""
+    level: float = live.levels[slot] * (0.5 if live.by_loss and live.alike[slot] else 1.0)
+    return level
+
+
+@inline_kernel
+def loss_level(live: Live, slot: int) -> float:
+    """Probability of error of a challenger's test by losses."""
+    level: float = live.levels[slot] * share(live.spread[slot]) * (0.5 if live.by_reward else 1.0)
+    return level
+
+
+@inline_kernel
+def verdict(live: Live) -> tuple[int, int]:
+    """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is.
+
+    Losses prove nothing that rewards lean against.
+    """
+    if not live.paired:
+        slot = better_challenger(live)
+        return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
+    signal, found = BLOCK_END, 0
+    for slot in range(1, live.n):
+        short_loop()
+        pair, losses = live.pairs[slot], live.losses[slot]
+        told = live.by_loss and live.alike[slot]
+        level, level_of_losses = reward_level(live, slot), loss_level(live, slot)
+        if live.by_reward and is_ahead(pair, level):
+            signal, found = BOUND_CROSSED, slot
+        elif signal == BOUND_CROSSED:
+            continue
+        elif told and is_ahead(losses, level_of_losses) and not is_behind(pair, LEANING):
+            signal, found = LOSS_CROSSED, slot
+        elif signal == BLOCK_END and live.replaceable:
+            behind = live.by_reward and is_behind(pair, level)
+            behind = behind or (told and is_behind(losses, level_of_losses) and not is_ahead(pair, LEANING))
+            if behind:
+                signal, found = PROVED_WORSE, slot
+    return signal, found
+
+
+@entry_kernel
+def copy_lane(weights: NDArray[np.float32], cells: NDArray[np.int64], source: int, target: int) -> None:
+    """Copy what differs in some cells from one lane to another; zeros of either sign are equal, as in VW."""
+    for cell in cells:
+        for field in range(weights.shape[1]):
+            if weights[cell, field, target] != weights[cell, field, source]:
+                weights[cell, field, target] = weights[cell, field, source]
+
+
+@entry_kernel
+def swap_lanes(weights: NDArray[np.float32], cells: NDArray[np.int64], one: int, other: int) -> None:
+    """Swap some cells of two lanes."""
+    for cell in cells:
+        for field in range(weights.shape[1]):
+            if weights[cell, field, one] != weights[cell, field, other]:
+                kept = weights[cell, field, one]
+                weights[cell, field, one] = weights[cell, field, other]
+                weights[cell, field, other] = kept

@@ -1,0 +1,102 @@
+"""The row of an event: opened before it is predicted, settled behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
+from onlineauto.engine.event.state import SIMPLE, STREAM
+from onlineauto.explorers._kernels import rank
+from onlineauto.explorers.explore_kernels import GREEDY
+from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.learners.cost_kernels import DR
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Results, Run
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_UNLABELLED = np.float32(np.finfo(np.float32).max)
+
+
+@inline_kernel
+def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
+    """Begin the results of an event behind those of the one before."""
+    row = results.rows[event]
+    row.known_action = -1
+    row.known_cost = _UNLABELLED
+    row.n_actions = 0 if run.task.shape == SIMPLE else n_actions
+    row.action_start = 0
+    if event > 0:
+        row.action_start = results.rows[event - 1].action_start + results.rows[event - 1].n_actions
+
+
+@inline_kernel
+def _cost_of(label: Label, action: int, estimate: F32) -> F32:
+    """Estimated cost (float32) of choosing `action`: IPS, or doubly robust if there is an estimate."""
+    if action == label.action:
+        return (label.cost - estimate) / label.probability + estimate
+    return estimate
+
+
+@inline_kernel
+def settle_bandit(
+    context: Sealed[Context],
+    run: Run,
+    results: Results,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    standing: int,
+    shown: int,
+    buffers: Buffers,
+) -> bool:
+    """Rank the actions, turn scores into probabilities if exploring, and write the event's row.
+
+    The scores are those of column `shown` of the buffers.
+
+    Returns whether the event is labelled with a known probability.
+    """
+    n = actions.n
+    row = results.rows[event]
+    order = results.action[row.action_start : row.action_start + n]
+    score = results.score[row.action_start : row.action_start + n]
+    for i in range(n):
+        short_loop()
+        score[i] = buffers.score[i, shown]
+    rank(score, n, order)
+    for i in range(n):
+        short_loop()
+        score[i] = buffers.score[order[i], shown]
+    if run.task.exploration.active:
+        if run.task.exploration.code == GREEDY:
+            greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
+        elif n > 0:
+            explore_otherwise(context, order, score, n)
+        if len(results.name) > 0 and n > 0:
+            keeps = bool(run.task.exact or standing == STREAM)
+            slots = run.task.exact and run.task.slots and run.task.training and standing == STREAM
+            logged = int(label.action) if learns or slots else -1
+            name, named = results.name[event], results.named[event]
+            draw_otherwise(context, order, score, n, logged, name, named, keeps)
+    known = bool(label.action >= 0 and label.probability > _ZERO)
+    loss = _ZERO
+    if known and run.task.exploration.active:
+        for i in range(n):
+            short_loop()
+            loss += _cost_of(label, order[i], _ZERO) * score[i]
+        loss *= label.weight
+    elif known and n > 0:
+        estimated = learns and run.model.settings[0].cb_type == DR
+        loss = _cost_of(label, order[0], buffers.target[order[0]] if estimated else _ZERO)
+    row.loss = loss
+    if known:
+        row.known_action = label.action
+        row.known_cost = label.cost
+        row.known_probability = label.probability
+    row.prediction = order[0] + 1 if n > 0 else 0
+    return known

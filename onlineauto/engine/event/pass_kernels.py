@@ -1,0 +1,133 @@
+"""Passes over the actions of an event: which actions each visits, what they are taught, what is rare.
+
+What is rare is handed the sealed context and opens it for itself: were it handed all that is in there, the
+loop would keep that at hand for it, at the cost of every event.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.state import SIMPLE, Run
+from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore, explore_after
+from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.explorers.sample_kernels import put_first
+from onlineauto.jit import F32, inline_kernel, kernel, opened
+from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
+from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
+    from onlineauto.learners._kernels import Model
+
+ESTIMATE, SCORE, LEARN = 0, 1, 2
+"""Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@inline_kernel
+def visited(
+    run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
+) -> tuple[int, int]:
+    """First and last action that a pass visits."""
+    if phase == SCORE:
+        # a line that is learnt is predicted on the way, unless live slots are to be compared
+        return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
+    if not learns or (phase == ESTIMATE and (cb_type != DR or run.task.shape == SIMPLE)):
+        return 0, 0
+    if phase == LEARN and cb_type == MTR and run.task.shape != SIMPLE:
+        return int(label.action), int(label.action) + 1
+    return 0, actions.n
+
+
+@inline_kernel
+def target_of(run: Run, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
+    """Cost (float32) to regress for an action."""
+    if action != label.action:
+        return estimate if cb_type == DR else _ZERO
+    if cb_type == IPS:
+        return ips_cost(label.cost, label.probability, run.task.clip_p)
+    if cb_type == DR:
+        if label.probability > _ZERO:
+            return dr_cost(label.cost, label.probability, run.task.clip_p, estimate)
+        return estimate
+    return label.cost
+
+
+@inline_kernel
+def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) -> F32:
+    """Importance weight (float32) of the examples of the learning pass of one of a slot's policies."""
+    if run.task.shape == SIMPLE or run.model.settings[slot].cb_type != MTR:
+        return label.weight
+    sums, at = run.model.sums[slot], 2 * policy
+    sums[at] += actions.n
+    sums[at + 1] += 1
+    weight = label.weight * mtr_weight(label.probability, run.task.clip_p, sums[at + 1], sums[at])
+    return weight if run.task.exact or math.isfinite(weight) else _ZERO
+
+
+@inline_kernel
+def run_on(at: Context, stream: Stream) -> Run:
+    """What works on a block in a context."""
+    return Run(
+        at.task, at.rule, at.layout, at.interactions, at.again,
+        at.scratch, stream, at.model, at.live, at.screen,
+    )  # fmt: skip
+
+
+@inline_kernel
+def over_again(run: Run) -> Run:
+    """The same, when VW goes over the features once more, with the interactions that it remembers."""
+    return Run(
+        run.task, run.rule, run.layout, run.again, run.again,
+        run.scratch, run.stream, run.model, run.live, run.screen,
+    )  # fmt: skip
+
+
+@inline_kernel
+def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
+    """Count the event in the time that learning rates decay with."""
+    model.shared[T] += weight
+    if labelled and holdout:
+        model.shared[HOLDOUT_WEIGHT] += weight
+    elif not labelled:
+        model.shared[UNLABELLED_WEIGHT] += weight
+
+
+@kernel
+def explore_otherwise(
+    context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32], n: int
+) -> None:
+    """Replace ranked scores by the probabilities of an explorer."""
+    at = opened(context)
+    how = at.task.exploration
+    if how.code == EPSILON_DECAY:
+        greedy(score, n, at.task.decay.epsilon[0], how.first_only)
+    elif len(at.task.decay.place) > 0:
+        explore_after(how, order, score, n, at.buffers.explored, how.times[how.policies - 1])
+    else:
+        explore(how, order, score, n, at.buffers.explored)
+
+
+@kernel
+def draw_otherwise(
+    context: Sealed[Context],
+    order: NDArray[np.int32],
+    score: NDArray[np.float32],
+    n: int,
+    logged: int,
+    name: np.uint64,
+    named: bool,
+    keeps: bool,
+) -> None:
+    """Put an action first, see `put_first`."""
+    put_first(opened(context).task.exploration, order, score, n, logged, name, named, keeps)

@@ -1,0 +1,235 @@
+"""Scores of all actions of an event, for all live slots: what they share is added up once.
+
+In native mode the features and products of the shared line, the same for every action, are summed once per
+event. Exact mode adds every term in VW's order, action by action, as native mode does where an action has
+features of its own in a shared namespace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.example_kernels import open_action, shown_features
+from onlineauto.engine.event.state import CB_ADF, SIMPLE, Counted
+from onlineauto.features._kernels import forget, turned
+from onlineauto.features.product_kernels import cross_any, is_linear, look_up
+from onlineauto.jit import F32, Four, inline_kernel, short_loop
+from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
+from onlineauto.learners._kernels import CONTRACTION
+from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Buffers, Run
+
+EVENT, ACTION = 0, 1
+"""Rows of the totals: what is the same for every action of an event; the sum of one action."""
+
+
+@inline_kernel
+def scores_directly(run: Run) -> bool:
+    """Whether scores need no list of features: not with a penalty that cuts weights off, nor with extents.
+
+    Nor where lanes overlap.
+    """
+    only_groups = run.interactions.n_group == len(run.interactions.start) - 1
+    alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
+    if alone or not only_groups or run.live.overlaps:
+        return False
+    for slot in range(run.live.n):
+        short_loop()
+        if run.model.settings[slot].l1 > 0.0:
+            return False
+    return True
+
+
+@inline_kernel
+def _contraction(run: Run, slot: int) -> Four:
+    """What the penalties of four slots multiply their scores by."""
+    lanes, whose, last = run.model.lanes, run.model.penalised, run.live.n - 1
+    return four(
+        np.float32(lanes[whose[slot], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 1, last)], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 2, last)], CONTRACTION]),
+        np.float32(lanes[whose[min(slot + 3, last)], CONTRACTION]),
+    )
+
+
+@inline_kernel
+def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> None:
+    """Add the features of a group to a row of the totals."""
+    start, end, mask = run.scratch.groups[group].start, run.scratch.groups[group].end, run.task.mask
+    for slot in range(0, slots, 4):
+        short_loop()
+        total = load(buffers.total, row, slot)
+        total = add_run(run.model.table, run.stream.features, start, end, mask, slot, total)
+        store(buffers.total, row, slot, total)
+
+
+@inline_kernel
+def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a namespace itself to a row of the totals; it counts among the own features already."""
+    interactions, mask = run.interactions, run.task.mask
+    place = run.scratch.places[interactions.factor[interactions.start[product]]]
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if place.end > place.start and some(held):
+            before = load(buffers.total, row, slot)
+            total = add_run(run.model.table, run.stream.features, place.start, place.end, mask, slot, before)
+            store(buffers.total, row, slot, pick(held, total, before))
+    return 0
+
+
+@inline_kernel
+def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product of two groups to a row of the totals; return how many features it has."""
+    interactions, places = run.interactions, run.scratch.places
+    factor = interactions.start[product]
+    one, other = interactions.factor[factor], interactions.factor[factor + 1]
+    first, second = (places[one].start, places[one].end), (places[other].start, places[other].end)
+    m, n = first[1] - first[0], second[1] - second[0]
+    if m == 0 or n == 0:
+        return 0
+    same = bool(one == other and not interactions.permutations)
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if some(held):
+            before = load(buffers.total, row, slot)
+            total = add_pair(
+                run.model.table, run.stream.features, first, second, same, run.task.mask, slot, before
+            )
+            store(buffers.total, row, slot, pick(held, total, before))
+    return int(m * (m + 1) // 2 if same else m * n)
+
+
+@inline_kernel
+def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product of three groups to a row of the totals; return how many features it has."""
+    interactions, places, table = run.interactions, run.scratch.places, run.model.table
+    factor = interactions.start[product]
+    a, b, c = interactions.factor[factor], interactions.factor[factor + 1], interactions.factor[factor + 2]
+    first, second = (places[a].start, places[a].end), (places[b].start, places[b].end)
+    third = (places[c].start, places[c].end)
+    m, n, o = first[1] - first[0], second[1] - second[0], third[1] - third[0]
+    if m == 0 or n == 0 or o == 0:
+        return 0
+    same = (bool(a == b and not interactions.permutations), bool(b == c and not interactions.permutations))
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if some(held):
+            before = load(buffers.total, row, slot)
+            total = add_triple(
+                table, run.stream.features, first, second, third, same, run.task.mask, slot, before
+            )
+            store(buffers.total, row, slot, pick(held, total, before))
+    pairs = m * (m + 1) // 2 if same[0] else m * n
+    if not same[1]:
+        return int(pairs * o)
+    return int(pairs * (o + 2) // 3 if same[0] else m * (n * (n + 1) // 2))
+
+
+@inline_kernel
+def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
+    """List the features of a product of any order; return how many there are."""
+    if not look_up(run.interactions, run.scratch, product):
+        return 0
+    features, mask = run.stream.features, run.task.mask
+    return cross_any(run.scratch, features, order, mask, buffers.cell, buffers.value, 0)
+
+
+@inline_kernel
+def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+    """Add a product to a row of the totals; return how many features it has."""
+    interactions = run.interactions
+    order = interactions.start[product + 1] - interactions.start[product]
+    if order == 1:
+        return _add_single(run, product, slots, row, buffers)
+    if order == 2:
+        return _add_pair(run, product, slots, row, buffers)
+    if order == 3:
+        return _add_triple(run, product, slots, row, buffers)
+    n = _list_product(run, product, order, buffers)
+    for slot in range(0, slots, 4):
+        short_loop()
+        held = load_flags(interactions.holders, product + 1, slot)
+        if n > 0 and some(held):
+            before = load(buffers.total, row, slot)
+            total = add_listed(run.model.table, buffers.cell, buffers.value, n, slot, before)
+            store(buffers.total, row, slot, pick(held, total, before))
+    return n
+
+
+@inline_kernel
+def _part(run: Run, buffers: Buffers) -> int:
+    """Part the products: those of shared namespaces alone to the front, in any order; return how many."""
+    interactions, places = run.interactions, run.scratch.places
+    n = len(interactions.start) - 1
+    front, back = 0, n
+    for product in range(n - 1, -1, -1):
+        short_loop()
+        alike = True
+        for k in range(interactions.start[product], interactions.start[product + 1]):
+            short_loop()
+            alike = alike and places[interactions.factor[k]].group >= 0
+        if alike:
+            buffers.parted[front] = product
+            front += 1
+        else:
+            back -= 1
+            buffers.parted[back] = product
+    return front
+
+
+@inline_kernel
+def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers: Buffers) -> tuple[int, int]:
+    """Fill `buffers.score` for the first `slots` live slots; `initial` is what sums begin with.
+
+    Returns the features of the champion as they are counted and as they are shown.
+    """
+    scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
+    holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
+    parts = bool(not run.task.exact and run.task.shape == CB_ADF and n_shared > 0)
+    front = _part(run, buffers) if parts else 0
+    once = counted = shown = 0
+    if parts:
+        for slot in range(0, slots, 4):
+            short_loop()
+            store(total, EVENT, slot, splat(initial))
+        for group in range(n_shared):
+            short_loop()
+            if not layout.ignore_linear[scratch.groups[group].key]:
+                _add_group(run, group, slots, EVENT, buffers)
+        for i in range(front):
+            short_loop()
+            product = buffers.parted[i]
+            size = _add_product(run, product, slots, EVENT, buffers)
+            once += size if holders[product + 1, 0] else 0
+    for action in range(actions.n):
+        short_loop()
+        groups, own, merged = open_action(run, actions, action)
+        apart = bool(parts and not merged)
+        crossed = once if apart else 0
+        for slot in range(0, slots, 4):
+            short_loop()
+            store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(initial))
+        for i in range(groups - n_shared if apart else groups):
+            short_loop()
+            group = turned(i, n_shared, groups)
+            if is_linear(layout, scratch, group, n_shared):
+                _add_group(run, group, slots, ACTION, buffers)
+        for i in range(front if apart else 0, n):
+            short_loop()
+            product = buffers.parted[i] if apart else i
+            size = _add_product(run, product, slots, ACTION, buffers)
+            crossed += size if holders[product + 1, 0] else 0
+        for slot in range(0, slots, 4):
+            short_loop()
+            store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
+        forget(scratch, n_shared, groups)
+        counted += own + crossed
+        shown += shown_features(run, actions, action, Counted(own, crossed))
+    return counted, shown

@@ -1,0 +1,100 @@
+"""Screening: what each of many interactions seems to gain, at the price of about one action.
+
+An interaction that the champion lacks has a small model of its own, of what the champion's prediction leaves
+over: for every feature the mean of these residuals, shrunk as if it had been 0 on ten events more; several
+features say what they say on average. Its gain is how much smaller the squares of the residuals would have
+been, each predicted before it was known. The gain of leaving an interaction of the champion out is the loss
+that its terms have caused; the other weights stay as they are.
+
+That is no proof of anything: it orders what is tried.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.product_kernels import cross_product, look_up
+from onlineauto.jit import F32, inline_kernel, short_loop
+from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, W, clip
+from onlineauto.learners.loss_kernels import loss_slope, loss_value
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Buffers, Run, Screen
+
+SUM, COUNT, LARGEST = 0, 1, 2
+"""Entries of a feature: Σ x·residual and Σ x², with x as a part of the largest seen, and that."""
+
+_CLOSELY, _STRIDE = 1024, 4
+"""After so many events, only one in so many is looked at."""
+_SHRINKAGE = np.float32(10)
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@inline_kernel
+def _explain(screen: Screen, buffers: Buffers, n: int, residual: F32) -> F32:
+    """Let the model of an interaction, whose features are listed, learn a residual; return its prediction."""
+    table, mask = screen.table, np.uint32(len(screen.table) - 1)
+    total = _ZERO
+    for i in range(n):
+        short_loop()
+        entry, size = table[buffers.cell[i] & mask], abs(buffers.value[i])
+        if size > entry[LARGEST]:
+            ratio = entry[LARGEST] / size
+            entry[SUM] *= ratio
+            entry[COUNT] *= ratio * ratio
+            entry[LARGEST] = size
+        if size > _ZERO:
+            x = buffers.value[i] / entry[LARGEST]
+            total += x * entry[SUM] / (entry[COUNT] + _SHRINKAGE)
+            entry[SUM] += x * residual
+            entry[COUNT] += x * x
+    return total / np.float32(max(n, 1))
+
+
+@inline_kernel
+def _part_of(run: Run, buffers: Buffers, n: int) -> F32:
+    """What the listed features add to the champion's prediction."""
+    total = _ZERO
+    for i in range(n):
+        short_loop()
+        total += run.model.weights[buffers.cell[i], W, 0] * buffers.value[i]
+    return total * np.float32(run.model.lanes[0, CONTRACTION])
+
+
+@inline_kernel
+def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
+    """See what the interactions that are screened would have changed.
+
+    The groups of an action are open, which is about to be learnt; `score` is the champion's, of before.
+    """
+    screen, rule, shared = run.screen, run.rule, run.model.shared
+    screen.seen[0] += 1
+    stride = 1 if screen.seen[0] <= _CLOSELY else _STRIDE
+    if screen.seen[0] % stride != 0:
+        return
+    if not (math.isfinite(label) and math.isfinite(score)):
+        return
+    low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+    known = clip(shared, score)
+    loss = loss_value(rule.loss, rule.low, rule.high, known, label, low, high)
+    residual = np.float32(-0.5) * loss_slope(rule.loss, rule.low, rule.high, known, label, low, high)
+    for product in range(len(screen.interactions.start) - 1):
+        short_loop()
+        if not look_up(screen.interactions, run.scratch, product):
+            continue
+        order = screen.interactions.start[product + 1] - screen.interactions.start[product]
+        n = cross_product(
+            run.scratch, run.stream.features, order, run.task.mask, buffers.cell, buffers.value, 0
+        )
+        if screen.inside[product]:
+            without = clip(shared, score - _part_of(run, buffers, n))
+            gain = loss - loss_value(rule.loss, rule.low, rule.high, without, label, low, high)
+        else:
+            left = residual - _explain(screen, buffers, n, residual)
+            gain = residual * residual - left * left
+        if math.isfinite(gain):
+            screen.gains[product] += stride * gain

@@ -1,0 +1,152 @@
+"""Room for what the loop fills, and the outcomes made of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.event.event_seed_kernels import name_events
+from onlineauto.engine.event.outcomes import Outcomes
+from onlineauto.engine.event.state import CB, ROW, SIMPLE, Buffers, Results
+from onlineauto.engine.loop.run_kernels import largest_example
+from onlineauto.explorers.explore_kernels import ROWS
+from onlineauto.features.block import UNLABELLED
+from onlineauto.features.records import FACTOR, RUN, Scratch, largest
+from onlineauto.jit import Sealed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Context, Task
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Stream
+    from onlineauto.features.slots import Slots
+
+__all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
+
+
+_FEATURES = 1 << 16
+_MOST_GUESSED = 1 << 20
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
+_ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
+_ONES.flags.writeable = _NO_LABELS.flags.writeable = False
+
+
+def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: int = 64) -> Buffers:
+    """Working columns: room for so many actions, live slots, features of an action and runs of them."""
+    return Buffers(
+        cell=np.empty(features, np.uint32),
+        name=np.empty(features, np.uint64),
+        value=np.empty(features, np.float32),
+        runs=np.zeros(runs, RUN),
+        score=np.zeros((actions, slots + 4), np.float32),
+        target=np.zeros(actions, np.float32),
+        squares=np.zeros(slots, np.float32),
+        first_squares=np.full(actions, np.nan, np.float32),
+        total=np.zeros((2, slots + 3), np.float32),
+        cost=np.zeros(actions, np.float32),
+        order=np.zeros(actions, np.int32),
+        explored=np.zeros((ROWS, actions), np.float32),
+        parted=np.zeros(runs, np.int64),
+    )
+
+
+def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buffers:
+    """Return the buffers or, if they do not suffice for a block, larger ones.
+
+    Within a block only lists of features grow, and what is known of the actions of an event is kept.
+    """
+    buffers, task, lines = context.value.buffers, context.value.task, stream.events
+    room = len(buffers.cell)
+    runs = max(len(layout.interactions.start), len(layout.again.start))
+    actions = task.n_actions if task.shape == CB else largest(lines)
+    own = (len(stream.features) - stream.constant) // 2
+    counts = (*layout.n_products.items(), *layout.n_apart.items())
+    features = own + sum(count * own**order for order, count in counts)
+    if features > max(room, _MOST_GUESSED):
+        copies: Any = (each.copy() for each in context.value.scratch)  # slots of an event may be open
+        features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))), stream)
+    if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
+        return buffers
+    larger = make_buffers(
+        features=max(room, features),
+        actions=max(actions, len(buffers.score)),
+        slots=buffers.score.shape[1] - 4,
+        runs=2 * runs,
+    )
+    if actions > len(buffers.score):
+        return larger
+    return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
+
+
+def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
+    """Return the scratch or, if it does not suffice for a block, a larger one.
+
+    Within a block only products can become longer, and what earlier slots of an event have taken is kept.
+    """
+    spans = largest(block.line_start[block.event_start])
+    lines = largest(block.event_start) if layout.slots else 0
+    small = len(scratch.extents) <= spans or len(scratch.lines) < lines
+    if small or len(scratch.places) != layout.n_keys:
+        return layout.scratch(spans=2 * spans, lines=2 * lines)
+    if len(scratch.factors) < layout.highest_order:
+        return scratch._replace(factors=np.zeros(layout.highest_order, FACTOR))
+    return scratch
+
+
+def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside: bool = False) -> Results:
+    """Room for the results of a block; if actions are drawn, what to draw by.
+
+    Slots are drawn for one by one. Those without a name differ in their number where draws are not counted:
+    of events that are `aside`.
+    """
+    lines = block.event_start[:-1] if slots is None else slots.line
+    n, draws = len(lines), task.exploration.samples and task.exploration.active
+    name, named = np.zeros(n if draws else 0, np.uint64), np.zeros(n, bool)
+    if draws:
+        name_events(block.tag, np.ascontiguousarray(block.tag_start), lines, name, named, task.exact)
+        if slots is not None and aside:
+            name[~named] = slots.number[~named]
+    n_actions = _most_actions(block, task, slots)
+    return Results(
+        rows=np.zeros(n, ROW),
+        action=np.empty(n_actions, np.int32),
+        score=np.empty(n_actions, np.float32),
+        name=name,
+        named=named,
+    )
+
+
+def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
+    """No less than the actions of all events, or slots, together."""
+    if task.shape == SIMPLE:
+        return 0
+    if slots is not None:
+        return int((slots.line - slots.number - block.event_start[slots.event] - 1).sum())
+    return len(block) * task.n_actions if task.shape == CB else block.n_lines
+
+
+def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+    """A column of `n` equal numbers."""
+    return column[:n] if n <= len(column) else column[:1].repeat(n)
+
+
+def make_outcomes(
+    block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool, slots: Slots | None = None
+) -> Outcomes:
+    """What the loop found out about a block, in columns."""
+    line, rows = block.event_start[:-1] if slots is None else slots.line, results.rows
+    n = len(rows)
+    n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
+    return Outcomes(
+        rows=rows,
+        line=line,
+        weight=block.weight[line] if slots is None else slots.event_weight[slots.event],
+        holdout=holdout,
+        label=block.label[line] if simple else _same(_NO_LABELS, n),
+        action=results.action[:n_actions],
+        score=results.score[:n_actions],
+        slots=slots,
+    )

@@ -1,0 +1,211 @@
+"""Learner: the table of weights, the rule by which it learns, and what is done with an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.ensembles.decay import DECAY_STATE
+from onlineauto.engine.loop.task import lanes_overlap, make_task, parts_of_slot, search_is_below
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.source import name_bits
+from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.explorers.explore_kernels import COVER
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import HASH_BITS
+from onlineauto.learners._kernels import materialize
+from onlineauto.learners.model_state import model_state, restore_model
+from onlineauto.learners.options import CbOptions, UpdateOptions
+from onlineauto.learners.rule import initial_weights, make_model, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.options import Configuration
+
+__all__ = ["Learner"]
+
+
+class Learner:
+    """What learns, and how.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+
+    Attributes
+    ----------
+    width : int
+        Lanes of the table that a live slot uses.
+    step : int
+        Lanes between two live slots in exact mode.
+    task : Task
+        What to do with an event, and how to explore.
+    rule : Rule
+        Constants of the update; its learning rate decays from pass to pass.
+    model : Model
+        Everything that learning changes.
+    unlearnt : float32[4]
+        A cell of the table before the first event.
+    current_pass : int
+        Number of passes completed.
+    fields : int
+        How many of a cell's four numbers a model file keeps.
+
+    Raises
+    ------
+    OptionError
+        The table does not fit into memory, or exact mode does not have what is asked for.
+    """
+
+    def __init__(self, configuration: Configuration, *, kind: str) -> None:
+        run, automl = configuration[RunOptions], configuration[AutomlOptions]
+        estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
+        slots = automl.automl or 1
+        self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
+        self.step = 1 + estimates if search_is_below(configuration) else self.width
+        overlaps = lanes_overlap(configuration, kind=kind, lanes=slots * self.width)
+        weights = _make_table(configuration, slots=slots, width=self.width, overlaps=overlaps)
+        self.unlearnt = weights[0, :, 0].copy()
+        self.task = make_task(
+            configuration, kind=kind, cells=len(weights), parts=self.width, unlearnt=self.unlearnt
+        )
+        self.model = make_model(
+            configuration,
+            weights,
+            slots=slots,
+            exact=run.vw_exact,
+            training=not run.testonly,
+            policies=self.task.exploration.policies,
+            parts=self.width,
+        )
+        self.rule = make_rule(configuration, guarded=not run.vw_exact)
+        bounds = self.task.exploration.bounds
+        if run.vw_exact and run.testonly and bounds:  # VW asks for them as if no rate were adapted
+            self.rule = self.rule._replace(adaptive=False, normalized=False)
+        self.name_bits = name_bits(configuration)
+        self.current_pass = 0
+        self.fields = 4
+        self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
+        self._first_rate = self.rule.learning_rate
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
+        vars(self).update(state)
+        weights = self.model.weights
+        self.model = self.model._replace(table=weights.reshape(len(weights), -1))
+
+    @property
+    def overlapping(self) -> int:
+        """Lanes that overlap, being cells of a table of one lane; 0 if they do not."""
+        times = int(self.task.numbering.times)
+        return times if times > 1 else 0
+
+    def champion_lanes(self) -> list[int]:
+        """Lanes of the table by which the champion predicts."""
+        return [0] if self.overlapping else self.champion_rows()
+
+    def champion_rows(self) -> list[int]:
+        """Where the sums of the champion are, part by part."""
+        slots = len(self.model.sums)
+        if not self.task.exact:
+            return [part * slots for part in range(self.width)]
+        if not self.task.search_below or self.task.exploration.code == COVER:
+            return list(range(self.width))
+        models = [divmod(part, self.step) for part in range(self.width)]
+        return [model * slots * self.step + part for model, part in models]
+
+    def champion_lane(self) -> int:
+        """Lane of the table by which the champion of the champion's models predicts."""
+        lanes, place = self.champion_lanes(), self.task.decay.place
+        return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
+
+    def end_pass(self) -> None:
+        """Close a pass: decay the learning rate."""
+        self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
+        self.current_pass += 1
+
+    def check(self, block: Block) -> None:
+        """Refuse a block that was read for another learner.
+
+        Raises
+        ------
+        InputError
+            Of names it has not the bits by which guesses are drawn.
+        """
+        if block.name_bits not in (HASH_BITS, self.name_bits):
+            raise InputError(
+                f"this block was read for --rnd with --vw_exact, with {block.name_bits} bits of names, and "
+                f"{self.name_bits} are wanted here: read it with the same options"
+            )
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        return {
+            "pass": self.current_pass,
+            "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
+            "model": model_state(self.model, fields=self.fields),
+        } | self._lasting()
+
+    def take_after(self, other: Learner) -> None:
+        """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
+        self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
+        self.current_pass = other.current_pass
+        self.fields = 4 if other.task.exploration.bounds and not other.task.exact else 1
+        self._take_over(other._lasting())
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off, of the same options, or with another learning rate."""
+        self.current_pass = state["pass"]
+        if state["learning_rate"]["first"] == self._first_rate:
+            self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
+        restore_model(self.model, state["model"])
+        self.fields = state["model"]["weights"]["row"].shape[1]
+        if self.task.exact and not self.task.training:  # as VW does, which rounds otherwise
+            materialize(self.model, 0)
+        self._take_over(state)
+
+    def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Arrays of the explorer that last from event to event."""
+        exploration, decay = self.task.exploration, self.task.decay
+        return {
+            "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
+            "decay": {name: getattr(decay, name) for name in DECAY_STATE},
+        }
+
+    def _take_over(self, state: Mapping[str, Any]) -> None:
+        """Let these arrays be as another's are."""
+        for part, arrays in self._lasting().items():
+            for name, array in arrays.items():
+                array[...] = state[part][name]
+
+
+def _make_table(
+    configuration: Configuration, *, slots: int, width: int, overlaps: bool
+) -> NDArray[np.float32]:
+    """Weights of so many live slots, each of so many lanes, which may overlap, before the first event."""
+    bits = configuration[FeatureOptions].bit_precision
+    lanes = slots * width
+    cells = max(1, 2**bits >> (width - 1).bit_length())
+    if overlaps:
+        lanes, cells = 1, 2**bits
+    elif configuration[RunOptions].vw_exact:  # all lanes share the table
+        lanes = 1 << (lanes - 1).bit_length()
+        cells = max(1, 2**bits // lanes)
+    elif slots > 1:
+        lanes = -(-lanes // 4) * 4  # kernels take four at a time
+    try:
+        return initial_weights(configuration, cells=cells, lanes=lanes)
+    except (MemoryError, OSError):  # the table is mapped
+        raise OptionError(
+            f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
+        ) from None

@@ -1,0 +1,1 @@
+"""Options of a run, and the checks of how options go together."""

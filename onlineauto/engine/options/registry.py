@@ -1,0 +1,447 @@
+"""The flags of a run, and the registry of every flag there is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from onlineauto.automl.options import SEARCHED, AutomlOptions
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
+from onlineauto.errors import OptionError
+from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers.choice import check_decay, check_explorer, check_one_explorer, chosen_explorer
+from onlineauto.explorers.cost_range import check_cost_range
+from onlineauto.explorers.options import EXPLORER_GROUPS
+from onlineauto.features.options import FeatureOptions, check_interactions
+from onlineauto.formats.options import InputOptions, check_format
+from onlineauto.learners.options import (
+    CbOptions,
+    LossOptions,
+    UpdateOptions,
+    check_loss,
+    check_prediction_range,
+)
+from onlineauto.options import Configuration, Registry, option, options_of
+
+__all__ = [
+    "GROUPS",
+    "REGISTRY",
+    "InspectOptions",
+    "ModelOptions",
+    "OutputOptions",
+    "RunOptions",
+    "refuse_command_line",
+]
+
+_NOT_OF_SLOTS: Final = {
+    "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
+    "experimental_full_name_interactions": "Vowpal Wabbit crosses full names with the slots in its own way",
+    "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
+}
+_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
+_BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Run."""
+
+    title: ClassVar[str] = "Run"
+
+    vw_exact: bool = option(
+        False, "Reproduce Vowpal Wabbit 9.11.9 bit for bit, its defects included.", vw=False, keep=True
+    )
+    testonly: bool = option(False, "Predict only: leave labels aside and weights as they are.", short="t")
+    passes: int = option(1, "How many times to read the data.", minimum=1, maximum=2**63 - 1, metavar="N")
+    holdout_off: bool = option(False, "With several passes, learn from every event: hold none out.")
+    holdout_period: int = option(
+        10,
+        "With several passes, hold out every N-th event to measure the loss.",
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="N",
+    )
+    holdout_after: int | None = option(
+        None,
+        "Hold out all events after the N-th, instead of every so many.",
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="N",
+    )
+    early_terminate: int = option(
+        3,
+        "Stop after so many passes in which the held-out loss did not become smaller.",
+        minimum=1,
+        maximum=2**63 - 1,
+        metavar="N",
+    )
+    replay: str | None = option(
+        None,
+        "Decide as a journal of the same stream says, in place of searching.",
+        vw=False,
+        metavar="FILE",
+        needs=("automl",),
+    )
+    threads: int = option(
+        2,
+        "Threads: with 2, a large file is read ahead of what is being learnt. No result depends on it.",
+        vw=False,
+        minimum=1,
+        maximum=2,
+        metavar="N",
+    )
+    random_seed: int = option(
+        0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED", keep=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """Output."""
+
+    title: ClassVar[str] = "Output"
+
+    predictions: str | None = option(
+        None, "File for the predictions; 'stdout' is standard output.", short="p", metavar="FILE"
+    )
+    raw_predictions: str | None = option(
+        None, "File for the scores before --link and the prediction's range.", short="r", metavar="FILE"
+    )
+    progress: str | None = option(
+        None,
+        "When to print a line of progress: after every N events, or, with a decimal point, each time their "
+        "number has grown by the factor N. Not supplied: 2.0.",
+        short="P",
+        metavar="N",
+    )
+    audit: bool = option(
+        False,
+        "Print, to standard output, what each example is made of: features, values and weights.",
+        short="a",
+    )
+    quiet: bool = option(False, "Print no progress, no summary and no warnings.")
+    extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
+    journal: str | None = option(
+        None,
+        "File for the decisions of --automl, one line of JSON each; --replay repeats them.",
+        vw=False,
+        metavar="FILE",
+        needs=("automl",),
+    )
+    version: bool = option(False, "Print the version and stop.")
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+GROUPS: Final = (
+    InputOptions,
+    OutputOptions,
+    ModelOptions,
+    InspectOptions,
+    RunOptions,
+    FeatureOptions,
+    UpdateOptions,
+    LossOptions,
+    CbOptions,
+    *EXPLORER_GROUPS,
+    AutomlOptions,
+)
+"""Every class of options, in the order of the help."""
+
+
+def check_bandit(configuration: Configuration) -> None:
+    """Refuse two kinds of bandit at once, and outputs that bandits do not have.
+
+    Raises
+    ------
+    OptionError
+        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf``, ``--ccb_explore_adf`` are
+        supplied, or one of them with ``--raw_predictions``.
+    """
+    kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
+    if len(kinds) > 1:
+        raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
+    if kinds and "raw_predictions" in configuration.supplied:
+        raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
+
+
+def check_slots(configuration: Configuration) -> None:
+    """Refuse what we do not have of ``--ccb_explore_adf``.
+
+    Raises
+    ------
+    OptionError
+        Mostly if ``--vw_exact`` asks for it.
+    """
+    if "ccb_explore_adf" not in configuration.supplied:
+        return
+    if "csv_trace" in configuration.supplied:
+        raise OptionError("--csv_trace is not for --ccb_explore_adf, whose events are learnt slot by slot")
+    if not configuration[RunOptions].vw_exact:
+        return
+    for name, why in _NOT_OF_SLOTS.items():
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
+    explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
+    texts = (*features.quadratic, *features.cubic, *features.interactions)
+    lists_again = explorer.name == "rnd" or explorer.bounds(configuration)
+    if lists_again and any(":" not in text for text in texts):
+        raise OptionError(
+            f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
+            "Vowpal Wabbit has some of them twice when it lists the features again"
+        )
+    if explorer.name == "rnd" and "ccb_no_slot_index" not in configuration.supplied:
+        raise OptionError(
+            "--rnd with --ccb_explore_adf is not reproduced by --vw_exact without --ccb_no_slot_index: "
+            "Vowpal Wabbit's guesses of the feature that numbers the slots are others"
+        )
+    automl = configuration[AutomlOptions]
+    if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
+        raise OptionError(
+            f"--oracle_type {automl.oracle(exact=True)} with --ccb_explore_adf is not reproduced by "
+            "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
+        )
+
+
+def check_automl(configuration: Configuration) -> None:
+    """Refuse a search that cannot be: without actions to choose from, or over interactions given by hand.
+
+    Raises
+    ------
+    OptionError
+        If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too, unless
+        ``--vw_exact`` lets them pass as VW does; or if ``--vw_exact`` asks for what VW does not have.
+    """
+    automl = configuration[AutomlOptions]
+    if automl.automl is None:
+        return
+    exact = configuration[RunOptions].vw_exact
+    oracle = ORACLES[automl.oracle(exact=exact)]
+    bandit = not configuration.supplied.isdisjoint(_BANDITS)
+    if not bandit and not oracle.renews:
+        raise OptionError(
+            f"--automl with --oracle_type {automl.oracle(exact=exact)} needs a bandit: one of "
+            + ", ".join("--" + name for name in _BANDITS)
+        )
+    searched = automl.searched()
+    if "epsilon" in searched:
+        raise OptionError(
+            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that "
+            "were logged, by which less of it always looks better"
+        )
+    if not searched or searched - set(SEARCHED):
+        raise OptionError(
+            f"--search cannot be {automl.search}; it takes some of {', '.join(SEARCHED)}, separated by commas"
+        )
+    if "cb_type" in searched and not bandit:
+        raise OptionError("--search cannot have cb_type on single lines, which log no action")
+    explorer = chosen_explorer(configuration)
+    if "cb_type" in searched and explorer.cb_types != EXPLORERS["greedy"].cb_types:
+        only = ", ".join(explorer.cb_types)
+        raise OptionError(f"--search cannot have cb_type with --{explorer.name}, which takes only {only}")
+    if "namespaces" in searched and "ignore_linear" in configuration.supplied:
+        raise OptionError("--ignore_linear and --search namespaces exclude each other")
+    if automl.champion_test == "reward" and not bandit:
+        raise OptionError(
+            "--champion_test cannot be reward on single lines: they log no action; leave it out, and losses "
+            "are compared"
+        )
+    _refuse_contradictions(configuration, bandit=bandit, renews=oracle.renews)
+    given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
+    for name in given:
+        if name in configuration.supplied and not exact:
+            raise OptionError(
+                f"--{name} and --automl exclude each other: the search chooses the interactions"
+            )
+    if automl.default_lease == 0 and not exact:
+        raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
+    if "experimental_full_name_interactions" in configuration.supplied:
+        raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
+    if exact:
+        _refuse_unlike_vw(configuration)
+
+
+def check_rewards(configuration: Configuration) -> None:
+    """Refuse a range of costs that is none.
+
+    Raises
+    ------
+    OptionError
+        If ``--cost_range`` is not two numbers, the lower one first.
+    """
+    automl = configuration[AutomlOptions]
+    try:
+        automl.rewards()
+    except ValueError:
+        raise OptionError(
+            f"--cost_range cannot be {automl.cost_range}; it takes two numbers, the lower one first, such "
+            "as 0,1"
+        ) from None
+
+
+def _refuse_unlike_vw(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
+    automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
+    oracle = ORACLES[automl.oracle(exact=True)]
+    if explorer.asks_search:
+        _refuse_below(configuration, explorer.name)
+    if not oracle.in_vw:
+        raise OptionError(
+            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
+        )
+    if automl.is_paired(exact=True):
+        raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
+    if automl.interaction_type == "both":
+        raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
+
+
+def _refuse_below(configuration: Configuration, explorer: str) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of a search that is below the explorer."""
+    if "replay" in configuration.supplied:
+        raise OptionError(
+            f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
+            "between the models of an event, and a journal has whole events; leave --vw_exact out"
+        )
+    if configuration[ModelOptions].predict_only_model:
+        check_alone(configuration)
+
+
+def check_alone(configuration: Configuration) -> None:
+    """Refuse a champion that could not predict alone as it does in its search.
+
+    Raises
+    ------
+    OptionError
+        In exact mode with ``--automl`` and ``--cover`` or ``--rnd``.
+    """
+    explorer, automl = chosen_explorer(configuration).name, configuration[AutomlOptions].automl
+    if automl is not None and configuration[RunOptions].vw_exact and explorer in ("cover", "rnd"):
+        raise OptionError(
+            f"--{explorer} with --automl and --vw_exact has no champion that predicts the same alone: "
+            "what Vowpal Wabbit has it cross and guess depends on the search; leave --vw_exact out"
+        )
+
+
+_OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
+_OF_NATIVE: Final = (*_OF_PAIRED, "search", "predict_with")
+
+
+def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
+    """Refuse options of the search that another one leaves without any effect."""
+    automl, exact = configuration[AutomlOptions], configuration[RunOptions].vw_exact
+    paired = automl.is_paired(exact=exact)
+    reasons = (
+        (exact, _OF_NATIVE, "--vw_exact, which decides as Vowpal Wabbit does"),
+        (not paired, _OF_PAIRED, "--estimator robust, which compares a bound on each one's reward"),
+        (not renews, ("search", "feature_cost"), f"--oracle_type {automl.oracle(exact=exact)}"),
+        (bandit, ("predict_with",), "a bandit, whose actions the champion chooses"),
+    )
+    for holds, names, what in reasons:
+        for name in names:
+            decides = name == "cost_range" and not exact and "epsilon_decay" in configuration.supplied
+            if holds and name in configuration.supplied and not decides:
+                raise OptionError(f"--{name} has no effect with {what}")
+    if paired and automl.automl_significance_level >= 1:
+        raise OptionError(
+            f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"
+        )
+
+
+def check_audit(configuration: Configuration) -> None:
+    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode, and names of slots.
+
+    Raises
+    ------
+    OptionError
+        With ``--vw_exact``: weights change between the examples of an event, or several models take turns. Of
+        slots no names are known.
+    """
+    outputs, models = configuration[OutputOptions], configuration[ModelOptions]
+    if configuration.get("ccb_explore_adf"):
+        named = {"audit": outputs.audit, "invert_hash": models.invert_hash}
+        if configuration[RunOptions].vw_exact:
+            named["readable_model"] = models.readable_model
+        for name in (name for name, value in named.items() if value):
+            raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
+    explorer = chosen_explorer(configuration)
+    below = configuration.get("automl") is not None and explorer.asks_search
+    texts = {"readable_model": models.readable_model, "invert_hash": models.invert_hash}
+    for name in (name for name, value in texts.items() if value):
+        if below and configuration[RunOptions].vw_exact:
+            raise OptionError(f"--{name} of --automl with --{explorer.name} is not reproduced by --vw_exact")
+    if not (outputs.audit and configuration[RunOptions].vw_exact):
+        return
+    if configuration.get("automl") is not None:
+        found = "--automl"
+    elif configuration.get("cb_type") != "mtr":
+        found = f"--cb_type {configuration.get('cb_type')}"
+    elif explorer.name not in _AUDITED or "epsilon_decay" in configuration.supplied:
+        found = "--epsilon_decay" if "epsilon_decay" in configuration.supplied else f"--{explorer.name}"
+    else:
+        return
+    raise OptionError(
+        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        "midst of learning an event; leave --vw_exact out"
+    )
+
+
+def check_progress(configuration: Configuration) -> None:
+    """Refuse a progress interval that is neither a number of events nor a factor.
+
+    Raises
+    ------
+    OptionError
+        If ``--progress`` is neither a whole number of at least 1 nor a number with a decimal point above 1.
+    """
+    text = configuration[OutputOptions].progress
+    if text is None:
+        return
+    if re.fullmatch(r"[0-9]+", text) and int(text) >= 1:
+        return
+    if re.fullmatch(r"[0-9]*\.[0-9]*", text) and text != "." and float(text) > 1:
+        return
+    raise OptionError(
+        f"--progress cannot be {text}; it takes a number of events, such as 1000, "
+        "or a factor above 1 with a decimal point, such as 2.0"
+    )
+
+
+REGISTRY: Final = Registry(
+    GROUPS,
+    checks=(
+        check_format,
+        check_interactions,
+        check_loss,
+        check_prediction_range,
+        check_models,
+        check_bandit,
+        check_slots,
+        check_one_explorer,
+        check_explorer,
+        check_cost_range,
+        check_decay,
+        check_automl,
+        check_rewards,
+        check_audit,
+        check_progress,
+    ),
+)
+"""The registry of every flag; the command line, Python, the help and the documentation are made from it."""
+
+
+def refuse_command_line(configuration: Configuration) -> None:
+    """Refuse options that only the command line acts on.
+
+    Raises
+    ------
+    OptionError
+        One of them was given as a keyword.
+    """
+    others = (
+        option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
+    )
+    names = ("data", "csv_trace", "verbose_metrics", *others)
+    for name in names:
+        if name in configuration.supplied:
+            raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

@@ -1,0 +1,179 @@
+"""Header: what VW prints above its progress table, line by line.
+
+The layout is VW's, and so are the lines that say nothing about onlineauto, such as ``using no cache``.
+
+Source: VW ``parse_args.cc``, ``parser.cc``, ``vw.cc``, and the names of the reductions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.report.progress import COLUMN_TITLES
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
+from onlineauto.learners.rule import initial_t, make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from onlineauto.options import Configuration
+
+__all__ = ["enabled_learners", "has_wildcards", "header"]
+
+_INPUTS = {"simple": "SIMPLE", "ccb_explore_adf": "CCB"}
+_OUTPUTS = {
+    "simple": "SCALAR",
+    "cb": "MULTICLASS",
+    "cb_adf": "ACTION_SCORES",
+    "cb_explore": "ACTION_PROBS",
+    "cb_explore_adf": "ACTION_PROBS",
+    "ccb_explore_adf": "DECISION_PROBS",
+}
+
+
+def header(configuration: Configuration, *, kind: str, seen: float | None = None) -> Iterator[str]:
+    """Yield the lines above the table, its two lines of titles included, without newlines.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        What the run was asked to do.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+    seen : float, optional
+        Weight of the events that a model to go on with has learnt.
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> for line in header(REGISTRY.parse("-d a.txt -q :: --ignore xy -t"), kind="simple"):
+    ...     print(line)
+    creating quadratic features for pairs: ::
+    ignoring namespaces beginning with: x y
+    only testing
+    using no cache
+    Reading datafile = a.txt
+    num sources = 1
+    Num weight bits = 18
+    learning rate = 0.5
+    initial_t = 0
+    power_t = 0.5
+    Enabled learners: gd, generate_interactions, scorer-identity, count_label
+    Input label = SIMPLE
+    Output pred = SCALAR
+    average  since         example        example        current        current  current
+    loss     last          counter         weight          label        predict features
+    """
+    yield from _features(configuration[FeatureOptions])
+    yield from _example_and_output(configuration)
+    if "explore" in kind:
+        yield from chosen_explorer(configuration).announced(configuration)
+    sources = configuration[InputOptions].data or ("-",)
+    yield "using no cache"
+    yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
+    yield f"num sources = {len(sources)}"
+    yield from _rates(configuration, initial_t(configuration) if seen is None else seen)
+    if kind != "simple" or "cb_type" in configuration.supplied:
+        yield f"cb_type = {configuration[CbOptions].cb_type}"
+    yield f"Enabled learners: {', '.join(enabled_learners(configuration, kind=kind))}"
+    yield f"Input label = {_INPUTS.get(kind, 'CB')}"
+    yield f"Output pred = {_OUTPUTS[kind]}"
+    yield from COLUMN_TITLES
+
+
+def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
+    """Name the reductions that VW would stack for this configuration, from the bottom to the top."""
+    loss = configuration[LossOptions]
+    names = ["gd"]
+    searches = configuration[AutomlOptions].automl is not None
+    slots = kind == "ccb_explore_adf"
+    if (slots or has_wildcards(configuration[FeatureOptions])) and not searches:
+        names.append("generate_interactions")
+    names.append(f"scorer-{loss.link}")
+    if loss.binary:
+        names.append("binary")
+    if kind != "simple":
+        names += ["csoaa_ldf-rank", "cb_adf"]
+        names += ["automl"] if searches else []
+        if "explore" in kind:
+            names += chosen_explorer(configuration).reductions
+            names += ["cb_sample"] if slots or configuration[SampleOptions].cb_sample else []
+            names += ["epsilon_decay"] if models_of(configuration) else []
+        names.append("shared_feature_merger")
+        names += [kind] if slots else []
+        names += [] if kind.endswith("_adf") else ["cb_to_cbadf"]
+    if configuration[OutputOptions].extra_metrics is not None:
+        names.append("extra_metrics")
+    if kind == "simple":
+        names.append("count_label")
+    return names
+
+
+def has_wildcards(options: FeatureOptions) -> bool:
+    """Whether an interaction names "any namespace"."""
+    letters = (*options.quadratic, *options.cubic, *options.interactions)
+    terms = [term for text in options.experimental_full_name_interactions for term in text.split("|")]
+    return any(b":" in decoded(text) for text in letters) or ":" in terms
+
+
+def _features(options: FeatureOptions) -> Iterator[str]:
+    for texts, what in (
+        (options.quadratic, "creating quadratic features for pairs:"),
+        (options.cubic, "creating cubic features for triples:"),
+        (options.interactions, "creating features for following interactions:"),
+    ):
+        if texts:
+            yield f"{what} {' '.join(texts)}"
+    for texts, what in (
+        (options.ignore, "ignoring namespaces beginning with:"),
+        (options.ignore_linear, "ignoring linear terms for namespaces beginning with:"),
+        (options.keep, "using namespaces beginning with:"),
+    ):
+        if texts:
+            yield f"{what} {_first_bytes(texts)}"
+
+
+def _first_bytes(texts: Iterable[str]) -> str:
+    """Each byte once, in order; one that is no ASCII character as its number."""
+    named = sorted({byte for text in texts for byte in decoded(text)})
+    return " ".join(bytes([byte]).decode("ascii", "backslashreplace") for byte in named)
+
+
+def _example_and_output(configuration: Configuration) -> Iterator[str]:
+    update, output = configuration[UpdateOptions], configuration[OutputOptions]
+    if configuration[RunOptions].testonly:
+        yield "only testing"
+    if update.l1 > 0:
+        yield f"using l1 regularization = {_general(update.l1)}"
+    if update.l2 > 0:
+        yield f"using l2 regularization = {_general(update.l2)}"
+    if (model := configuration[ModelOptions].final_regressor) is not None:
+        yield f"final_regressor = {model}"
+    if output.predictions is not None:
+        yield f"predictions = {output.predictions}"
+    if output.raw_predictions is not None:
+        yield f"raw predictions = {output.raw_predictions}"
+
+
+def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[str]:
+    update = configuration[UpdateOptions]
+    yield f"Num weight bits = {configuration[FeatureOptions].bit_precision}"
+    yield f"learning rate = {_general(make_rule(configuration).learning_rate)}"
+    yield f"initial_t = {_general(seen)}"
+    yield f"power_t = {_general(update.power_t)}"
+    if configuration[RunOptions].passes > 1:
+        yield f"decay_learning_rate = {_general(update.decay_learning_rate)}"
+
+
+def _general(value: float | np.float32) -> str:
+    """Spell a float32 with six significant digits, as a C++ stream does."""
+    return f"{float(np.float32(value)):g}"

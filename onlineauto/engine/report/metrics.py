@@ -1,0 +1,320 @@
+"""Metrics: the JSON file of ``--extra_metrics``, with VW's keys.
+
+The counts are those of VW's stack of reductions, whose names they carry: ``extra_metrics`` counts what the
+driver asked of the learner, ``shared_feature_merger`` the events with a shared line, and
+``cb_explore_adf_greedy``, or what the explorer is, describes explored events. The averages are whole
+numbers, cut off, as VW has them. ``total_log_calls`` is the number of diagnostics here and of messages in VW,
+which are not always as many.
+
+Without ``--vw_exact`` an event that was not learnt is no learning call, an event without a usable cost has no
+label, and there is one more object, ``onlineauto``, with the diagnostics counted by their codes.
+
+Where VW leaves out an infinite sum and so writes a file that is no JSON, there is ``null``.
+
+Source: VW ``metrics.cc``, ``shared_feature_merger.cc``, ``cb_explore_adf_common.h``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.options.registry import ModelOptions, RunOptions
+from onlineauto.engine.report.header import has_wildcards
+from onlineauto.engine.report.predictions import open_sink
+from onlineauto.engine.report.search_story import search_metrics
+from onlineauto.engine.stream.counters import Counters
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.features.block import UNLABELLED
+from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.formats.options import InputOptions
+from onlineauto.learners.options import CbOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.search.search_engine import Searching
+    from onlineauto.engine.stream.counters import Count
+    from onlineauto.features.block import Block
+    from onlineauto.features.slots import Slots
+    from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
+    from onlineauto.options import Configuration
+
+__all__ = ["Metrics"]
+
+
+class Metrics(Counters):
+    """Counts what ``--extra_metrics`` reports.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        What the run was asked to do.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+    searching : Searching, optional
+        The search of ``--automl``.
+    """
+
+    counted = ("_learn_calls", "_predict_calls", "_shared")
+
+    def __init__(
+        self, configuration: Configuration, *, kind: str, searching: Searching | None = None
+    ) -> None:
+        run, options = configuration[RunOptions], configuration[FeatureOptions]
+        self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
+        mtr = configuration[CbOptions].cb_type == "mtr"
+        searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
+        self._slots = kind == "ccb_explore_adf"
+        explorer = chosen_explorer(configuration)
+        samples = self._slots or configuration[SampleOptions].cb_sample
+        twice = explorer.predicts_apart or (explorer.name == "greedy" and mtr and not searches)
+        self._predicts_first = kind == "cb_explore_adf" and twice and not samples
+        self._explorer = explorer.reductions[0]
+        self._messages = int(has_wildcards(options) and not options.leave_duplicate_interactions)
+        self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
+        files = configuration[ModelOptions]
+        texts = files.readable_model is not None or files.invert_hash is not None
+        self._messages += int(texts and not files.predict_only_model) + int(files.save_resume)
+        self._learn_calls = self._predict_calls = self._shared = 0
+        self._searching = searching if searches else None
+        self._verbose = configuration[AutomlOptions].verbose_metrics
+        self._explored: _Explored | None = None
+        if "explore" in kind:
+            multiline = kind.endswith("_adf")
+            models = models_of(configuration)
+            self._explored = _Explored(options, exact=run.vw_exact, multiline=multiline, models=models)
+
+    def update(self, block: Block, outcomes: Outcomes) -> None:
+        """Count the outcomes of a block."""
+        if outcomes.slots is not None:
+            self._update_slots(outcomes, outcomes.slots)
+            return
+        learns = self._learns(block, outcomes)
+        n_actions = np.diff(outcomes.action_start)
+        self._learn_calls += int(learns.sum())
+        self._predict_calls += int((~learns).sum())
+        if self._predicts_first:
+            self._predict_calls += int(learns.sum())
+        if self._kind.endswith("_adf"):
+            self._shared += int((learns & block.shared[outcomes.line] & (n_actions > 0)).sum())
+        if self._explored is not None:
+            has_cost = outcomes.labelled
+            if self._exact and self._kind == "cb_explore_adf":
+                has_cost = _any(_is_known(block), block.cost_start[block.event_start])
+            self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
+
+    def _update_slots(self, outcomes: Outcomes, slots: Slots) -> None:
+        """Count events that have slots; what of an explorer is counted by event is 0 in VW."""
+        held = np.zeros(len(slots.start) - 1, bool)
+        held[slots.event] = outcomes.holdout
+        learns = self._training & (self._exact | ~held)
+        self._learn_calls += int(learns.sum())
+        self._predict_calls += int((~learns).sum())
+        learnt = learns[slots.event] & (np.diff(outcomes.action_start) > 0)
+        self._shared += int(learnt.sum())
+        assert self._explored is not None
+        self._explored.update_slots(outcomes, learnt)
+
+    def counts(self) -> dict[str, Count]:
+        """What `recount` takes."""
+        explored = {} if self._explored is None else self._explored.counts()
+        return super().counts() | explored
+
+    def recount(self, counts: Mapping[str, Count]) -> None:
+        """Go on where another left off."""
+        super().recount(counts)
+        if self._explored is not None:
+            self._explored.recount(counts)
+
+    def report(
+        self, diagnostics: Mapping[str, int], *, log: LogCounts | SlotLogCounts | None = None
+    ) -> dict[str, Any]:
+        """Return the metrics; `diagnostics` are counts by code, `log` those of a decision-service log."""
+        counts: dict[str, Any] = {} if log is None else msgspec.to_builtins(log)
+        report: dict[str, Any] = {name: value for name, value in counts.items() if isinstance(value, int)}
+        report["total_log_calls"] = self._messages + sum(diagnostics.values())
+        report |= counts  # VW's order: whole numbers, numbers, texts
+        if self._searching is not None:
+            report["automl"] = search_metrics(self._searching, verbose=self._verbose)
+        if self._explored is not None:
+            report[self._explorer] = self._explored.report()
+        report["extra_metrics"] = {
+            "total_learn_calls": self._learn_calls,
+            "total_predict_calls": self._predict_calls,
+        }
+        if self._kind != "simple":
+            report["shared_feature_merger"] = {"sfm_count_learn_example_with_shared": self._shared}
+        if not self._exact:
+            report["onlineauto"] = {"diagnostics": dict(diagnostics)}
+        return report
+
+    def write(
+        self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | SlotLogCounts | None = None
+    ) -> None:
+        """Write the metrics to a file, or to standard output as `open_sink` has it.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        with open_sink(path) as sink:
+            sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
+
+    def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
+        """Say for which events the driver calls learn, and not predict."""
+        if not self._training:
+            return np.zeros(len(outcomes), bool)
+        if self._kind.endswith("_adf"):
+            return np.ones(len(outcomes), bool) if self._exact else ~outcomes.holdout
+        labelled = outcomes.labelled
+        if self._exact and self._kind != "simple":
+            labelled = _any(_is_known(block) & (block.probability > 0), block.cost_start[block.event_start])
+        return labelled & ~outcomes.holdout
+
+
+class _Explored(Counters):
+    """The ``cbea_`` counts of an explorer."""
+
+    counted = (
+        *("_labelled", "_unlabelled", "_first", "_non_zero", "_features", "_namespaces", "_actions"),
+        *("_max_actions", "_min_actions", "_cost", "_first_cost"),
+    )
+
+    def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool, models: int) -> None:
+        self._exact, self._multiline = exact, multiline
+        self._asked = models if exact and models else 1  # VW counts what each of several models learns
+        self._decays = bool(exact and models)  # and then asks none of them without a label
+        self._constant = int(not options.noconstant)
+        self._dropped = b"".join(map(decoded, options.ignore))
+        self._kept = b"".join(map(decoded, options.keep)) if options.keep else None
+        self._labelled = self._unlabelled = self._first = self._non_zero = 0
+        self._features = self._namespaces = 0
+        self._actions = self._max_actions = 0
+        self._min_actions: int | None = None
+        self._cost = self._first_cost = np.float32(0)
+
+    def update(
+        self,
+        block: Block,
+        outcomes: Outcomes,
+        *,
+        learns: NDArray[np.bool_],
+        has_cost: NDArray[np.bool_],
+    ) -> None:
+        """Count a block, of which the events `learns` were learnt, if they have a cost."""
+        self._features += int(outcomes.n_features.sum())
+        self._namespaces += self._count_namespaces(block, outcomes)
+        self._count_labels(outcomes, learns & has_cost)
+        self._unlabelled += 0 if self._decays else int((learns & ~has_cost).sum())
+
+    def update_slots(self, outcomes: Outcomes, learns: NDArray[np.bool_]) -> None:
+        """Count slots; where the logged action could not be had, there is no label."""
+        slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
+        known = outcomes.known_action
+        has_cost = np.zeros(len(outcomes), bool)
+        has_cost[slot[outcomes.action == known[slot]]] = True
+        self._count_labels(outcomes, learns & has_cost)
+        self._unlabelled += int((learns & ~has_cost).sum())
+
+    def _count_labels(self, outcomes: Outcomes, labelled: NDArray[np.bool_]) -> None:
+        """Count what was logged, the actions numbered among those that could be had."""
+        known, cost = outcomes.known_action, outcomes.known_cost[labelled]
+        slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
+        before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
+        action, asked = before[labelled], self._asked
+        self._labelled += asked * int(labelled.sum())
+        self._first += asked * int((action == 0).sum())
+        self._non_zero += asked * int((cost != 0).sum())
+        with np.errstate(over="ignore"):
+            self._cost = _total(self._cost, cost.repeat(asked))
+            self._first_cost = _total(self._first_cost, cost[action == 0].repeat(asked))
+        n_actions = np.diff(outcomes.action_start)[labelled]
+        if len(n_actions):
+            self._actions += asked * int(n_actions.sum())
+            self._max_actions = max(self._max_actions, int(n_actions.max()))
+            least = int(n_actions.min())
+            self._min_actions = least if self._min_actions is None else min(self._min_actions, least)
+
+    def report(self) -> dict[str, int | float]:
+        counts = {
+            "cbea_label_first_action": self._first,
+            "cbea_label_not_first": self._labelled - self._first,
+            "cbea_labeled_ex": self._labelled,
+            "cbea_max_actions": self._max_actions or None,
+            "cbea_min_actions": self._min_actions,
+            "cbea_non_zero_cost": self._non_zero,
+            "cbea_predict_in_learn": self._unlabelled,
+        }
+        averages = {
+            "cbea_avg_actions_per_event": _average(self._actions, self._labelled),
+            "cbea_avg_feat_per_action": _average(self._features, self._actions),
+            "cbea_avg_feat_per_event": _average(self._features, self._labelled),
+            "cbea_avg_ns_per_action": _average(self._namespaces, self._actions),
+            "cbea_avg_ns_per_event": _average(self._namespaces, self._labelled),
+        }
+        known = {key: value for key, value in (counts | averages).items() if value is not None}
+        costs = {"cbea_sum_cost": float(self._cost), "cbea_sum_cost_baseline": float(self._first_cost)}
+        return known | costs
+
+    def _count_namespaces(self, block: Block, outcomes: Outcomes) -> int:
+        """Count the namespaces of all actions: the constant's and those of a shared line with each."""
+        per_line = self._namespaces_of_lines(block) + self._constant
+        start, n_lines = block.event_start, np.diff(block.event_start)
+        if not self._multiline:
+            return int((per_line[start[:-1]] * np.diff(outcomes.action_start)).sum())
+        lines = slice(start[0], start[-1])
+        times = np.where(block.shared[lines], np.repeat(n_lines, n_lines) - 1, 1)
+        return int((times * per_line[lines]).sum())
+
+    def _namespaces_of_lines(self, block: Block) -> NDArray[np.int64]:
+        """Count the different namespaces of each line: int64[n_lines]."""
+        names = block.namespaces.names
+        first_byte = np.array([name[0] for name in names], np.int64)
+        group = first_byte if self._exact else np.arange(len(names))
+        used = ~np.isin(first_byte, list(self._dropped))
+        if self._kept is not None:
+            used &= np.isin(first_byte, list(self._kept))
+        line = np.repeat(np.arange(block.n_lines), np.diff(block.line_start))
+        n_groups = int(group.max(initial=0)) + 1
+        pairs = line * n_groups + group[block.span_namespace]
+        different = np.unique(pairs[used[block.span_namespace]])
+        return np.bincount(different // n_groups, minlength=block.n_lines)
+
+
+def _asks_for_interactions(configuration: Configuration) -> bool:
+    """Whether VW recommends ``-q ::``, as it does for JSON only."""
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    products = (features.quadratic, features.cubic, features.interactions)
+    return (inputs.json or inputs.dsjson) and not any(
+        (*products, features.experimental_full_name_interactions)
+    )
+
+
+def _is_known(block: Block) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = block.cost != UNLABELLED
+    return known
+
+
+def _any(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say for each run of entries, from one start to the next, whether the mask holds anywhere in it."""
+    count = np.concatenate(([0], np.cumsum(mask)))[start]
+    return np.diff(count) > 0
+
+
+def _total(start: np.float32, terms: NDArray[np.float32]) -> np.float32:
+    """Add float32 terms one after the other, in float32."""
+    return np.float32(np.cumsum(np.concatenate(([start], terms)), dtype=np.float32)[-1])
+
+
+def _average(total: int, count: int) -> float | None:
+    return float(np.float32(total // count)) if count else None

@@ -1,0 +1,202 @@
+"""Predictions: the files of ``-p`` and ``-r``, in VW's layout.
+
+==================  ===================================================================================
+kind                what a prediction looks like
+==================  ===================================================================================
+single-line         ``0.579380 tag``; a whole number without decimals: ``1``
+``--cb_explore*``   ``0:0.975,1:0.025 tag``: actions and their probabilities, then an empty line
+``--ccb_explore_*`` the same without a tag, a line for each slot, the chosen action first; then an empty line
+``--cb_adf``        ``0 tag``: the best action, then an empty line; with ``--rank_all`` all actions with
+                    their costs, as above
+``--cb N``          like ``--cb_adf``: actions count from 0 here too, although labels count from 1
+==================  ===================================================================================
+
+Actions come best first. Tags are those of the event's first line, byte for byte.
+
+Source: VW ``global_data.cc`` (``print_result_by_ref``), ``action_score.cc``, ``cb_adf.cc``,
+``cb_to_cb_adf.cc``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from onlineauto.engine.report.progress import fixed, trimmed
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.features.block import Block
+
+__all__ = ["Predictions", "Sink", "open_sink", "spell_number"]
+
+STDOUT: Final = ("stdout", "/dev/stdout")
+_REMEMBERED: Final = 1 << 16
+"""Spelled numbers to remember; a run repeats many."""
+
+
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take bytes."""
+
+    def flush(self) -> object:
+        """Pass on what was taken."""
+
+
+class Predictions:
+    """Spells predictions and writes them, a block at a time.
+
+    Parameters
+    ----------
+    sink : Sink
+        An open binary file; see `open_sink`.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+    rank_all : bool
+        Whether ``--cb_adf`` and ``--cb`` write all actions, not only the best.
+    raw : bool
+        Write the scores before clipping and link (``-r``), single-line learning only.
+    """
+
+    def __init__(self, sink: Sink, *, kind: str, rank_all: bool = False, raw: bool = False) -> None:
+        self._sink = sink
+        self._lists = "explore" in kind or rank_all
+        self._simple = kind == "simple"
+        self._raw = raw
+        self._numbers = _Spelled(spell_number if self._simple else _spell_score)
+
+    def write(self, block: Block, outcomes: Outcomes) -> None:
+        """Write the predictions for a block and flush.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written; `BrokenPipeError` if its reader has gone.
+        """
+        if len(outcomes):
+            self._sink.write(self.spell(block, outcomes))
+            self._sink.flush()
+
+    def spell(self, block: Block, outcomes: Outcomes) -> bytes:
+        """Return what `write` writes."""
+        if self._simple:
+            texts, end = self._numbers.all(outcomes.raw if self._raw else outcomes.prediction), "\n"
+        else:
+            texts, end = self._action_lists(outcomes) if self._lists else _best_actions(outcomes), "\n\n"
+        if outcomes.slots is not None:
+            start = outcomes.slots.start.tolist()
+            texts = ["".join(f"{text}\n" for text in texts[i:j]) for i, j in pairwise(start)]
+            end = "\n"
+        elif len(block.tag):
+            texts = [text + tag for text, tag in zip(texts, _tags(block, outcomes.line), strict=True)]
+        texts.append("")
+        return end.join(texts).encode("latin-1")
+
+    def _action_lists(self, outcomes: Outcomes) -> list[str]:
+        scores = self._numbers.all(outcomes.score)
+        pairs = [f"{action}:{score}" for action, score in zip(outcomes.action.tolist(), scores, strict=True)]
+        start = outcomes.action_start.tolist()
+        return [",".join(pairs[i:j]) for i, j in pairwise(start)]
+
+
+@contextmanager
+def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
+    """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which stays open.
+
+    What a file has behind its first `at` bytes is lost.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    InputError
+        It has fewer bytes.
+    """
+    if path not in STDOUT:
+        with _open(path, at) as file:
+            yield file
+    elif hasattr(sys.stdout, "buffer"):
+        yield sys.stdout.buffer
+    else:
+        yield _TextSink()
+
+
+def _open(path: str, at: int) -> BinaryIO:
+    size = Path(path).stat().st_size if at and Path(path).exists() else 0
+    if size < at:
+        raise InputError(f"{path} has {size} bytes, and the run to go on with had written {at} to it")
+    try:
+        file = Path(path).open("r+b" if at else "wb")  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
+    if at:
+        file.seek(at)
+        file.truncate()
+    return file
+
+
+class _TextSink:
+    """Standard output that takes text only, as when it has been redirected within Python."""
+
+    def write(self, data: bytes, /) -> None:
+        sys.stdout.write(os.fsdecode(data))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+class _Spelled(dict[int, str]):
+    """Spelled float32 by their bits, so that 0 and -0 differ and a NaN is found again."""
+
+    def __init__(self, spell: Callable[[float], str]) -> None:
+        super().__init__()
+        self._spell = spell
+
+    def __missing__(self, bits: int) -> str:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        text = self[bits] = self._spell(float(np.uint32(bits).view(np.float32)))
+        return text
+
+    def all(self, values: NDArray[np.float32]) -> list[str]:
+        """Spell each value."""
+        return [self[bits] for bits in values.view(np.uint32).tolist()]
+
+
+def spell_number(value: float) -> str:
+    """Spell a prediction of a single line: a whole number without decimals."""
+    return fixed(value, digits=0 if value.is_integer() else 6)
+
+
+def _spell_score(value: float) -> str:
+    return trimmed(value, digits=6)
+
+
+def _best_actions(outcomes: Outcomes) -> list[str]:
+    """Spell the first action of each event; nothing for an event without actions."""
+    start = outcomes.action_start
+    found = start[:-1] < start[1:]
+    best = np.full(len(outcomes), -1, np.int64)
+    best[found] = outcomes.action[start[:-1][found]]
+    return [str(action) if action >= 0 else "" for action in best.tolist()]
+
+
+def _tags(block: Block, lines: NDArray[np.int64]) -> Iterator[str]:
+    """Each event's tag with a blank before it, or nothing; bytes as Latin-1."""
+    text = block.tag.tobytes().decode("latin-1")
+    starts, stops = block.tag_start[lines].tolist(), block.tag_start[lines + 1].tolist()
+    return (f" {text[i:j]}" if i < j else "" for i, j in zip(starts, stops, strict=True))

@@ -1,0 +1,399 @@
+"""Progress: VW's counters and its progress table, from outcomes.
+
+VW prints a row after the event that brings the weight of all events to the next mark: 1, 2, 4, ... by default
+(``--progress``). A row shows the average loss so far and since the last row; from the second pass on, if
+events are held out, it shows the average loss of these and ends with ``h``.
+
+All sums are doubles of float32 terms, added one at a time in the order of the events, so that every printed
+digit is VW's. `numpy.cumsum` adds in that order; Python loops over nothing but the rows that are printed.
+
+Source: VW ``shared_data.cc``, ``simple_label.cc``, ``cb.cc``, ``best_constant.h``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
+from onlineauto.engine.options.registry import OutputOptions, RunOptions
+from onlineauto.engine.stream.counters import Counters, total
+from onlineauto.explorers.slots import SlotOptions
+from onlineauto.features.block import UNLABELLED
+from onlineauto.learners.options import LossOptions, UpdateOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.options import Configuration
+
+__all__ = ["COLUMN_TITLES", "FLOAT_MAX", "Progress", "fixed", "trimmed"]
+
+COLUMN_TITLES: Final = (
+    "average  since         example        example        current        current  current",
+    "loss     last          counter         weight          label        predict features",
+)
+"""The two lines above the table."""
+
+FLOAT_MAX: Final = float(UNLABELLED)
+"""Largest float32, VW's mark of a number that does not exist."""
+
+_WIDTHS: Final = (8, 8, 12, 14, 14, 14, 8)
+_FACTOR_SUSPECT: Final = 9
+_LOGISTIC_RANGE: Final = 50.0
+
+
+class _Totals(NamedTuple):
+    """Counters after each event of a block; every array has one entry an event."""
+
+    example_number: NDArray[np.int64]
+    labelled: NDArray[np.float64]
+    unlabelled: NDArray[np.float64]
+    weight: NDArray[np.float64]  # of both
+    loss: NDArray[np.float64]
+    held_weight: NDArray[np.float64]
+    held_loss: NDArray[np.float64]
+
+
+class _Terms(NamedTuple):
+    """What each event of a block adds to the counters; float64[n] each."""
+
+    loss: NDArray[np.float64]
+    held_weight: NDArray[np.float64]
+    held_loss: NDArray[np.float64]
+
+
+class Progress(Counters):
+    """Counts outcomes as VW does, and makes the rows of its progress table.
+
+    Call `update` with the outcomes of each block, in order, and `end_pass` after the last block of each pass.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Decides when rows are printed, whether events are held out, and which labels widen the range of
+        predictions.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        What an event is (`Workspace.kind`).
+
+    Attributes
+    ----------
+    example_number, total_features : int
+        Events, and their features, that were not held out.
+    weighted_labelled, weighted_unlabelled : float
+        Weight of the labelled and of the other events that were not held out.
+    weighted_labels : float
+        Their labels times their weights, single-line learning only.
+    sum_loss : float
+        Loss of the events that were not held out.
+    holdout : bool
+        Whether events are held out.
+    holdout_weight, holdout_loss : float
+        Weight and loss of the labelled events that were.
+    best_loss, best_pass : float, int
+        Smallest average held-out loss of a pass, `FLOAT_MAX` before the first, and the 1-based pass it is of.
+    current_pass : int
+        Passes that have ended.
+    first_label, second_label : float
+        The first two different labels of single-line learning, `FLOAT_MAX` if not seen.
+    more_labels : bool
+        Whether there was a third one.
+    min_label, max_label : float
+        Range of the predictions.
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> progress = Progress(REGISTRY.parse("--holdout_after 100"), kind="simple")
+    >>> progress.end_pass() == FLOAT_MAX / 2  # nothing was held out
+    True
+    """
+
+    counted = (
+        *("example_number", "total_features", "weighted_labelled", "weighted_unlabelled", "weighted_labels"),
+        *("sum_loss", "holdout_weight", "holdout_loss", "best_loss", "best_pass", "current_pass"),
+        *("first_label", "second_label", "more_labels", "min_label", "max_label", "_mark", "_old_labelled"),
+        *("_recent_loss", "_recent_held_weight", "_recent_held_loss"),
+        *("_pass_held_weight", "_pass_held_loss"),
+    )
+
+    def __init__(self, configuration: Configuration, *, kind: str) -> None:
+        run = configuration[RunOptions]
+        self._simple = kind == "simple"
+        self._all_slots = configuration[SlotOptions].all_slots_loss
+        self.example_number = self.total_features = 0
+        self.weighted_labelled = self.weighted_unlabelled = self.weighted_labels = self.sum_loss = 0.0
+        self.holdout = not run.holdout_off and (run.passes > 1 or run.holdout_after is not None)
+        self.holdout_weight = self.holdout_loss = 0.0
+        self.best_loss, self.best_pass = FLOAT_MAX if self.holdout else 0.0, 0
+        self.current_pass = 0
+        self.first_label = self.second_label = FLOAT_MAX
+        self.more_labels = False
+        self._set_label_range(configuration)
+        self._set_marks(configuration[OutputOptions].progress)
+        self._old_labelled = self._recent_loss = 0.0
+        self._recent_held_weight = self._recent_held_loss = 0.0
+        self._pass_held_weight = self._pass_held_loss = 0.0
+
+    def _set_label_range(self, configuration: Configuration) -> None:
+        update, run = configuration[UpdateOptions], configuration[RunOptions]
+        fixed_range = update.min_prediction is not None or update.max_prediction is not None
+        self._widens = not fixed_range and not run.testonly
+        self.min_label = float(np.float32(update.min_prediction or 0))
+        self.max_label = float(np.float32(update.max_prediction or 0))
+        if self._widens and configuration[LossOptions].loss_function in ("logistic", "poisson"):
+            self.min_label, self.max_label = -_LOGISTIC_RANGE, _LOGISTIC_RANGE
+
+    def _set_marks(self, text: str | None) -> None:
+        self._adds = text is not None and "." not in text
+        self._step = np.float32(2 if text is None else float(text))
+        self._mark = float(self._step) if self._adds else 1.0
+        self.warning = ""
+        if not self._adds and self._step > _FACTOR_SUSPECT:
+            self.warning = f"--progress {text} is a factor; a number of events has no decimal point"
+
+    @property
+    def weighted_examples(self) -> float:
+        """Weight of the events that were not held out."""
+        return self.weighted_labelled + self.weighted_unlabelled
+
+    def update(self, outcomes: Outcomes, *, emit: Callable[[str], object] | None = None) -> None:
+        """Count the outcomes of a block.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+            Of events that follow those counted before.
+        emit : callable, optional
+            Takes each row of the table that is due, without a newline. Without it no row is made.
+        """
+        with np.errstate(all="ignore"):
+            if outcomes.slots is not None:
+                outcomes = of_events(outcomes, outcomes.slots, all_slots=self._all_slots)
+            self._see_labels(outcomes)
+            terms, totals = self._add_up(outcomes)
+            start = 0
+            while emit is not None:
+                row = _first_reaching(totals.weight, start, self._mark)
+                if row == len(outcomes):
+                    break
+                self._add_recent(terms, start, row + 1)
+                emit(self._make_row(outcomes, totals, row))
+                start = row + 1
+            self._add_recent(terms, start, len(outcomes))
+            self._keep_totals(outcomes, totals)
+
+    def end_pass(self) -> float:
+        """Close a pass and return the average loss of its held-out events.
+
+        Returns
+        -------
+        float
+            A float32, `FLOAT_MAX` / 2 if nothing labelled was held out. If it is the smallest so far, it is
+            now `best_loss` and its pass `best_pass`.
+        """
+        self.current_pass += 1
+        loss = float(np.float32(FLOAT_MAX * 0.5))
+        if self._pass_held_weight > 0:
+            with np.errstate(all="ignore"):
+                loss = float(np.float32(self._pass_held_loss / self._pass_held_weight))
+        self._pass_held_weight = self._pass_held_loss = 0.0
+        if self.holdout and loss < self.best_loss:
+            self.best_loss, self.best_pass = loss, self.current_pass
+        return loss
+
+    def _add_up(self, outcomes: Outcomes) -> tuple[_Terms, _Totals]:
+        weight, loss = outcomes.weight.astype(np.float64), outcomes.loss.astype(np.float64)
+        labelled, held = outcomes.labelled, outcomes.holdout & outcomes.labelled
+        terms = _Terms(np.where(held, 0, loss), np.where(held, weight, 0), np.where(held, loss, 0))
+        of_labelled = _running(self.weighted_labelled, np.where(labelled & ~held, weight, 0))
+        of_others = _running(self.weighted_unlabelled, np.where(labelled, 0, weight))
+        return terms, _Totals(
+            example_number=self.example_number + np.cumsum(~held),
+            labelled=of_labelled,
+            unlabelled=of_others,
+            weight=of_labelled + of_others,
+            loss=_running(self.sum_loss, terms.loss),
+            held_weight=_running(self.holdout_weight, terms.held_weight),
+            held_loss=_running(self.holdout_loss, terms.held_loss),
+        )
+
+    def _keep_totals(self, outcomes: Outcomes, totals: _Totals) -> None:
+        if not len(outcomes):
+            return
+        self.example_number = int(totals.example_number[-1])
+        self.weighted_labelled = float(totals.labelled[-1])
+        self.weighted_unlabelled = float(totals.unlabelled[-1])
+        self.sum_loss = float(totals.loss[-1])
+        self.holdout_weight = float(totals.held_weight[-1])
+        self.holdout_loss = float(totals.held_loss[-1])
+        self.total_features += int(outcomes.n_features[~(outcomes.holdout & outcomes.labelled)].sum())
+
+    def _add_recent(self, terms: _Terms, start: int, stop: int) -> None:
+        """Count the events from `start` to `stop` into what starts anew with each row or pass."""
+        of_rows = slice(start, stop)
+        self._recent_loss = total(self._recent_loss, terms.loss[of_rows])
+        if self.holdout:
+            held_weight, held_loss = terms.held_weight[of_rows], terms.held_loss[of_rows]
+            self._recent_held_weight = total(self._recent_held_weight, held_weight)
+            self._recent_held_loss = total(self._recent_held_loss, held_loss)
+            self._pass_held_weight = total(self._pass_held_weight, held_weight)
+            self._pass_held_loss = total(self._pass_held_loss, held_loss)
+
+    def _see_labels(self, outcomes: Outcomes) -> None:
+        """Note the first labels, the sum of labels and their range."""
+        if not self._simple:
+            return
+        trained = outcomes.labelled & ~outcomes.holdout
+        labels, weights = (
+            outcomes.label[trained].astype(np.float64),
+            outcomes.weight[trained].astype(np.float64),
+        )
+        self.weighted_labels = total(self.weighted_labels, labels * weights)
+        if self._widens and len(labels):
+            self.min_label = float(np.fmin(self.min_label, np.fmin.reduce(labels)))
+            self.max_label = float(np.fmax(self.max_label, np.fmax.reduce(labels)))
+        if not self.more_labels:
+            self._count_labels(outcomes.label[outcomes.labelled])
+
+    def _count_labels(self, labels: NDArray[np.float32]) -> None:
+        if self.first_label == FLOAT_MAX and len(labels):
+            self.first_label = float(labels[0])
+            labels = labels[1:]
+        others = labels[labels != self.first_label]
+        if self.second_label == FLOAT_MAX and len(others):
+            self.second_label = float(others[0])
+            others = others[1:]
+        self.more_labels = bool((others != self.second_label).any())
+
+    # -- rows ------------------------------------------------------------------------------------------
+
+    def _make_row(self, outcomes: Outcomes, totals: _Totals, row: int) -> str:
+        """Make the row after event `row` of a block, and set the mark for the next."""
+        shows_holdout = self.holdout and self.current_pass >= 1
+        average, since = self._holdout_losses(totals, row) if shows_holdout else self._losses(totals, row)
+        weight = float(totals.weight[row])
+        if isinstance(outcomes, EventOutcomes):
+            label, prediction = outcomes.shown(row)
+        else:
+            label, prediction = _shown_simple(outcomes, row) if self._simple else _shown_bandit(outcomes, row)
+        line = format_row(
+            average,
+            since,
+            str(totals.example_number[row]),
+            fixed(weight, digits=1),
+            label,
+            prediction,
+            str(outcomes.shown_features[row]),
+        )
+        self._recent_loss, self._old_labelled = 0.0, float(totals.labelled[row])
+        weight32 = np.float32(weight)
+        self._mark = float(weight32 + self._step if self._adds else weight32 * self._step)
+        return line + " h" if shows_holdout else line
+
+    def _losses(self, totals: _Totals, row: int) -> tuple[str, str]:
+        labelled = float(totals.labelled[row])
+        average = since = "n.a."
+        if labelled > 0:
+            average = fixed(float(totals.loss[row]) / labelled, digits=6)
+        if labelled != self._old_labelled:
+            since = fixed(self._recent_loss / (labelled - self._old_labelled), digits=6)
+        return average, since
+
+    def _holdout_losses(self, totals: _Totals, row: int) -> tuple[str, str]:
+        average = _average(float(totals.held_loss[row]), float(totals.held_weight[row]))
+        since = _average(self._recent_held_loss, self._recent_held_weight)
+        self._recent_held_loss = self._recent_held_weight = 0.0
+        return average, since
+
+
+def fixed(value: float, *, digits: int) -> str:
+    """Spell a number with so many decimals, as C does: a NaN keeps its sign.
+
+    Examples
+    --------
+    >>> fixed(2 / 3, digits=4)
+    '0.6667'
+    """
+    if math.isnan(value):
+        return "-nan" if math.copysign(1, value) < 0 else "nan"
+    return f"{value:.{digits}f}"
+
+
+def trimmed(value: float, *, digits: int) -> str:
+    """Spell a number with at most so many decimals and no zeros at the end.
+
+    Examples
+    --------
+    >>> trimmed(0.5, digits=6), trimmed(10, digits=2), trimmed(2 / 3, digits=2)
+    ('0.5', '10', '0.67')
+    """
+    return fixed(value, digits=digits).rstrip("0").rstrip(".")
+
+
+def format_row(*cells: str) -> str:
+    """Lay out seven cells as VW does: two to the left, five to the right, what is too long cut off.
+
+    Examples
+    --------
+    >>> format_row("-10.000000", "n.a.", "1", "1.0", "unknown", "0:0.3333333333", "12")
+    '-10.0000 n.a.                1            1.0        unknown 0:0.3333333333       12'
+    """
+    average, since, *middle, label, prediction, features = (
+        cell if len(cell) <= width else cell[: width - 3] + "..." if column in (4, 5) else cell[:width]
+        for column, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True))
+    )
+    rights = (*middle, label, prediction, features)
+    return " ".join(
+        [f"{average:<8}", f"{since:<8}", *(c.rjust(w) for c, w in zip(rights, _WIDTHS[2:], strict=True))]
+    )
+
+
+def _shown_simple(outcomes: Outcomes, row: int) -> tuple[str, str]:
+    label = float(outcomes.label[row])
+    shown = fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
+    return shown, fixed(float(outcomes.prediction[row]), digits=4)
+
+
+def _shown_bandit(outcomes: Outcomes, row: int) -> tuple[str, str]:
+    label = "unknown"
+    if outcomes.labelled[row]:
+        cost, probability = float(outcomes.known_cost[row]), float(outcomes.known_probability[row])
+        label = f"{outcomes.known_action[row]}:{cost:.2g}:{probability:.2g}"
+    start, stop = outcomes.action_start[row : row + 2]
+    if start == stop:
+        return label, "no action"
+    return label, f"{outcomes.action[start]}:{trimmed(float(outcomes.score[start]), digits=2)}"
+
+
+def _average(loss: float, weight: float) -> str:
+    if loss == 0 and weight == 0:
+        return "unknown"
+    return fixed(float(np.divide(loss, weight)), digits=6)
+
+
+def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `start` plus the first term, plus the second, and so on: float64[n]."""
+    sums: NDArray[np.float64] = np.cumsum(np.concatenate(([start], terms)))
+    return sums[1:]
+
+
+def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
+    """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
+
+    Weights can be negative in exact mode, so this is no binary search; it looks at windows of growing width
+    so that a mark nearby costs little.
+    """
+    width = 64
+    while start < len(weight):
+        reached = weight[start : start + width] >= mark
+        if reached.any():
+            return start + int(reached.argmax())
+        start += width
+        width *= 2
+    return len(weight)

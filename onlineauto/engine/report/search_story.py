@@ -1,0 +1,162 @@
+"""What a run says of its search: the ``automl`` object of ``--extra_metrics``, and the story in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.config import Kind
+from onlineauto.automl.text import elements_text, flags_text, words_text
+from onlineauto.engine.event.state import OUTSIDE, OUTSIDE_RANGE
+from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.search.search_engine import Change, Searching
+
+_MANY = 40
+_SILENT = 0.1
+
+__all__ = ["decay_warning", "outside_warning", "search_metrics", "story"]
+
+
+def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
+    """Return the counts and bounds of every live slot, with VW's keys (``test_county`` is one of them).
+
+    Parameters
+    ----------
+    searching : Searching
+        The search.
+    verbose : bool
+        Add interactions and elements.
+    """
+    report: dict[str, Any] = {
+        "current_champ": 0,
+        "test_county": searching.n_learnt,
+        "total_champ_switches": searching.n_switches,
+    }
+    for slot in sorted(range(len(searching.estimates)), key=str):  # as VW's file has them
+        report[f"estimator_{slot}"] = _slot_metrics(searching, slot, verbose=verbose)
+    return report
+
+
+def _slot_metrics(searching: Searching, slot: int, *, verbose: bool) -> dict[str, Any]:
+    config, estimates = searching.slots.configs[slot], searching.estimates
+    own, champion = estimates.last(slot)
+    updates = estimates.updates(slot)
+    metrics: dict[str, Any] = {"config_type": config.kind.value}
+    if verbose:
+        metrics["elements"] = elements_text(config)
+    metrics["self"] = {
+        "conf_idx": searching.slots.indices[slot],
+        "upcnt": updates,
+        "last_r": own[1],
+        "last_w": own[0],
+        "lb": estimates.lower(slot),
+        "ub": estimates.upper(slot),
+    }
+    if verbose:
+        metrics["self"]["interactions"] = flags_text(searching.interactions(slot))
+    if slot > 0:
+        metrics["sync_champ"] = {
+            "upcnt": updates,
+            "last_r": champion[1],
+            "last_w": champion[0],
+            "lb": estimates.champion_lower(slot),
+            "ub": estimates.champion_upper(slot),
+        }
+    return metrics
+
+
+def story(searching: Searching) -> Iterator[str]:
+    """Yield, in words, how the champion came to be and which interactions it has."""
+    changes = searching.changes
+    yield f"champion changes = {searching.n_switches}"
+    left_out = searching.n_switches - len(changes)
+    if left_out > 0:
+        yield f"  the first {left_out} are not shown"
+    for change in changes:
+        yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
+    if searching.n_alarms:
+        yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
+    yield f"champion's interactions = {_listed(searching)}"
+    settings = searching.slots.configs[0].settings
+    if settings:
+        yield "champion's settings = " + ", ".join(f"{name} {_shown(value)}" for name, value in settings)
+
+
+def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
+    """Say that rewards were outside what the test takes, or only in a small part of it, if so."""
+    live, options = searching.slots.live, searching.options
+    outside = int(live.tally[OUTSIDE])
+    if not live.paired and outside:
+        return (
+            f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
+            "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
+        )
+    if options.min_prob and live.scale[BELOW]:
+        return (
+            f"{int(live.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
+            f"the test went on with {live.scale[FLOOR]:.4g}"
+        )
+    if options.cost_range is None or not live.by_reward or not searching.n_learnt:
+        return None
+    low, high = options.rewards()
+    if live.scale[LOW] < low or live.scale[HIGH] > high:
+        return (
+            f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
+            "nearest that was known"
+        )
+    if costs[1] - costs[0] < _SILENT * (high - low):
+        return (
+            f"costs were from {costs[0]:.4g} to {costs[1]:.4g}, a small part of --cost_range "
+            f"{options.cost_range}: the test can hardly tell configs apart; without --cost_range it learns "
+            "the range"
+        )
+    return None
+
+
+def decay_warning(decay: Decay) -> str | None:
+    """Say that the models of ``--epsilon_decay`` were compared by rewards that were cut off, if so."""
+    outside = int(decay.tally[OUTSIDE_RANGE])
+    if not outside:
+        return None
+    return (
+        f"{outside} events have a cost beyond --cost_range (-1,0 if not supplied); --epsilon_decay compares "
+        "models by costs cut off there"
+    )
+
+
+def _evidence(change: Change) -> str:
+    bounds = change.bounds
+    if change.level is not None:
+        what = "it lost less on" if change.by == "loss" else "it earned more over"
+        return f" ({what} {bounds.updates} events; wrong with a probability of {change.level:.2g} at most)"
+    return (
+        f" (over {bounds.updates} events its reward is at least {bounds.lower:.4g},"
+        f" the old champion's at most {bounds.champion_upper:.4g})"
+    )
+
+
+def _difference(change: Change) -> str:
+    """Say what the new champion crosses that the old one did not, and the other way round."""
+    old, new = set(change.before), set(change.after)
+    gained, lost = sorted(new - old), sorted(old - new)
+    parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
+    turned = dict(change.after_settings).items() - dict(change.before_settings).items()
+    parts += [f"has {name} {_shown(value)}" for name, value in sorted(turned)]
+    return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _listed(searching: Searching) -> str:
+    """The champion's interactions; for exclusions, what is left out."""
+    config, crossed = searching.slots.configs[0], searching.interactions(0)
+    if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
+        left_out = f" but {words_text(config.elements)}" if config.elements else ""
+        return f"all{left_out} ({len(crossed)} of {len(searching.slots.namespaces)} namespaces)"
+    return words_text(crossed, most=_MANY) or "none"

@@ -1,0 +1,192 @@
+"""Summary: what VW prints below its progress table, with the best constant prediction in hindsight.
+
+Source: VW ``shared_data.cc`` (``print_summary``), ``best_constant.cc``, ``loss_functions.cc``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.report.progress import FLOAT_MAX, fixed
+from onlineauto.learners.options import LossOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.engine.report.progress import Progress
+    from onlineauto.options import Configuration
+
+__all__ = ["BestConstant", "best_constant", "summary"]
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+class BestConstant(NamedTuple):
+    """A constant prediction.
+
+    Attributes
+    ----------
+    value : float
+        A float32.
+    loss : float or None
+        Its average loss, a float32; None if the labels have more than two values.
+    """
+
+    value: float
+    loss: float | None
+
+
+class _Side(NamedTuple):
+    """One of two labels, and the weight of its events as their sums tell it."""
+
+    label: np.float32
+    weight: np.float32
+
+
+def summary(progress: Progress, configuration: Configuration) -> Iterator[str]:
+    """Yield the lines below the table, the empty one first, without newlines.
+
+    Examples
+    --------
+    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> from onlineauto.engine.report.progress import Progress
+    >>> configuration = REGISTRY.parse("--cb_explore_adf")
+    >>> for line in summary(Progress(configuration, kind="cb_explore_adf"), configuration):
+    ...     print(line or "<empty>")
+    <empty>
+    finished run
+    number of examples = 0
+    weighted example sum = 0.000000
+    weighted label sum = 0.000000
+    average loss = n.a.
+    total feature number = 0
+    """
+    yield from ("", "finished run")
+    if progress.current_pass <= 1:
+        yield f"number of examples = {progress.example_number}"
+    else:
+        yield f"number of examples per pass = {progress.example_number // progress.current_pass}"
+        yield f"passes used = {progress.current_pass}"
+    yield f"weighted example sum = {fixed(progress.weighted_examples, digits=6)}"
+    yield f"weighted label sum = {fixed(progress.weighted_labels, digits=6)}"
+    yield f"average loss = {_average_loss(progress)}"
+    best = best_constant(progress, configuration[LossOptions])
+    if best is not None:
+        yield f"best constant = {fixed(best.value, digits=6)}"
+        if best.loss is not None:
+            yield f"best constant's loss = {fixed(best.loss, digits=6)}"
+    yield f"total feature number = {progress.total_features}"
+
+
+def _average_loss(progress: Progress) -> str:
+    if progress.holdout:
+        none = (FLOAT_MAX, float(np.float32(FLOAT_MAX * 0.5)))
+        return (
+            "undefined (no holdout)"
+            if progress.best_loss in none
+            else fixed(progress.best_loss, digits=6) + " h"
+        )
+    if progress.weighted_labelled > 0:
+        return fixed(progress.sum_loss / progress.weighted_labelled, digits=6)
+    return "n.a."
+
+
+def best_constant(progress: Progress, options: LossOptions) -> BestConstant | None:
+    """Find the constant prediction of least loss, from the sums of labels and weights.
+
+    As in VW, the weights of two labels are told from the sums; with more than two labels there is an answer
+    for squared loss only. One label alone is taken for two: itself and 0.
+
+    Returns
+    -------
+    BestConstant or None
+        None if VW prints none: no label, no label but 0, or another loss than squared, classic, hinge,
+        logistic and quantile.
+    """
+    if progress.first_label == FLOAT_MAX:
+        return None
+    with np.errstate(all="ignore"):
+        sides = _two_sides(progress)
+        if sides is None:
+            return None
+        low, high = sides
+        if options.loss_function == "logistic":
+            low, high = _Side(-_ONE, low.weight), _Side(_ONE, high.weight)
+        value = _best_value(progress, options, low, high)
+        if value is None:
+            return None
+        if progress.more_labels:
+            return BestConstant(float(value), None)
+        total = _ZERO
+        for label, weight in (low, high):
+            if weight > 0:
+                total += _loss(progress, options, value, label) * weight
+        return BestConstant(float(value), float(total / (low.weight + high.weight)))
+
+
+def _two_sides(progress: Progress) -> tuple[_Side, _Side] | None:
+    one = np.float32(progress.first_label)
+    other = _ZERO if progress.second_label == FLOAT_MAX else np.float32(progress.second_label)
+    low, high = (other, one) if one > other else (one, other)
+    if low == high:
+        return None
+    excess = np.float32(progress.weighted_labels - float(high) * progress.weighted_labelled)
+    low_weight = excess / (low - high)
+    high_weight = np.float32(progress.weighted_labelled) - low_weight
+    if low_weight + high_weight <= 0:
+        return None
+    return _Side(low, low_weight), _Side(high, high_weight)
+
+
+def _best_value(progress: Progress, options: LossOptions, low: _Side, high: _Side) -> np.float32 | None:
+    loss = options.loss_function
+    if loss in ("squared", "classic"):
+        return np.float32(progress.weighted_labels) / np.float32(progress.weighted_labelled)
+    if progress.more_labels:
+        return None
+    if loss == "hinge":
+        return -_ONE if high.weight <= low.weight else _ONE
+    if loss == "logistic":
+        if low.weight <= 0:
+            return _ONE
+        return -_ONE if high.weight <= 0 else np.log(high.weight / low.weight)
+    if loss == "quantile":
+        share = np.float32(options.quantile_tau) * (low.weight + high.weight)
+        return high.label if share < high.weight else low.label
+    return None
+
+
+def _loss(progress: Progress, options: LossOptions, value: np.float32, label: np.float32) -> np.float32:
+    """Loss (float32) of predicting `value`, for the losses that have a best constant."""
+    if options.loss_function == "hinge":
+        return max(_ONE - label * value, _ZERO)
+    if options.loss_function == "logistic":
+        low, high = np.float32(options.logistic_min), np.float32(options.logistic_max)
+        share = (label - low) / (high - low)
+        return np.float32(
+            share * np.log(_ONE + np.exp(-value)) + (_ONE - share) * np.log(_ONE + np.exp(value))
+        )
+    if options.loss_function == "quantile":
+        tau, error = np.float32(options.quantile_tau), label - value
+        return tau * error if error > 0 else -(_ONE - tau) * error
+    if options.loss_function == "squared":
+        return _clipped_squared_loss(
+            value, label, np.float32(progress.min_label), np.float32(progress.max_label)
+        )
+    return (value - label) * (value - label)
+
+
+def _clipped_squared_loss(
+    value: np.float32, label: np.float32, low: np.float32, high: np.float32
+) -> np.float32:
+    """Squared loss inside the range of predictions, growing linearly outside of it."""
+    if low <= value <= high:
+        return (value - label) * (value - label)
+    bound = low if value < low else high
+    if label == bound:
+        return _ZERO
+    sign = -_ONE if value < low else _ONE
+    inside, outside = sign * (bound - label), sign * (value - bound)
+    return np.float32(float(inside * inside) + 2.0 * float(inside) * float(outside))

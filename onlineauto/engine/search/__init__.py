@@ -1,0 +1,1 @@
+"""The search at work: live configs, evidence, drift, screening, journal."""

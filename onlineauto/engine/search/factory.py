@@ -1,0 +1,55 @@
+"""Parts of a workspace, made of its options: what is crossed, and what is searched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import ORDERS
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.engine.options.registry import REGISTRY, RunOptions
+from onlineauto.engine.search.replay import replayed_entries
+from onlineauto.engine.search.search_engine import Searching
+from onlineauto.features.layout import Layout
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners.rule import default_settings
+
+if TYPE_CHECKING:
+    from onlineauto.engine.loop.learner import Learner
+    from onlineauto.options import Configuration
+
+__all__ = ["make_layout", "make_searching"]
+
+_SCREEN_CELLS = 1 << 18
+
+
+def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
+    """What is crossed before the first event; events may have `slots`."""
+    automl, exact = configuration[AutomlOptions], configuration[RunOptions].vw_exact
+    searched: tuple[int, ...] = ()
+    if automl.automl:
+        searched = ORACLES[automl.oracle(exact=exact)].orders or ORDERS[automl.interaction_type]
+    singled = bool(searched) and "namespaces" in automl.searched()
+    features = configuration[FeatureOptions]
+    return Layout(features, exact=exact, searched=searched, singled=singled, slots=slots)
+
+
+def make_searching(
+    configuration: Configuration, layout: Layout, learner: Learner, *, simple: bool
+) -> Searching:
+    """The search before the first event; of one slot that nobody challenges, if there is none."""
+    run = configuration[RunOptions]
+    return Searching(
+        configuration[AutomlOptions],
+        layout,
+        exact=run.vw_exact,
+        width=learner.step if run.vw_exact else learner.width,
+        overlapping=learner.overlapping,
+        simple=simple,
+        cells=min(len(learner.model.weights), _SCREEN_CELLS),
+        defaults=default_settings(configuration),
+        unlearnt=learner.unlearnt,
+        decay=learner.task.decay,
+        random_seed=run.random_seed,
+        replayed=replayed_entries(configuration, REGISTRY),
+    )

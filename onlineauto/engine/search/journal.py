@@ -1,0 +1,280 @@
+"""Journal: one JSON line per decision of the search, which explains every change of champion and replays it.
+
+The first line names the options. Every other line has ``events``, the number of events that the loop was
+through with; what was decided; and what it rested on: bounds of the slots concerned, and, for a new
+namespace, nothing but that it was met. The last line says how many events there were; a journal that lacks it
+broke off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
+
+import msgspec
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.engine.report.predictions import Sink
+
+__all__ = [
+    "Bounds",
+    "End",
+    "Entry",
+    "Head",
+    "Journal",
+    "bounds_of",
+    "decision_of",
+    "entry_of",
+    "read_journal",
+]
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Names = Annotated[list[str], msgspec.Meta(min_length=2, max_length=3)]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """What is known of a slot's reward, and of the champion's over the same events: a window of `updates`."""
+
+    updates: Count
+    lower: float
+    upper: float
+    champion_lower: float
+    champion_upper: float
+
+
+class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
+    """The first line.
+
+    Attributes
+    ----------
+    command : str
+        Options that a model keeps, as on a command line.
+    """
+
+    command: str
+
+
+class _Widen(msgspec.Struct, frozen=True, tag="widen", tag_field="decision"):
+    events: Count
+    names: list[str]
+
+
+class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
+    events: Count
+    slot: Count
+    index: Count
+    kind: Kind
+    elements: list[Names]
+    bounds: Bounds | None  # of the config that made room
+    settings: dict[str, float | str] = {}
+    why: str = ""
+
+
+class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
+    events: Count
+    slot: Count
+    lease: Count
+    place_of: int | None
+    bounds: Bounds
+
+
+class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
+    events: Count
+    slot: Count
+    kind: Kind
+    elements: list[Names]
+    bounds: Bounds
+    by: str = "reward"
+    keeps: bool = False
+    settings: dict[str, float | str] = {}
+
+
+class _Remove(msgspec.Struct, frozen=True, tag="remove", tag_field="decision"):
+    events: Count
+    slot: Count
+    index: Count
+    bounds: Bounds
+
+
+class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
+    events: Count
+    what: str
+    indices: list[Count]
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
+    """The last line: after so many events the run was over."""
+
+    events: Count
+
+
+Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen
+"""A line on a decision."""
+
+_DECODER = msgspec.json.Decoder(Head | End | Entry)
+
+
+def _written(name: bytes) -> str:
+    """Name of a namespace as JSON can hold it, whatever its bytes."""
+    return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
+
+
+def _is_plain(name: bytes) -> bool:
+    try:
+        return not name.decode("utf-8").startswith("hex:")
+    except UnicodeDecodeError:
+        return False
+
+
+def _read(name: str) -> bytes:
+    return bytes.fromhex(name.removeprefix("hex:")) if name.startswith("hex:") else name.encode()
+
+
+def _elements(config: Config) -> list[list[str]]:
+    return [[_written(name) for name in interaction] for interaction in config.elements]
+
+
+def _config(entry: _Rotate | _Swap) -> Config:
+    elements = (tuple(_read(name) for name in interaction) for interaction in entry.elements)
+    config = Config.of(elements, entry.kind)
+    for name, value in entry.settings.items():
+        config = config.setting(name, value)
+    return config
+
+
+def bounds_of(slot: int, statistics: Statistics) -> Bounds:
+    """Compute what is known of a slot."""
+    return Bounds(
+        updates=statistics.updates(slot),
+        lower=statistics.lower(slot),
+        upper=statistics.upper(slot),
+        champion_lower=statistics.champion_lower(slot),
+        champion_upper=statistics.champion_upper(slot),
+    )
+
+
+def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entry:
+    """Line for a decision that is about to be carried out, after so many events."""
+    if isinstance(decision, Widen):
+        return _Widen(events, [_written(name) for name in decision.names])
+    if isinstance(decision, Reopen):
+        return _Reopen(events, decision.what, list(decision.indices))
+    if isinstance(decision, Rotate):
+        config, slot = decision.config, decision.slot
+        made_room = bounds_of(slot, statistics) if statistics.updates(slot) > 0 else None
+        return _Rotate(
+            events,
+            slot,
+            decision.index,
+            config.kind,
+            _elements(config),
+            made_room,
+            dict(config.settings),
+            decision.why,
+        )
+    bounds = bounds_of(decision.slot, statistics)
+    if isinstance(decision, Extend):
+        return _Extend(events, decision.slot, decision.lease, decision.place_of, bounds)
+    if isinstance(decision, Swap):
+        config = decision.config
+        kind, elements, settings = config.kind, _elements(config), dict(config.settings)
+        return _Swap(events, decision.slot, kind, elements, bounds, decision.by, decision.keeps, settings)
+    return _Remove(events, decision.slot, decision.index, bounds)
+
+
+def decision_of(entry: Entry) -> Decision:
+    """Return the decision that a line is about."""
+    if isinstance(entry, _Widen):
+        return Widen(tuple(_read(name) for name in entry.names))
+    if isinstance(entry, _Reopen):
+        return Reopen(entry.what, tuple(entry.indices))
+    if isinstance(entry, _Rotate):
+        return Rotate(entry.slot, entry.index, _config(entry), entry.why)
+    if isinstance(entry, _Extend):
+        return Extend(entry.slot, entry.lease, entry.place_of)
+    if isinstance(entry, _Swap):
+        return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
+    return Remove(entry.slot, entry.index)
+
+
+class Journal:
+    """Writes a journal, line by line, each one flushed.
+
+    Parameters
+    ----------
+    sink : Sink
+        Where to.
+    command : str
+        Options of the run, as on a command line.
+    began : bool
+        Whether the sink has the first line already.
+    """
+
+    def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
+        self._sink = sink
+        if not began:
+            self._write(Head(command))
+
+    def append(self, entry: Entry) -> None:
+        """Write a line."""
+        self._write(entry)
+
+    def end(self, *, events: int) -> None:
+        """Write the last line, after so many events in all."""
+        self._write(End(events))
+
+    def _write(self, line: Head | Entry | End) -> None:
+        self._sink.write(msgspec.json.encode(line) + b"\n")
+        self._sink.flush()
+
+
+def read_journal(
+    source: BinaryIO, *, name: str = "journal", same_options: Callable[[str], bool] | None = None
+) -> Iterator[Entry | End]:
+    """Yield the lines of a journal behind the first, in order; a last line that was cut off is left out.
+
+    Parameters
+    ----------
+    source : binary file
+        The journal.
+    name : str
+        What to call it in messages.
+    same_options : callable, optional
+        Tells whether the options of the first line are those that are wanted.
+
+    Raises
+    ------
+    InputError
+        A line is not one of a journal, or not where it belongs, or the options are others.
+    """
+    began, events = False, 0
+    for number, line in enumerate(source, 1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            entry = _DECODER.decode(line)
+            if not isinstance(entry, Head | End):
+                decision_of(entry)
+        except (msgspec.DecodeError, ValueError, OptionError) as error:
+            raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
+        if isinstance(entry, Head) == began:
+            what = "a second first line" if began else "the first line, which names the options, is missing"
+            raise InputError(f"{name}:{number}: {what}")
+        if isinstance(entry, Head):
+            began = True
+            if same_options is not None and not same_options(entry.command):
+                raise InputError(f"{name} is the journal of a run with other options: {entry.command}")
+            continue
+        if entry.events < events:
+            raise InputError(f"{name}:{number}: its events come before those of the line above")
+        events = entry.events
+        yield entry
+    if not began:
+        raise InputError(f"{name}: the first line, which names the options, is missing")

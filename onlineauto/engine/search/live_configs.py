@@ -1,0 +1,486 @@
+"""Live slots: the arrays behind the champion and its challengers, and what a decision does to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.automl.config import Config
+from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.search import REVIEW
+from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
+from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
+from onlineauto.engine.search.waiting_configs import Parked, began, put_back, unlearn
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
+from onlineauto.estimators.paired_kernels import BETTER, level
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.scale import make_scale
+from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.learners._kernels import materialize
+from onlineauto.learners.model_state import by_lanes
+from onlineauto.learners.rule import put_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.automl.decisions import Decision
+    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.features.layout import Layout
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["LiveSlots"]
+
+_NEVER = 2**62
+_PARKED = 4
+"""Configs that wait with what they have learnt, for each live slot."""
+_HIGHEST_PRICE = 0.24
+_KEPT = (
+    *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
+    *("recent", "fresh", "mix", "scale", "last"),
+)
+"""Arrays of `Live` that a model keeps; the others follow from these, or from the block at hand."""
+
+
+class LiveSlots:
+    """What is live: a config, estimators and a lane of weights for each slot; slot 0 is the champion.
+
+    Parameters
+    ----------
+    options : AutomlOptions
+        How many slots there are, and how sure a test has to be.
+    layout : Layout
+        Told what the slots cross.
+    exact : bool
+        Move weights as VW does; otherwise the sums that go with them move too.
+    width : int
+        Lanes of the model that a slot uses; in exact mode, lanes between two of them.
+    overlapping : int
+        Lanes that overlap, being cells of a table of one lane; 0 if they do not.
+    first : Config
+        The first champion.
+    simple : bool
+        Events are single lines, whose losses tell all configs apart.
+    defaults : mapping of str to float or str
+        Hyperparameters of the command line.
+    unlearnt : float32[4]
+        A cell of the weight table before the first event.
+    decay : Decay
+        The models of ``--epsilon_decay``, of which a slot has one each; they begin anew in all slots at once.
+    interactions : callable
+        Gives the interactions of a config when so many namespaces have been met.
+
+    Attributes
+    ----------
+    configs : list of Config
+        Of each live slot.
+    indices : list of int
+        Number of each config among those under consideration.
+    namespaces : list of bytes
+        Met so far, in ascending order.
+    live : Live
+        The arrays, as the loop takes them.
+    """
+
+    def __init__(
+        self,
+        options: AutomlOptions,
+        layout: Layout,
+        *,
+        exact: bool,
+        width: int,
+        overlapping: int,
+        first: Config,
+        simple: bool,
+        defaults: Mapping[str, float | str],
+        unlearnt: NDArray[np.float32],
+        decay: Decay,
+        interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
+    ) -> None:
+        slots = options.automl or 1
+        self._simple, self._defaults, self._unlearnt, self._decay = simple, defaults, unlearnt, decay
+        self._parked: dict[Config, Parked] = {}
+        self._removed: set[int] = set()
+        self._since = 0
+        self._layout, self._interactions = layout, interactions
+        self._exact, self._width, self._overlapping = exact, width, overlapping
+        self.configs = [first]
+        self.indices = [0]
+        self.namespaces: list[bytes] = []
+        self._counts: dict[bytes, tuple[int, int]] = {}
+        self._keys: dict[bytes, int] = {}
+        self._version = -1
+        self._n_tests = 0
+        self._alpha = float(np.float32(options.automl_significance_level))
+        share = 1 if options.fixed_significance_level else slots
+        self.live = Live(
+            n=1,
+            slot_step=width if exact else 1,
+            part_step=1 if exact else slots,
+            overlaps=overlapping > 0,
+            searching=options.automl is not None,
+            fill=False,
+            test=Test(
+                alpha=np.float64(np.float32(np.float32(self._alpha) / np.float32(share))),
+                tol_x=np.float64(np.float32(options.tol_x)),
+                brentq=options.opt_func == "brentq",
+            ),
+            cost_is_reward=options.reward_as_cost,
+            reversed=options.debug_reversed_learn,
+            lease=np.full(slots, _NEVER, np.int64),
+            updates=np.zeros(slots, np.int64),
+            evidence=np.zeros((slots, 2, 2, SIZE)),
+            paired=options.is_paired(exact=exact),
+            by_reward=not simple and options.by_reward(),
+            by_loss=options.by_loss(),
+            replaceable=False,
+            review=_NEVER,
+            pairs=np.zeros((slots, PAIR_SIZE)),
+            losses=np.zeros((slots, PAIR_SIZE)),
+            alike=np.ones(slots, bool),
+            prices=np.zeros(slots),
+            levels=np.zeros(slots),
+            policies=np.zeros((slots, 2, POLICY_SIZE)),
+            spread=np.zeros((slots, SPREAD_SIZE)),
+            reach=np.zeros(2),
+            recent=np.zeros(REVIEW // GROUP + 2),
+            fresh=np.zeros(1, np.int64),
+            mixing=simple and options.predict_with == "mix",
+            mix=np.eye(1, slots)[0],
+            scale=make_scale(*options.rewards(), floor=options.min_prob),
+            last=np.zeros((slots, 2, 2)),
+            told=np.full(2, np.nan, np.float32),
+            settled=np.zeros(slots, bool),
+            tally=np.zeros(5, np.int64),
+            counts=np.zeros(0, np.int64),
+            sizes=np.zeros(0, np.int64),
+            met=np.zeros(0, bool),
+            marks=np.zeros(0, np.int64),
+        )
+
+    @property
+    def n_slots(self) -> int:
+        """Most slots that can be live."""
+        return len(self.live.lease)
+
+    def open_block(self) -> None:
+        """Number the namespaces as the layout does, if that has changed since the last block."""
+        layout, live = self._layout, self.live
+        if layout.version == self._version:
+            return
+        self._note_counts()
+        keys = layout.n_keys
+        self._version, self._keys = layout.version, layout.keys()
+        live = live._replace(
+            counts=np.zeros(keys, np.int64),
+            sizes=np.zeros(keys, np.int64),
+            met=~layout.crossable(),
+            marks=np.zeros(keys, np.int64),
+        )
+        for name, key in self._keys.items():
+            live.counts[key], live.sizes[key] = self._counts.get(name, (0, 0))
+            live.met[key] |= name in self.namespaces
+        live.tally[MARK] = 0
+        self.live = live
+        self.cross()
+
+    def _note_counts(self) -> None:
+        """Keep the counts by name, whatever the numbers of the namespaces."""
+        counts, sizes = self.live.counts, self.live.sizes
+        met = ((name, key) for name, key in self._keys.items() if counts[key])
+        self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
+
+    def count(self, name: bytes) -> int:
+        """Count the actions so far that had features in a namespace."""
+        key = self._keys.get(name)
+        return self._counts.get(name, (0, 0))[0] if key is None else int(self.live.counts[key])
+
+    def size(self, name: bytes) -> int:
+        """Count the features that actions so far had in a namespace."""
+        key = self._keys.get(name)
+        return self._counts.get(name, (0, 0))[1] if key is None else int(self.live.sizes[key])
+
+    @property
+    def champion_events(self) -> int:
+        """Events learnt since the champion is one."""
+        return int(self.live.tally[LEARNT]) - self._since
+
+    def policy(self, slot: int, who: int) -> NDArray[np.float64]:
+        """Sums for an interval on the reward of a slot's config or, over the same events, of the champion."""
+        policies = self.live.policies
+        sums: NDArray[np.float64] = policies[slot, SELF]
+        if who == SELF:
+            return sums
+        sums = policies[0, SELF] - policies[slot, CHAMPION]
+        sums[[FIRST_BOUND, BOUND]] = policies[0, SELF, [FIRST_BOUND, BOUND]]
+        return sums
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest reward that was met."""
+        if self._simple:
+            return -float(self.live.reach[0]), 0.0
+        low, high = float(self.live.scale[LOW]), float(self.live.scale[HIGH])
+        return (low, high) if low <= high else (0.0, 1.0)
+
+    def promise(self, slot: int) -> float:
+        """Evidence that a challenger is better than the champion; 1 is none."""
+        live = self.live
+        evidence = max(live.pairs[slot, BETTER], live.losses[slot, BETTER] if live.alike[slot] else 0.0)
+        return float(evidence) or 1.0
+
+    def new_names(self) -> tuple[bytes, ...]:
+        """Namespaces that were counted and are new, in ascending order; they are known from here on."""
+        new = np.flatnonzero((self.live.counts > 0) & ~self.live.met)
+        self.live.met[new] = True
+        return tuple(sorted(self._layout.name_of(int(key)) for key in new))
+
+    def cross(self) -> None:
+        """Tell the layout what each slot crosses; places that are not live cross nothing."""
+        crossed = [self._interactions(config, self.namespaces) for config in self.configs]
+        self._layout.cross([*crossed, *[()] * (self.n_slots - len(crossed))])
+
+    def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
+        """Set the lease of each live slot, in learnt events, and whether a config waits for a place.
+
+        `fill` says so of an empty one, `replaceable` of that of a challenger that is worse.
+        """
+        self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
+        self.live = self.live._replace(fill=fill, replaceable=replaceable)
+
+    def review(self, learnt: int) -> None:
+        """Stop the loop when so many events are learnt."""
+        self.live = self.live._replace(review=min(learnt, _NEVER))
+
+    def take_losses(self) -> list[float]:
+        """Take the champion's mean losses since the last time, each of `GROUP` events."""
+        live = self.live
+        n, left = divmod(int(live.fresh[0]), GROUP)
+        means: list[float] = (live.recent[:n] / GROUP).tolist()
+        live.recent[0] = live.recent[n] if left else 0.0
+        live.recent[1:] = 0.0
+        live.fresh[0] = left
+        return means
+
+    def price(self, slot: int, price: float) -> None:
+        """Set what a challenger must gain by an event, as a part of the range."""
+        self.live.prices[slot] = min(max(price, 0.0), _HIGHEST_PRICE)
+
+    def apply(self, decision: Decision, model: Model) -> None:
+        """Carry a decision out."""
+        self.live.settled[:] = False
+        if isinstance(decision, Remove):
+            self._removed.add(decision.slot)
+        elif isinstance(decision, Reopen):
+            self._reopen(decision, model)
+        if isinstance(decision, Widen):
+            self.namespaces = sorted({*self.namespaces, *decision.names})
+        elif isinstance(decision, Rotate):
+            self._rotate(decision, model)
+        elif isinstance(decision, Swap) and decision.keeps:
+            self._exchange(decision.slot, model)
+        elif isinstance(decision, Swap):
+            self._swap(decision.slot, decision.config, model)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        self._note_counts()
+        live = self.live
+        tally = live.tally.copy()
+        tally[MARK] = 0
+        return {
+            "configs": self.configs,
+            "indices": self.indices,
+            "namespaces": self.namespaces,
+            "counts": sorted((name, *counts) for name, counts in self._counts.items()),
+            "removed": self._removed,
+            "since": self._since,
+            "tests": self._n_tests,
+            "parked": [{"config": config} | kept._asdict() for config, kept in self._parked.items()],
+            "tally": tally,
+            "arrays": {name: getattr(live, name) for name in _KEPT},
+        }
+
+    def restore(self, state: Mapping[str, Any], model: Model) -> None:
+        """Go on where another left off, of the same options; the leases are for the search to set."""
+        self.configs = msgspec.convert(state["configs"], list[Config])
+        self.indices = list(state["indices"])
+        self.namespaces = list(state["namespaces"])
+        self._counts = {name: (count, size) for name, count, size in state["counts"]}
+        self._removed = set(state["removed"])
+        self._since, self._n_tests = state["since"], state["tests"]
+        self._parked = {}
+        for each in state["parked"]:
+            config = msgspec.convert(each.pop("config"), Config)
+            self._parked[config] = Parked(**each | {"evidence": tuple(each["evidence"])})
+        for name in _KEPT:
+            getattr(self.live, name)[...] = state["arrays"][name]
+        self.live.tally[:] = state["tally"]
+        self.live = self.live._replace(n=len(self.configs))
+        for slot, config in enumerate(self.configs):
+            put_settings(model.settings[slot], dict(config.settings), defaults=self._defaults)
+        self._keys, self._version = {}, -1
+        self.cross()
+
+    def _rotate(self, decision: Rotate, model: Model) -> None:
+        slot, config = decision.slot, decision.config
+        if 0 < slot < len(self.configs) and slot not in self._removed and not self._exact:
+            self._park(slot, model)
+        self._removed.discard(slot)
+        self.configs[slot:] = [config, *self.configs[slot + 1 :]]
+        self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
+        self.live = self.live._replace(n=len(self.configs))
+        self._reset(slot)
+        self._set(slot, model)
+        if slot > 0:
+            self._join(slot)
+            if config in self._parked:
+                self._unpark(slot, self._parked.pop(config), model)
+            else:
+                self._copy(0, slot, model)
+                self._test_anew(slot)
+
+    def _join(self, slot: int) -> None:
+        """Let a slot have an equal say in mixed predictions, at the cost of all others."""
+        mix, n = self.live.mix, self.live.n
+        mix[slot] = 0.0
+        mix *= (1.0 - 1.0 / n) / max(mix.sum(), 1e-300)
+        mix[slot] = 1.0 / n
+
+    def _set(self, slot: int, model: Model) -> None:
+        """Let a slot learn with the settings of its config."""
+        put_settings(model.settings[slot], dict(self.configs[slot].settings), defaults=self._defaults)
+        settings = self.configs[0].settings
+        compared = {**self._defaults, **dict(settings)}["cb_type"] == "mtr"
+        for each, config in enumerate(self.configs):
+            self.live.alike[each] = self._simple or (compared and config.settings == settings)
+
+    def _states(self) -> tuple[NDArray[np.float64], ...]:
+        """Evidence, by slot."""
+        live = self.live
+        return live.pairs, live.losses, live.spread, live.policies, live.evidence, live.last
+
+    def _park(self, slot: int, model: Model) -> None:
+        """Keep what a config has learnt, and what is known of it, until it is live again."""
+        cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
+        self._parked[self.configs[slot]] = Parked(
+            weights=model.weights[cells][:, :, lanes],
+            cells=cells,
+            lanes=model.lanes[lanes],
+            sums=model.sums[slot].copy(),
+            began=began(self._decay, int(self.live.tally[LEARNT])),
+            evidence=tuple(state[slot].copy() for state in self._states()),
+            champion=self.policy(slot, CHAMPION),
+            updates=int(self.live.updates[slot]),
+            level=float(self.live.levels[slot]),
+        )
+        while len(self._parked) > _PARKED * self.n_slots:
+            del self._parked[next(iter(self._parked))]
+
+    def _unpark(self, slot: int, parked: Parked, model: Model) -> None:
+        """Let a config go on; what began anew in the meantime goes on from the champion's."""
+        same = parked.began == began(self._decay, int(self.live.tally[LEARNT]))
+        if not same.all():
+            self._copy(0, slot, model)
+        lanes = self._lanes(slot, model.weights)
+        put_back(parked, model, slot, lanes=lanes, same=same, unlearnt=self._unlearnt)
+        for state, kept in zip(self._states(), parked.evidence, strict=True):
+            state[slot] = kept
+        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF] - parked.champion
+        self.live.updates[slot], self.live.levels[slot] = parked.updates, parked.level
+
+    def _exchange(self, slot: int, model: Model) -> None:
+        """Champion to `slot` and challenger to slot 0; all challengers go on, each with a test of its own."""
+        self._swap_lanes(slot, model)
+        self.live.mix[[0, slot]] = self.live.mix[[slot, 0]]
+        configs = self.configs
+        configs[0], configs[slot] = configs[slot], configs[0]
+        self.indices = list(range(len(configs)))
+        self._parked.clear()
+        self._since = int(self.live.tally[LEARNT])
+        self._reset(slice(None))
+        for each in range(len(configs)):
+            self._set(each, model)
+            if each > 0:
+                self._test_anew(each)
+
+    def _reopen(self, decision: Reopen, model: Model) -> None:
+        """Begin all tests anew and, if asked to, what the challengers or all configs have learnt."""
+        self.indices = list(decision.indices)
+        self._parked.clear()
+        self._since = int(self.live.tally[LEARNT])
+        self._reset(slice(None))
+        if decision.what == "reset_model":
+            unlearn(model, self._lanes(0, model.weights), self._unlearnt)
+            model.sums[0] = 0
+        for slot in range(1, len(self.configs)):
+            self._test_anew(slot)
+            if decision.what != "reopen":
+                self._copy(0, slot, model)
+
+    def _swap_lanes(self, slot: int, model: Model) -> None:
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
+            swap_lanes(weights, cells, one, other)
+            if not self._exact:
+                model.lanes[[one, other]] = model.lanes[[other, one]]
+        if not self._exact:
+            model.sums[[0, slot]] = model.sums[[slot, 0]]
+
+    def _swap(self, slot: int, config: Config, model: Model) -> None:
+        """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
+        live = self.live
+        self._swap_lanes(slot, model)
+        if slot != 1:
+            self._copy(slot, 1, model)
+        self._parked.clear()
+        self._since = int(live.tally[LEARNT]) - int(live.updates[slot])
+        former = self.policy(slot, CHAMPION)
+        for column in (live.evidence, live.last):
+            column[0] = column[slot]
+            column[1] = column[0][[CHAMPION, SELF]]
+        live.policies[0, SELF], live.policies[1, SELF] = live.policies[slot, SELF].copy(), former
+        live.policies[:2, CHAMPION] = 0
+        live.updates[:2] = live.updates[slot]
+        self._reset(slice(2, None))
+        self._test_anew(1)
+        self.configs, self.indices = [config, self.configs[0]], [0, 1]
+        self.live = live._replace(n=2)
+
+    def _test_anew(self, slot: int) -> None:
+        """Begin another test of a challenger: all that were ever begun share the level."""
+        self._n_tests += 1
+        self.live.pairs[slot] = 0
+        self.live.losses[slot] = 0
+        self.live.spread[slot] = 0
+        self.live.levels[slot] = level(self._alpha, self._n_tests)
+
+    def _reset(self, slot: int | slice) -> None:
+        self.live.evidence[slot] = 0
+        self.live.policies[slot, SELF] = 0
+        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF]
+        self.live.last[slot] = 0
+        self.live.updates[slot] = 0
+
+    def _copy(self, source: int, target: int, model: Model) -> None:
+        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
+            copy_lane(weights, cells, one, other)
+            if not self._exact:
+                model.lanes[other] = model.lanes[one]
+        if not self._exact:
+            model.sums[target] = model.sums[source]
+            for lane in self._lanes(target, weights):
+                materialize(model, lane)  # which may be about to learn with other penalties
+
+    def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
+        """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
+        parts = weights.shape[2] // self.n_slots if self._exact else self._width
+        return [part * self.n_slots + slot for part in range(parts)]

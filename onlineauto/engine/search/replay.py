@@ -1,0 +1,40 @@
+"""Replay: the journal that ``--replay`` names, if it is one of the same options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.search.journal import read_journal
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from onlineauto.engine.search.journal import End, Entry
+    from onlineauto.options import Configuration, Registry
+
+__all__ = ["replayed_entries"]
+
+
+def replayed_entries(configuration: Configuration, registry: Registry) -> list[Entry | End] | None:
+    """Read the journal to be replayed; None if there is none.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is damaged, or is of a run whose options give other values to what a model keeps.
+    """
+    path = configuration[RunOptions].replay
+    if path is None:
+        return None
+
+    def has_options(command: str) -> bool:
+        other = registry.parse(command)
+        kept = (option.name for option in registry.options if option.keep)
+        return all(other.get(name) == configuration.get(name) for name in kept)
+
+    try:
+        with Path(path).open("rb") as file:
+            return list(read_journal(file, name=path, same_options=has_options))
+    except OSError as error:
+        raise InputError(f"cannot read the journal {path}: {error.strerror}") from None

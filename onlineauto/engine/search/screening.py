@@ -1,0 +1,117 @@
+"""Screening: which interactions are screened, and what they seem to gain; see `screen_kernels`."""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.event.state import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.features.layout import Layout
+
+__all__ = ["Screening"]
+
+_FADING = 0.3
+"""What is left of a gain when the champion changes."""
+
+
+_MEMORY = 0.95
+"""What is left of it at every review."""
+
+
+class Screening:
+    """Screens interactions beside the stream.
+
+    Parameters
+    ----------
+    layout : Layout
+        Knows namespaces by number.
+    cells : int
+        Size of the table that all models of residuals share, a power of two.
+
+    Attributes
+    ----------
+    screen : Screen
+        The arrays, as the loop takes them.
+    """
+
+    def __init__(self, layout: Layout, *, cells: int) -> None:
+        self._layout, self._cells = layout, cells
+        self._gains: dict[Interaction, float] = {}
+        self._pool: tuple[Interaction, ...] = ()
+        self._compiled: tuple[Interaction, ...] = ()
+        self._held: Collection[Interaction] = ()
+        self._version = -1
+        nothing, _ = layout.compile(())
+        self.screen = Screen(
+            interactions=nothing,
+            inside=np.zeros(0, bool),
+            gains=np.zeros(0),
+            seen=np.zeros(1, np.int64),
+            table=np.zeros((1, 3), np.float32),
+        )
+
+    def gains(self) -> Mapping[Interaction, float]:
+        """What every interaction that is screened seems to have gained."""
+        self._gains |= zip(self._compiled, self.screen.gains.tolist(), strict=True)
+        return {interaction: self._gains.get(interaction, 0.0) for interaction in self._pool}
+
+    def choose(self, pool: Sequence[Interaction], held: Collection[Interaction]) -> None:
+        """Screen these from now on; the champion has those that are `held`."""
+        known = self.gains()
+        turned = set(held) ^ set(self._held)
+        self._gains = {each: _MEMORY * known.get(each, 0.0) for each in pool if each not in turned}
+        self._pool, self._held = tuple(pool), frozenset(held)
+        if pool and len(self.screen.table) == 1:
+            self.screen = self.screen._replace(table=np.zeros((self._cells, 3), np.float32))
+        self._compile()
+
+    def fade(self) -> None:
+        """Let a new champion's evidence soon outweigh that of the one before."""
+        self.gains()
+        self._gains = {each: _FADING * gain for each, gain in self._gains.items()}
+        self.screen.gains[:] *= _FADING
+        self.screen.seen[:] = 0
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes."""
+        screen = self.screen
+        return {
+            "gains": list(self.gains().items()),
+            "held": frozenset(self._held),
+            "seen": screen.seen,
+            "table": screen.table,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off."""
+        self._gains = {_interaction(names): gain for names, gain in state["gains"]}
+        self._pool, self._held = tuple(self._gains), frozenset(map(_interaction, state["held"]))
+        self.screen = self.screen._replace(seen=state["seen"].copy(), table=state["table"].copy())
+        self._compile()
+
+    def open_block(self) -> None:
+        """Number the namespaces as the layout does, if that has changed since the last block."""
+        if self._layout.version != self._version:
+            self.gains()
+            self._compile()
+
+    def _compile(self) -> None:
+        interactions, present = self._layout.compile(self._pool)
+        self._version = self._layout.version
+        self._compiled = tuple(compress(self._pool, present))
+        self.screen = self.screen._replace(
+            interactions=interactions,
+            inside=np.array([each in self._held for each in self._compiled], bool),
+            gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
+        )
+
+
+def _interaction(names: Sequence[bytes]) -> Interaction:
+    return tuple(names)

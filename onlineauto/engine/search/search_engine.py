@@ -1,0 +1,452 @@
+"""Searching: where the loop's signals meet the decisions on them, and the only writer of the live slots."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from onlineauto.automl.config import Interaction, Settings  # noqa: TC001 - msgspec reads them in `Change`
+from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
+from onlineauto.automl.decisions import (
+    BoundCrossed,
+    LeaseDue,
+    NewNamespaces,
+    ProvedWorse,
+    Reopen,
+    ReviewDue,
+    Rotate,
+    Swap,
+    Widen,
+)
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.proposals import space_of
+from onlineauto.automl.search import Rules, Search
+from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
+from onlineauto.engine.event.state import (
+    BOUND_CROSSED,
+    CALL,
+    EVENT,
+    LEARNT,
+    LOSS_CROSSED,
+    NEW_NAMESPACE,
+    PROVED_WORSE,
+    REVIEW_DUE,
+    SIGNAL,
+    SLOT,
+)
+from onlineauto.engine.search.action_namespaces import of_actions
+from onlineauto.engine.search.drift import Drift
+from onlineauto.engine.search.estimates import Estimates
+from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of, entry_of
+from onlineauto.engine.search.live_configs import LiveSlots
+from onlineauto.engine.search.screening import Screening
+from onlineauto.errors import InputError, OptionError
+from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.decisions import Decision, Signal
+    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.report.csv_trace import Trace
+    from onlineauto.engine.search.journal import Entry
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["Change", "Searching"]
+
+_KEPT = 20
+
+
+class Change(NamedTuple):
+    """A change of champion.
+
+    Attributes
+    ----------
+    events : int
+        Events that the loop was through with.
+    before, after : tuple of Interaction
+        Interactions of the old and of the new champion.
+    bounds : Bounds
+        What it rested on.
+    level : float or None
+        Probability of error of the paired test, if that decided and not the bounds.
+    by : {"reward", "loss"}
+        What proved that the new champion is better.
+    before_settings, after_settings : Settings
+        Hyperparameters of both that are not those of the command line.
+    """
+
+    events: int
+    before: tuple[Interaction, ...]
+    after: tuple[Interaction, ...]
+    bounds: Bounds
+    level: float | None = None
+    by: str = "reward"
+    before_settings: Settings = ()
+    after_settings: Settings = ()
+
+
+class Searching:
+    """A search at work on a stream.
+
+    Parameters
+    ----------
+    options : AutomlOptions
+        What to search, and how.
+    layout : Layout
+        Told what the live slots cross; if events have slots, all is crossed with what tells these, too.
+    exact : bool
+        Decide as VW does.
+    width : int
+        Lanes of the model that a live slot uses; in exact mode, lanes between two of them.
+    simple : bool
+        Events are single lines, whose losses tell all configs apart.
+    cells : int
+        Size of the table for screening, a power of two.
+    defaults : mapping of str to float or str
+        Hyperparameters of the command line.
+    unlearnt : float32[4]
+        A cell of the weight table before the first event.
+    decay : Decay
+        The models of ``--epsilon_decay``, of which each slot has some of its own.
+    random_seed : int
+        Seed of the oracles that draw.
+    replayed : iterable of Entry and End, optional
+        A journal whose decisions are taken in place of own ones.
+
+    Attributes
+    ----------
+    options : AutomlOptions
+        What to search, and how.
+    search : Search
+        The state of the search, a value.
+    slots : LiveSlots
+        The live slots.
+    screening : Screening
+        What interactions seem to gain.
+    estimates : Estimates
+        Bounds on the rewards of the live slots.
+    n_events : int
+        Events that the loop is through with.
+    n_switches : int
+        Changes of champion.
+    n_alarms : int
+        How often the champion predicted worse than before.
+    changes : deque of Change
+        The last of them.
+    on_decision : callable or None
+        Called with each line of the journal, before the decision is carried out.
+    trace : Trace or None
+        Writes everything down, event by event.
+    """
+
+    def __init__(
+        self,
+        options: AutomlOptions,
+        layout: Layout,
+        *,
+        exact: bool,
+        width: int,
+        overlapping: int,
+        simple: bool,
+        cells: int,
+        defaults: Mapping[str, float | str],
+        unlearnt: NDArray[np.float32],
+        decay: Decay,
+        random_seed: int,
+        replayed: Iterable[Entry | End] | None = None,
+    ) -> None:
+        self.options = options
+        telling = (SLOT_NAME, TOLD_NAME) if exact and layout.slots else ()
+        self._rules = Rules.of(options, exact=exact, defaults=defaults, telling=telling)
+        self._feature_cost = options.feature_cost
+        self._slots = layout.slots
+        self.search: Search = start(self._rules, random_seed=random_seed)
+        self.slots = LiveSlots(
+            options,
+            layout,
+            exact=exact,
+            width=width,
+            overlapping=overlapping,
+            first=self.search.champion,
+            simple=simple,
+            defaults=defaults,
+            unlearnt=unlearnt,
+            decay=decay,
+            interactions=self._interactions,
+        )
+        self.screening = Screening(layout, cells=cells)
+        self.estimates = Estimates(self.slots, self.screening, alpha=options.automl_significance_level)
+        self.n_events = self.n_switches = self.n_alarms = 0
+        self._drift = Drift()
+        self.on_decision: Callable[[Entry], object] | None = None
+        self.trace: Trace | None = None
+        self._replayed = None if replayed is None else iter(replayed)
+        self._next: Entry | End | None = None
+        self._ended: int | None = None
+        self._n_traced = 0
+        self.changes: deque[Change] = deque(maxlen=_KEPT)
+        if self._replayed is None:
+            self._set_leases()
+        else:
+            self._next = next(self._replayed, None)
+
+    @property
+    def replays(self) -> bool:
+        """Whether the decisions are those of a journal."""
+        return self._replayed is not None
+
+    @property
+    def replay_warning(self) -> str | None:
+        """What to say of a journal that ends elsewhere than the stream that it was replayed over."""
+        if self._replayed is None or self._ended == self.n_events:
+            return None
+        if self._next is not None:
+            return "the stream ended before the journal that was replayed"
+        if self._ended is None:
+            return "the journal that was replayed broke off; decisions at its end may be missing"
+        return f"the journal that was replayed ended after {self._ended} events; nothing was decided since"
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of events learnt."""
+        return int(self.slots.live.tally[LEARNT])
+
+    def interactions(self, slot: int) -> Sequence[Interaction]:
+        """Interactions that a live slot uses."""
+        return self._interactions(self.slots.configs[slot], self.slots.namespaces)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes.
+
+        Raises
+        ------
+        OptionError
+            A replay does not know how its decisions were come to.
+        """
+        if self.replays:
+            raise OptionError("a replay cannot be saved: it does not know how its decisions were come to")
+        return {
+            "search": self.search,
+            "events": self.n_events,
+            "changes": self.n_switches,
+            "alarms": self.n_alarms,
+            "latest_changes": list(self.changes),
+            "drift": self._drift.state(),
+            "slots": self.slots.state(),
+            "screening": self.screening.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any], model: Model) -> None:
+        """Go on where another left off, of the same options.
+
+        Raises
+        ------
+        OptionError
+            A replay begins with the stream.
+        """
+        if self.replays:
+            raise OptionError("a replay begins with the stream, and not with a model")
+        self.search = msgspec.convert(state["search"], Search)
+        self.n_events, self.n_switches = state["events"], state["changes"]
+        self.n_alarms = state["alarms"]
+        self.changes.extend(msgspec.convert(state["latest_changes"], list[Change]))
+        self._n_traced = int(state["slots"]["tally"][LEARNT])
+        self._drift.restore(state["drift"])
+        self.slots.restore(state["slots"], model)
+        self.screening.restore(state["screening"])
+        self._set_leases()
+
+    def open_block(self) -> None:
+        """Number the namespaces as the layout does."""
+        self.slots.open_block()
+        self.screening.open_block()
+
+    def stop(self, begin: int, end: int) -> int:
+        """Say how far the loop may go now, of the events [begin, end) of a block."""
+        if self._next is not None:
+            end = min(end, begin + self._next.events - self.n_events)
+        return min(end, begin + 1) if self.trace is not None else end
+
+    def answer(
+        self,
+        cursor: NDArray[np.int64],
+        block: Block,
+        model: Model,
+        *,
+        event: int,
+        through: int,
+        random: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Decide on what the loop stopped for, and carry it out.
+
+        Parameters
+        ----------
+        cursor : int64[6]
+            Where the loop stopped, and why.
+        block : Block
+            What it works on.
+        model : Model
+            Whose lanes are moved.
+        event : int
+            The event of the block that it stopped at.
+        through : int
+            Events that it is through with since the last time.
+        random : uint64[1], optional
+            State of the generator that the oracle shares with the explorer, as in VW.
+
+        Raises
+        ------
+        InputError
+            A journal is replayed over a stream that it does not belong to.
+        """
+        self.n_events += through
+        if self.trace is not None and self.n_learnt > self._n_traced:
+            self._n_traced = self.n_learnt
+            self.trace.learnt(
+                block,
+                int(cursor[EVENT]) - int(cursor[CALL] == 0),
+                n_learnt=self.n_learnt,
+                n_switches=self.n_switches,
+                estimates=self.estimates,
+                told=self.slots.live.told,
+            )
+        if self._replayed is not None:
+            self._replay(model)
+        elif signal := self._signal(cursor, block, event):
+            before = self.search if random is None else replace(self.search, random_state=int(random[0]))
+            search, decisions = decide(self._rules, before, signal, self.estimates)
+            if random is not None:
+                random[0] = search.random_state
+            for decision in decisions:
+                self._carry_out(decision, model)
+            turned = search.turn != self.search.turn
+            self.search = search
+            self._set_leases()
+            crosses = any(isinstance(decision, Widen | Rotate | Swap) for decision in decisions)
+            screens = turned or any(isinstance(decision, Widen | Swap) for decision in decisions)
+            if crosses or screens:
+                space = space_of(self._rules, search, self.estimates)
+            if crosses:
+                self.slots.cross()
+                self._set_prices(space)
+            if screens:
+                self._screen(space)
+
+    def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
+        found = interactions_for(self._rules, config, namespaces)
+        if not self._slots:
+            return found
+        told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
+        return sorted({*found, *told}, key=lambda names: (len(names), names))
+
+    def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
+        reason = cursor[SIGNAL]
+        if reason == NEW_NAMESPACE:
+            return NewNamespaces(self.slots.new_names(), of_actions(block, event))
+        if reason == REVIEW_DUE:
+            return ReviewDue(self._drifted(), of_actions(block, event))
+        if reason in (BOUND_CROSSED, LOSS_CROSSED):
+            return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
+        if reason == PROVED_WORSE:
+            return ProvedWorse(int(cursor[SLOT]))
+        return LeaseDue() if reason else None
+
+    def _drifted(self) -> bool:
+        """Whether the champion predicts worse than it did."""
+        losses = self.slots.take_losses()
+        drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
+        self.n_alarms += drifted
+        return drifted
+
+    def _replay(self, model: Model) -> None:
+        """Carry out what the journal says was decided after so many events."""
+        assert self._replayed is not None
+        met = self.slots.new_names()
+        while self._next is not None and self._next.events <= self.n_events:
+            if isinstance(self._next, End):
+                self._ended = self._next.events
+            else:
+                self._check(self._fits(self._next))
+                self._carry_out(decision_of(self._next), model)
+            self._next = next(self._replayed, None)
+        self._check(self._next is None or set(met) <= set(self.slots.namespaces))
+        self.slots.cross()
+
+    def _fits(self, entry: Entry) -> bool:
+        """Whether a line can be about this stream: its slot is live, and its bounds are the same here."""
+        recorded: Bounds | None = getattr(entry, "bounds", None)
+        live = len(self.estimates)
+        if recorded is None:
+            return getattr(entry, "slot", 0) <= live
+        slot: int = getattr(entry, "slot", live)
+        if slot >= live:
+            return False
+        pairs = zip(
+            msgspec.structs.astuple(bounds_of(slot, self.estimates)),
+            msgspec.structs.astuple(recorded),
+            strict=True,
+        )
+        return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
+
+    def _check(self, fits: bool) -> None:
+        if not fits:
+            raise InputError(f"after {self.n_events} events: the journal to be replayed is of another stream")
+
+    def _carry_out(self, decision: Decision, model: Model) -> None:
+        if self.on_decision is not None:
+            self.on_decision(entry_of(decision, events=self.n_events, statistics=self.estimates))
+        if isinstance(decision, Swap):
+            self._note(decision)
+        if isinstance(decision, Reopen):
+            self._drift.restart()
+        if isinstance(decision, Swap | Reopen):
+            self.screening.fade()
+        if self.trace is not None and isinstance(decision, Rotate | Swap):
+            self.trace.decided(decision, n_learnt=self.n_learnt, n_switches=self.n_switches)
+        self.slots.apply(decision, model)
+
+    def _note(self, swap: Swap) -> None:
+        """Keep a change of champion that is about to be carried out."""
+        self.n_switches += 1
+        before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
+        bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
+        by = loss_level if swap.by == "loss" else reward_level
+        level = float(by(live, swap.slot)) if live.paired else None
+        settings = self.slots.configs[0].settings, self.slots.configs[swap.slot].settings
+        self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
+
+    def _set_leases(self) -> None:
+        search = self.search
+        leases = [search.lease(slot) for slot in range(len(search.slots))]
+        fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
+        self.slots.lease(leases, fill=fill, replaceable=replaceable)
+        self.slots.review(search.review)
+
+    def _screen(self, space: Space) -> None:
+        """Ask the oracle what to screen; a new champion's gains soon outweigh those of the old one."""
+        champion = self.search.champion
+        pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
+        self.screening.choose(pool, champion.elements)
+
+    def _set_prices(self, space: Space) -> None:
+        """Let a challenger that has more features than the champion earn them."""
+        if not (self._rules.renews and self._feature_cost):
+            return
+        namespaces = () if "namespaces" in space.searched else space.namespaces
+        own = sum(space.terms([(name,)]) for name in namespaces)
+        terms = [own + space.terms(config.elements) for config in self.slots.configs]
+        for slot, many in enumerate(terms):
+            self.slots.price(slot, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))

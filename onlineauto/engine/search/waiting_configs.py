@@ -1,0 +1,86 @@
+"""Configs that wait: what they have learnt, and what is known of them, until they are live again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.estimators.robust_kernels import LOWER, T
+from onlineauto.learners._kernels import CONTRACTION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["Parked", "began", "put_back", "unlearn"]
+
+
+class Parked(NamedTuple):
+    """What a config that waits has learnt, and what is known of it."""
+
+    weights: NDArray[np.float32]  # [cells, 4, lanes]
+    cells: NDArray[np.int64]
+    lanes: NDArray[np.float64]
+    sums: NDArray[np.int64]
+    evidence: tuple[NDArray[np.float64], ...]
+    champion: NDArray[np.float64]
+    updates: int
+    level: float
+    began: NDArray[np.int64] = np.zeros(1, np.int64)  # see the function of that name
+
+
+def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
+    """After how many events each model of ``--epsilon_decay`` began, if `learnt` are learnt; else 0.
+
+    Returns
+    -------
+    int64[models]
+        In the order of their lanes; of one model if there are none.
+    """
+    models = len(decay.place)
+    found = np.zeros(max(models, 1), np.int64)
+    each = np.arange(models)
+    found[decay.place] = learnt - decay.evidence[each, each, LOWER, T].astype(np.int64)
+    return found
+
+
+def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
+    """Let lanes be as they were at first."""
+    cells = np.flatnonzero(model.touched)
+    for lane in lanes:
+        model.weights[cells[:, None], np.arange(len(unlearnt)), lane] = unlearnt
+        model.lanes[lane] = 0.0
+        model.lanes[lane, CONTRACTION] = 1.0
+
+
+def put_back(
+    parked: Parked,
+    model: Model,
+    slot: int,
+    *,
+    lanes: Sequence[int],
+    same: NDArray[np.bool_],
+    unlearnt: NDArray[np.float32],
+) -> None:
+    """Let a slot with these lanes have the weights of a config that waited, but for those that began anew.
+
+    Parameters
+    ----------
+    same : bool[models]
+        Which models have not begun anew in the meantime; the others stay as they are.
+    unlearnt : float32[4]
+        A cell of the weight table before the first event.
+    """
+    kept = np.repeat(same, len(lanes) // len(same))
+    kept_lanes = [(part, lane) for part, lane in enumerate(lanes) if kept[part]]
+    unlearn(model, [lane for _, lane in kept_lanes], unlearnt)
+    for part, lane in kept_lanes:
+        model.weights[parked.cells, :, lane] = parked.weights[..., part]
+        model.lanes[lane] = parked.lanes[part]
+    summed = np.repeat(same, model.sums.shape[1] // len(same))
+    model.sums[slot, summed] = parked.sums[summed]

@@ -1,0 +1,1 @@
+"""From sources to blocks: reading ahead, passes, held-out events, position."""

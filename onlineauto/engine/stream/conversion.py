@@ -1,0 +1,142 @@
+"""Conversion: a text to a file of blocks, which is read several times as fast, and back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
+from onlineauto.errors import InputError, OptionError
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.blocks.reader import BEGIN
+from onlineauto.formats.blocks.writer import replacing, write_blocks
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.sources.source import ByteSource
+from onlineauto.formats.text.writer import block_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+    from onlineauto.options import Configuration
+
+__all__ = ["convert", "has_blocks"]
+
+
+def convert(
+    source: Sources,
+    path: str | os.PathLike[str],
+    *,
+    diagnostics: Diagnostics | None = None,
+    configuration: Configuration | None = None,
+    **options: Any,
+) -> int:
+    r"""Write the events of a source to a file: text as blocks, and a file of blocks as text.
+
+    The file appears when all of it is on the disk; what was there is replaced.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file, None, or an iterable
+        As `Workspace.stream` takes it.
+    path : path
+        Where to write.
+    diagnostics : Diagnostics, optional
+        Counts and keeps what is wrong with lines.
+    configuration : Configuration, optional
+        Options already parsed; then no keyword may be given.
+    **options
+        Options as of the command line; those that say how events are read have to be the same when the blocks
+        are used: the kind of bandit, ``hash``, ``hash_seed``, ``missing_probability``, ``vw_exact``; and with
+        that ``rnd``, and then ``bit_precision``.
+
+    Returns
+    -------
+    int
+        How many events were written.
+
+    Raises
+    ------
+    InputError
+        The source cannot be read, or not one of its lines, or has what text cannot have.
+    OptionError
+        An option is unknown or out of range; or blocks made with ``--hash all`` are to be text.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from onlineauto import Workspace, convert
+    >>> text = b"shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "events.blocks"
+    ...     print(convert(text, path, cb_adf=True), Workspace(cb_adf=True).fit(path).label_range)
+    1 (-1.0, 0.0)
+    """
+    if configuration is None:
+        configuration = REGISTRY.from_keywords(**options)
+    elif options:
+        raise TypeError("options go either into the configuration or into keywords, not into both")
+    diagnostics = Diagnostics() if diagnostics is None else diagnostics
+    blocks = _not_all_bad(read_blocks(source, configuration, diagnostics), diagnostics)
+    if not _all_blocks(source):
+        return write_blocks(path, blocks, rules=rules_of(configuration))
+    if configuration[FeatureOptions].hash == "all":
+        raise OptionError("blocks made with --hash all cannot be text: no name has a hash of one's choice")
+    kind = kind_of(configuration)
+    n_events = 0
+    with replacing(path) as file:
+        for block in blocks:
+            text = block_text(block, multiline=kind.endswith("adf"), slots=kind == "ccb_explore_adf")
+            file.write(text)
+            n_events += len(block)
+    return n_events
+
+
+def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks; at the end at least one event has to have been there, if there was anything."""
+    n_events = 0
+    for block in blocks:
+        n_events += len(block)
+        yield block
+    if not n_events and diagnostics.total:
+        raise InputError(f"no event could be read ({diagnostics.total} problems): nothing is written")
+
+
+def has_blocks(source: object) -> bool:
+    """Whether a source is a file of blocks, or the bytes of one; a pipe is not looked into.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it cannot be opened.
+    """
+    if not isinstance(source, str | bytes | os.PathLike) or source == "-":
+        return False
+    if not isinstance(source, bytes) and not os.path.isfile(source):  # noqa: PTH113 - a path may be text
+        return False
+    opened = ByteSource(source)
+    try:
+        return opened.begins_with(BEGIN)
+    finally:
+        opened.close()
+
+
+def _all_blocks(source: Sources) -> bool:
+    """Whether all that there is to convert are files of blocks.
+
+    Raises
+    ------
+    OptionError
+        Some are and some are not.
+    """
+    if not isinstance(source, list | tuple):
+        return has_blocks(source)
+    kinds = {has_blocks(item) for item in source if not isinstance(item, str)}
+    if len(kinds) > 1:
+        raise OptionError("some of the files are blocks and some are not: convert them one by one")
+    return True in kinds

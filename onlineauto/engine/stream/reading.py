@@ -1,0 +1,78 @@
+"""Reading without learning: ``onlineauto.read``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.stream.source import open_source
+from onlineauto.features.event import events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.event import Event
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.sources.source import Source
+
+__all__ = ["Reading", "read"]
+
+
+class Reading:
+    """Blocks of a source, one after the other; made by `read`, gone through once.
+
+    Attributes
+    ----------
+    diagnostics : Diagnostics
+        What was wrong with lines so far, counted and located.
+    """
+
+    def __init__(self, source: Source, **options: Any) -> None:
+        self._reader = open_source(source, REGISTRY.from_keywords(**options))
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What was wrong with lines so far."""
+        return self._reader.diagnostics
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+        return iter(self._reader)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events one by one, as Python values."""
+        for block in self:
+            yield from events(block)
+
+
+def read(source: Source, **options: Any) -> Reading:
+    r"""Read VW text, JSON or a file of blocks, in blocks or event by event.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file or None
+        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognised.
+    **options
+        Options as of the command line; ``cb_adf`` and its like say how labels and events look.
+
+    Returns
+    -------
+    Reading
+        Iterate it for `Block`, its ``events()`` for `Event`.
+
+    Raises
+    ------
+    InputError
+        The source cannot be read.
+    OptionError
+        An option is unknown or out of range.
+
+    Examples
+    --------
+    >>> text = b"shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
+    >>> [event] = read(text, cb_adf=True).events()
+    >>> event.actions[0].costs
+    ((0, -1.0, 0.5),)
+    """
+    return Reading(source, **options)

@@ -1,0 +1,225 @@
+"""Source: what can be read, and the reader that the options ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.features.block import Block
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import HASH_BITS
+from onlineauto.formats.blocks.reader import BEGIN, BlockReader
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.options import InputOptions
+from onlineauto.formats.sources.event_file import EventFile
+from onlineauto.formats.sources.first_lines import FirstLines
+from onlineauto.formats.sources.source import ByteSource, Source, name_of
+from onlineauto.formats.text_reader import TextReader
+
+if TYPE_CHECKING:
+    from onlineauto.formats.blocks.reader import Rules as BlockRules
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.line_reader import LineReader
+    from onlineauto.options import Configuration
+
+__all__ = [
+    "KINDS",
+    "BlockSource",
+    "Sources",
+    "can_be_read_again",
+    "kind_of",
+    "name_bits",
+    "open_lines",
+    "open_source",
+    "read_blocks",
+    "rules_of",
+]
+
+KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
+"""Kinds of contextual bandits, each named after its flag."""
+
+Sources = Source | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
+"""A source, or an iterable of events: texts, one event each, blocks, and whole sources (paths that are no
+text, binary files), one after the other."""
+
+BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Block"]]
+"""Reads blocks of a source, by the options, and counts what is wrong with lines, as `read_blocks` does."""
+
+
+def kind_of(configuration: Configuration) -> str:
+    """What an event is and what is predicted for it: one of `KINDS`, or ``"simple"``."""
+    return next((kind for kind in KINDS if configuration.get(kind)), "simple")
+
+
+def name_bits(configuration: Configuration) -> int:
+    """Bits to keep of the hashes of names.
+
+    Those that VW keeps, where ``--rnd`` draws guesses by whole hashes in exact mode; otherwise all.
+    """
+    exact, adf = configuration[RunOptions].vw_exact, kind_of(configuration).endswith("adf")
+    draws = exact and adf and chosen_explorer(configuration).name == "rnd"
+    return configuration[FeatureOptions].bit_precision if draws else HASH_BITS
+
+
+def can_be_read_again(source: Sources) -> bool:
+    """Whether a second pass over a source gives the same events as the first one."""
+    if isinstance(source, list | tuple):
+        return not any(hasattr(item, "read") for item in source)
+    return isinstance(source, str | os.PathLike | bytes) and source != "-"
+
+
+def read_blocks(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks of a source, or of all that an iterable gives; of so many events as are asked for.
+
+    Parameters
+    ----------
+    source : Sources
+        What to read.
+    configuration : Configuration
+        How to read it.
+    found : Diagnostics
+        Counts and keeps what is wrong with lines.
+
+    Raises
+    ------
+    InputError
+        A source cannot be read.
+    OptionError
+        ``--examples`` under ``--vw_exact``, which counts the lines of one text, of something else.
+    """
+    left = configuration[InputOptions].examples
+    if left < 0 or configuration[RunOptions].vw_exact:
+        yield from _read_all(source, configuration, found)
+        return
+    for block in _read_all(source, configuration, found):
+        part = block.head(min(left, len(block)))
+        left -= len(part)
+        yield part
+        if left == 0:
+            return
+
+
+def _read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    if _is_source(source):
+        reader = open_source(cast("Source", source), configuration, diagnostics=found)
+        ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
+        yield from read_ahead(reader) if ahead else reader
+        return
+    for kind, items in groupby(cast("Iterable[object]", source), _kind_of_item):
+        if kind is Block:
+            yield from cast("Iterator[Block]", items)
+        elif kind is EventFile:
+            texts = cast("Iterator[str | bytes]", items)
+            yield from open_lines(_events_file(texts, configuration), configuration, diagnostics=found)
+        else:
+            _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
+            for item in items:
+                found.of_file = f"{name_of(cast('Source', item))}: "
+                yield from _read_all(cast("Source", item), configuration, found)
+            found.of_file = ""
+
+
+def _is_source(source: object) -> bool:
+    return source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
+
+
+def _kind_of_item(item: object) -> type:
+    """What an item of an iterable is read as."""
+    if isinstance(item, Block):
+        return Block
+    return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else EventFile
+
+
+def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
+    if configuration[RunOptions].vw_exact and configuration[InputOptions].examples >= 0:
+        raise OptionError(f"--examples counts the lines {why}")
+
+
+def rules_of(configuration: Configuration) -> BlockRules:
+    """By which rules events are read, by the names of the options; blocks of other rules are refused.
+
+    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> rules_of(REGISTRY.parse("--cb_explore_adf"))["events"]
+    'cb_adf'
+    """
+    kind, features = kind_of(configuration).replace("cb_explore", "cb"), configuration[FeatureOptions]
+    rules: BlockRules = {
+        "events": kind,
+        "vw_exact": configuration[RunOptions].vw_exact,
+        "hash": features.hash,
+        "hash_seed": features.hash_seed,
+    }
+    if name_bits(configuration) < HASH_BITS:
+        rules |= {"rnd": True, "bit_precision": features.bit_precision}
+    if kind != "simple":
+        rules["missing_probability"] = configuration[InputOptions].missing_probability
+    return rules
+
+
+def open_source(
+    source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
+) -> EventReader:
+    """Open a file of blocks, which is found out, or what the options say that the source is.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened; or it is a file of blocks that is damaged, or of other rules.
+    OptionError
+        Lines are to be counted, which blocks do not have.
+    """
+    found = ByteSource(source)
+    if not found.begins_with(BEGIN):
+        return open_lines(found, configuration, diagnostics=diagnostics)
+    try:
+        _refuse_count_of_lines(configuration, "of a text with --vw_exact, and this is a file of blocks")
+        reader = BlockReader(found, diagnostics=diagnostics)
+        reader.check_rules(rules_of(configuration))
+    except (InputError, OptionError):
+        found.close()
+        raise
+    return reader
+
+
+def open_lines(
+    source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
+) -> LineReader:
+    """Open VW text or JSON as the options understand it.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened.
+    """
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    kind, exact = kind_of(configuration), configuration[RunOptions].vw_exact
+    if exact and inputs.examples >= 0:
+        source = cast("BinaryIO", FirstLines(source, inputs.examples))
+    rules: dict[str, Any] = {
+        "label": {"simple": "simple", "ccb_explore_adf": "ccb"}.get(kind, "cb"),
+        "multiline": kind.endswith("adf"),
+        "exact": exact,
+        "hash_all": features.hash == "all",
+        "hash_seed": features.hash_seed,
+        "strict": inputs.strict_parse,
+        "uniform": inputs.missing_probability == "uniform",
+        "name_bits": name_bits(configuration),
+        "diagnostics": diagnostics,
+    }
+    if inputs.json or inputs.dsjson:
+        return JsonReader(source, log=inputs.dsjson, chain_hash=inputs.chain_hash, **rules)
+    return TextReader(source, **rules)
+
+
+def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
+    """Make a file of the texts of events, each ended as its format wants it."""
+    inputs = configuration[InputOptions]
+    separated = kind_of(configuration).endswith("adf") and not (inputs.json or inputs.dsjson)
+    return cast("BinaryIO", EventFile(texts, multiline=separated))

@@ -1,0 +1,1 @@
+"""Values of policies, estimated off-policy from a log."""

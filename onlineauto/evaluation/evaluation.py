@@ -1,0 +1,370 @@
+"""Evaluation: what several policies would have cost over a log that another policy wrote, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.stream.counters import total
+from onlineauto.engine.stream.source import read_blocks, rules_of
+from onlineauto.errors import InputError, OptionError
+from onlineauto.estimators.evaluation_kernels import (
+    DR,
+    ESTIMATES,
+    EVENTS,
+    IPS,
+    REWARDS,
+    SNIPS,
+    SQUARES,
+    WEIGHTS,
+    Evidence,
+    Logged,
+    bounds_of,
+    evaluate_events,
+)
+from onlineauto.estimators.evidence import make_evidence
+from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.options import InputOptions
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+
+__all__ = ["LOGGED", "MISSING", "Bounded", "Evaluation", "PolicyValue"]
+
+LOGGED = "(as logged)"
+"""What the policy that wrote the log is called."""
+
+MISSING = (Code.NO_PROBABILITY, Code.PROBABILITY_ZERO)
+"""What a reader calls an event for which a log is refused."""
+
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An estimate of an average cost, and an interval that holds after every event at once.
+
+    Attributes
+    ----------
+    value, low, high : float
+        Costs; the interval is of all numbers before enough is known.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyValue:
+    """What a policy would have cost.
+
+    Attributes
+    ----------
+    policy : str
+        Its name.
+    events : int
+        Labelled events.
+    ips, snips, dr : Bounded
+        Average cost by inverse propensity scores, by self-normalised ones, doubly robust.
+    effective_sample_size : float
+        Events that a log of the policy's own would take to be as good: (Σ w)² / Σ w².
+    average_loss : float
+        What VW would show as it: Σ loss / Σ weight of the events.
+    """
+
+    policy: str
+    events: int
+    ips: Bounded
+    snips: Bounded
+    dr: Bounded
+    effective_sample_size: float
+    average_loss: float
+
+
+class Evaluation:
+    r"""Several policies on one log.
+
+    A policy is a `Workspace` of a bandit with actions on lines of their own. One that learns is judged as it
+    was before each event, so by what it would have cost while it learnt; one with ``testonly`` as it is.
+    The intervals are of the average, over the contexts of the log, of the cost that the policy expects there;
+    each holds at all times at once but with a probability of `alpha`.
+
+    Parameters
+    ----------
+    policies : mapping of str to Workspace
+        What to call them, and what they are.
+    alpha : float, default 0.05
+        Probability that an interval is ever wrong, in (0, 1).
+    cost_range : tuple of (float, float), optional
+        Lowest and highest cost; not given, they are learnt: from the first hundred events, which are in no
+        interval, and from all others, where a cost beyond those before counts as the nearest.
+    min_prob : float, optional
+        Least probability that the logging policy gives to any action; not given, it is learnt in the same
+        way.
+    estimates : Workspace, optional
+        Predicts the cost of every action, for doubly robust estimates: a ``cb_adf`` that learns as it goes.
+        Not given, one with ``--automl 4``, or with ``-q ::`` under ``--vw_exact``.
+
+    Attributes
+    ----------
+    diagnostics : Diagnostics
+        What was wrong with the input.
+
+    Raises
+    ------
+    OptionError
+        A policy is no such bandit, or two read events in different ways, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> log = "shared |u a\n0:-1:0.5 |a x\n|a y\n\nshared |u a\n|a x\n1:0:0.5 |a y\n\n" * 200
+    >>> always = Workspace(cb_explore_adf=True, epsilon=0.0)
+    >>> (value,) = Evaluation({"greedy": always}, cost_range=(-1, 0)).run(log.encode())[1:]
+    >>> value.events, round(value.ips.value, 2), value.ips.low <= -0.9 <= value.ips.high
+    (400, -1.0, True)
+
+    Source: Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro, *Anytime-valid off-policy inference for
+    contextual bandits*, 2022; `onlineauto.estimators.interval_kernels` for the intervals.
+    """
+
+    def __init__(
+        self,
+        policies: Mapping[str, Workspace],
+        *,
+        alpha: float = 0.05,
+        cost_range: tuple[float, float] | None = None,
+        min_prob: float | None = None,
+        estimates: Workspace | None = None,
+    ) -> None:
+        _check(policies, alpha=alpha, cost_range=cost_range, min_prob=min_prob)
+        self.diagnostics = Diagnostics()
+        self._policies, self._alpha = dict(policies), alpha
+        first = next(iter(policies.values()))
+        self._configuration = first.configuration
+        options: dict[str, Any] = {
+            "cb_adf": True,
+            "vw_exact": first.exact,
+            "missing_probability": self._configuration[InputOptions].missing_probability,
+            **({"quadratic": ["::"]} if first.exact else {"automl": 4}),
+        }
+        self._estimates = estimates or Workspace(**options)
+        low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
+        self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
+        self._given_range, self._given_floor = cost_range is not None, min_prob is not None
+        self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
+        self._weight = 0.0
+        self._usual = np.zeros(0, np.float32)
+
+    def run(self, source: Sources) -> list[PolicyValue]:
+        """Take in a log, all of it, and return what is known then; see `stream`."""
+        for _ in self.stream(source, trace=False):
+            pass
+        return self.values()
+
+    def stream(
+        self, source: Sources, *, trace: bool = True
+    ) -> Iterator[tuple[list[PolicyValue], dict[str, NDArray[np.float64]]]]:
+        """Take in a log, block by block, and yield what is known behind each.
+
+        Yields
+        ------
+        values : list of PolicyValue
+            Of the policy that was logged, and of all others.
+        intervals : dict of str to float64[n, 3, 2]
+            Of each, the intervals of IPS, SNIPS and DR after every labelled event of the block; empty without
+            `trace`.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read; or actions are logged without their probabilities; or events have
+            weights that differ.
+        """
+        for block in read_blocks(source, self._configuration, self.diagnostics):
+            self._refuse_skipped()
+            self._check(block)
+            intervals = self._take(block, trace=trace)
+            yield self.values(), intervals
+        self._refuse_skipped()
+
+    def values(self) -> list[PolicyValue]:
+        """What is known so far."""
+        return [self._value(name, evidence) for name, evidence in self._evidence.items()]
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is doubtful in what is known so far."""
+        scale = self._evidence[LOGGED].floored
+        beyond = int(scale[OUTSIDE] - scale[BELOW])
+        if self._given_floor and scale[BELOW]:
+            yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
+        if self._given_range and beyond:
+            yield f"{beyond} costs were beyond the range that was given; in the intervals they are its ends"
+        for value in self.values():
+            for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
+                if way.low > way.high:
+                    yield (
+                        f"{value.policy}: by {name} no cost is possible, so the logged probabilities "
+                        "cannot be those by which the actions were chosen"
+                    )
+
+    def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
+        """Refuse a log in which so many lines are without a probability, the first of which these are."""
+        if n:
+            shown = ", ".join(map(str, lines[:_LISTED]))
+            more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
+            raise InputError(
+                f"{self.diagnostics.of_file}lines {shown}{more} log an action without its probability, which "
+                "says nothing of other policies; if all were chosen uniformly: --missing_probability uniform"
+            )
+
+    def _refuse_skipped(self) -> None:
+        """Refuse a log of which the reader has skipped events for that."""
+        lines = [each.line for each in self.diagnostics.kept if each.code in MISSING]
+        self._refuse_missing(lines, sum(self.diagnostics.counts[code] for code in MISSING))
+
+    def _check(self, block: Block) -> None:
+        """Refuse a block of which the reader has let such events pass, as VW does."""
+        if self._configuration[InputOptions].missing_probability != "uniform":
+            line = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
+            lines = block.line_number[line[(block.probability <= 0) & _is_known(block)]]
+            self._refuse_missing(lines.tolist(), len(lines))
+
+    def _refuse_weights(self, block: Block, predicted: Outcomes) -> None:
+        """Refuse weights that differ.
+
+        Events that were dropped say nothing of the others if all were dropped alike. Weights that differ say
+        that they were not, and no estimate here goes by that.
+        """
+        known = np.flatnonzero(predicted.labelled)
+        if len(self._usual) == 0:
+            self._usual = predicted.weight[known[:1]]
+        other = known[predicted.weight[known] != self._usual]
+        if len(other):
+            line = block.event_start[other[0]]
+            raise InputError(
+                f"{self.diagnostics.of_file}line {block.line_number[line]}: the event has the weight "
+                f"{block.weight[line]} (by pdrop), and those before it {self._usual[0]}; estimates here take "
+                "all events of a log alike"
+            )
+
+    def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
+        predicted = self._estimates.learn_block(block)
+        self._refuse_weights(block, predicted)
+        seen = {name: policy.learn_block(block) for name, policy in self._policies.items()}
+        known = predicted.labelled
+        paid = predicted.known_cost[known] * predicted.weight[known]
+        self._losses[LOGGED] = total(self._losses[LOGGED], paid)
+        self._weight = total(self._weight, predicted.weight[known])
+        intervals = {}
+        for name, evidence in self._evidence.items():
+            pmf = None
+            if name != LOGGED:
+                self._losses[name] = total(self._losses[name], seen[name].loss)
+                pmf = _pmf(seen[name], explores=self._policies[name].kind == "cb_explore_adf")
+            events = _events(predicted, pmf)
+            bounds = np.empty((len(events.weight) if trace else 0, 3, 2))
+            evaluate_events(evidence, events, self._alpha, bounds)
+            intervals[name] = -bounds[..., ::-1]
+        return intervals
+
+    def _value(self, name: str, evidence: Evidence) -> PolicyValue:
+        totals = evidence.totals
+        n, weights = max(totals[EVENTS], 1.0), totals[WEIGHTS]
+
+        def bounded(total: float, way: int) -> Bounded:
+            low, high = bounds_of(evidence, way, self._alpha)
+            return Bounded(0.0 - float(total), -high, -low)
+
+        return PolicyValue(
+            policy=name,
+            events=int(totals[EVENTS]),
+            ips=bounded(totals[REWARDS] / n, IPS),
+            snips=bounded(totals[REWARDS] / weights if weights else 0.0, SNIPS),
+            dr=bounded(totals[ESTIMATES] / n, DR),
+            effective_sample_size=float(weights * weights / totals[SQUARES]) if weights else 0.0,
+            average_loss=self._losses[name] / self._weight if self._weight else 0.0,
+        )
+
+
+def _check(
+    policies: Mapping[str, Workspace],
+    *,
+    alpha: float,
+    cost_range: tuple[float, float] | None,
+    min_prob: float | None,
+) -> None:
+    if not policies:
+        raise OptionError("there is no policy to evaluate: name one or more with --policy")
+    rules: Sequence[object] = []
+    for name, policy in policies.items():
+        if policy.kind not in ("cb_adf", "cb_explore_adf"):
+            raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
+        if policy.learner.task.exploration.samples:
+            raise OptionError(f"{name}: --cb_sample draws an action, where its probability is wanted")
+        rules = [*rules, rules_of(policy.configuration)]
+        if rules[-1] != rules[0]:
+            raise OptionError(f"{name} reads events in another way than {next(iter(policies))}")
+    if not 0.0 < alpha < 1.0:
+        raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
+    if cost_range is not None and not cost_range[0] < cost_range[1]:
+        raise OptionError(f"the lowest cost has to be below the highest: {cost_range[0]}, {cost_range[1]}")
+    if min_prob is not None and not 0.0 < min_prob <= 1.0:
+        raise OptionError(f"min_prob cannot be {min_prob}; it is a probability above 0")
+
+
+def _is_known(block: Block) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = np.isfinite(block.cost) & (block.cost < np.finfo(np.float32).max)
+    return known
+
+
+def _places(outcomes: Outcomes) -> NDArray[np.int64]:
+    """Where each entry of `action` goes when every event's actions are in ascending order."""
+    start = outcomes.action_start
+    places: NDArray[np.int64] = np.repeat(start[:-1], np.diff(start)) + outcomes.action
+    return places
+
+
+def _by_action(outcomes: Outcomes) -> NDArray[np.float64]:
+    scores = np.empty(len(outcomes.score))
+    scores[_places(outcomes)] = outcomes.score
+    return scores
+
+
+def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
+    """Probability of every action, event by event, actions in ascending order."""
+    if explores:
+        return _by_action(outcomes)
+    pmf, start = np.zeros(len(outcomes.action)), outcomes.action_start
+    pmf[_places(outcomes)[start[:-1][np.diff(start) > 0]]] = 1.0  # the best one, which is listed first
+    return pmf
+
+
+def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
+    """Labelled events, as a policy sees them of which this is the `pmf`, or as the one that was logged does.
+
+    `predicted` has the costs that were predicted of all actions.
+    """
+    known, start = predicted.labelled, predicted.action_start
+    logged = start[:-1][known] + predicted.known_action[known]
+    probability = predicted.known_probability[known].astype(float)
+    return Logged(
+        weight=np.ones(len(logged)) if pmf is None else pmf[logged] / probability,
+        reward=-predicted.known_cost[known].astype(float),
+        probability=probability,
+        action=logged,
+        start=np.column_stack([start[:-1], start[1:]])[known],
+        predicted=-np.nan_to_num(_by_action(predicted)),
+        pmf=np.zeros(0) if pmf is None else pmf,
+    )

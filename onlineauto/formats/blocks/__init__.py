@@ -1,0 +1,1 @@
+"""Files of blocks: events that were parsed once."""

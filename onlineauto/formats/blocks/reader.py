@@ -1,0 +1,254 @@
+"""Read a file of blocks: mapped into memory if it is a file, from any other source as its bytes come."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.features.block import Block
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.features.records import HASH_BITS
+from onlineauto.formats.blocks.block_kernels import is_within
+from onlineauto.formats.blocks.file import (
+    FILE_HEAD,
+    FRAME,
+    LAST,
+    MAGIC,
+    SECTIONS,
+    VERSION,
+    checksum,
+    header_checksum,
+    padded,
+    record_layout,
+    section_sizes,
+)
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.sources.source import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.sources.source import ByteSource, Source
+
+__all__ = ["BEGIN", "BlockReader", "Rules"]
+
+BEGIN = MAGIC[:4]
+"""What a file of blocks begins with, even one that was spoilt on its way."""
+
+_WRONG = "does not have its checksum"
+
+Rules = dict[str, str | int | bool]
+"""How events were read, by the names of the options."""
+
+
+class BlockReader:
+    """Blocks of a file of blocks; iterate once.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file, None or ByteSource
+        As for `TextReader`; a file that is not packed is mapped into memory, frame by frame.
+    diagnostics : Diagnostics, optional
+        For the sake of other readers: nothing can be wrong with a single event here.
+    name : str, optional
+        Name of the source in messages.
+
+    Attributes
+    ----------
+    rules : dict
+        How the events were read when the file was made.
+    namespaces : Namespaces
+        Names met so far, shared by all blocks.
+
+    Raises
+    ------
+    InputError
+        This is no such file, a newer version of one, one of another kind of machine, or damaged; from the
+        iteration too, after everything before the damage was yielded.
+    """
+
+    def __init__(
+        self,
+        source: Source | ByteSource,
+        *,
+        diagnostics: Diagnostics | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.namespaces = Namespaces()
+        self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
+        self._source = opened(source, name=name)
+        self.name = self._source.name
+        descriptor = self._source.plain_file()
+        self._bytes: _Mapped | _Streamed
+        self._bytes = _Streamed(self._source) if descriptor is None else _Mapped(descriptor)
+        self._at = 0
+        self._n_frames = self._n_events = 0
+        try:
+            self.rules: Rules = self._read_header()
+        except InputError:
+            self._source.close()
+            raise
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the same; to be closed, if it is not gone through to the end."""
+        try:
+            while (block := self._read_frame()) is not None:
+                yield block
+        finally:
+            self._source.close()
+
+    def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
+        """Compare the rules by which the events were read with those of this run.
+
+        Raises
+        ------
+        InputError
+            They are not the same.
+        """
+        for option in {**rules, **self.rules}:
+            ours, theirs = rules.get(option), self.rules.get(option)
+            if theirs != ours:
+                raise InputError(
+                    f"{self.name}: these blocks were converted with {option} = {theirs}, and this run has "
+                    f"{option} = {ours}: give the same options, or convert the text again"
+                )
+
+    def _read_header(self) -> Rules:
+        if self._take(len(MAGIC), "its magic").tobytes() != MAGIC:
+            raise self._damage("its first bytes were changed on the way, as by a transfer of text")
+        head = self._take(FILE_HEAD.itemsize, "its head").view(FILE_HEAD)[0]
+        version, size = int(head["version"]), int(head["header_bytes"])
+        if version > VERSION:
+            raise self._error(
+                f"these blocks are of format {version}, of a newer onlineauto, and this one reads format "
+                f"{VERSION}: upgrade it, or convert the text again"
+            )
+        header = self._take(size, "its header").tobytes()
+        if header_checksum(version, header) != head["checksum"]:
+            raise self._damage(f"its header {_WRONG}")
+        found: dict[str, Any] = msgspec.json.decode(header)
+        if found.get("records") != record_layout():
+            raise self._error(
+                "these blocks are for another kind of machine, or of another version: convert the text again"
+            )
+        return Rules(found["rules"])
+
+    def _read_frame(self) -> Block | None:
+        """Read the next block; None if there is none."""
+        which = f"block {self._n_frames + 1}, at byte {self._at},"
+        raw = self._take(FRAME.itemsize, which)
+        head = raw.view(FRAME)[0]
+        if checksum(raw[:-8]) != head["checksum"]:
+            raise self._damage(f"the head of {which} {_WRONG}")
+        n_events = self._n_events + int(head["events"])
+        if head["number"] != self._n_frames or head["all_events"] != n_events:
+            raise self._damage(f"{which} is not the one that belongs there")
+        sizes = section_sizes(head)
+        if head["kind"] == LAST:
+            if len(self._bytes.take(self._at, 1)):
+                raise self._damage(f"something follows its end at byte {self._at}")
+            return None
+        body = self._take(sum(map(padded, sizes)), which)
+        if checksum(body) != head["body_checksum"]:
+            raise self._damage(f"{which} {_WRONG}")
+        block = self._make_block(body, sizes)
+        if not is_sound(block):
+            raise self._damage(f"{which} points beyond its own records")
+        self._n_frames, self._n_events = self._n_frames + 1, n_events
+        return block
+
+    def _make_block(self, body: NDArray[np.uint8], sizes: list[int]) -> Block:
+        """Look at the sections of a frame as a block."""
+        parts: dict[str, Records] = {}
+        start = 0
+        for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
+            parts[name] = body[start : start + size].view(kind)
+            start += padded(size)
+        self._meet(parts["names_bytes"].tobytes())
+        return Block(
+            event_start=parts["events"],
+            lines=parts["lines"],
+            costs=parts["costs"],
+            spans=parts["spans"],
+            features=parts["features"],
+            tag=parts["tag_bytes"],
+            namespaces=self.namespaces,
+            name_bits=int(self.rules.get("bit_precision", HASH_BITS)),
+        )
+
+    def _meet(self, names: bytes) -> None:
+        """Take up the names of namespaces that a frame has for the first time."""
+        start = 0
+        while start < len(names):
+            hash_, length = np.frombuffer(names, "<u4", 2, start).tolist()
+            start += 8 + length
+            self.namespaces.add(names[start - length : start], hash_)
+
+    def _take(self, size: int, what: str) -> NDArray[np.uint8]:
+        try:
+            data = self._bytes.take(self._at, size)
+        except InputError as error:  # of the packing
+            raise self._error(str(error)) from error
+        if len(data) < size:
+            raise self._damage(f"it ends within {what} at byte {self._at + len(data)}: it is truncated")
+        self._at += size
+        return data
+
+    def _damage(self, message: str) -> InputError:
+        return self._error(f"this file of blocks is damaged: {message}")
+
+    def _error(self, message: str) -> InputError:
+        used = f"; the {self._n_events} events before that were used" if self._n_frames else ""
+        return InputError(f"{self.name}: {message}{used}")
+
+
+def is_sound(block: Block) -> bool:
+    """Whether no record of a block points beyond those that there are, which kernels rely on."""
+    n_costs, n_tag, n_names = len(block.costs), len(block.tag), len(block.namespaces)
+    return is_within(block.event_start, block.lines, block.spans, n_costs, n_tag, block.n_features, n_names)
+
+
+class _Mapped:
+    """A file that is mapped into memory, part by part: what is done with goes with the last block over it.
+
+    Parts are private: kernels take arrays that could be written to, and a change would not reach the file.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._size = os.fstat(descriptor).st_size
+
+    def take(self, start: int, size: int) -> NDArray[np.uint8]:
+        """Bytes from `start` on, fewer than `size` at the end."""
+        size = min(size, self._size - start)
+        if size <= 0:
+            return np.zeros(0, np.uint8)
+        aligned = start - start % mmap.ALLOCATIONGRANULARITY
+        part = mmap.mmap(self._descriptor, start - aligned + size, access=mmap.ACCESS_COPY, offset=aligned)
+        return np.frombuffer(part, np.uint8)[start - aligned :]
+
+
+class _Streamed:
+    """A source that is read from its beginning to its end."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+
+    def take(self, start: int, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - it is where we are
+        """The next bytes, fewer than `size` at the end."""
+        data = bytearray()
+        while len(data) < size and (more := self._source.read(size - len(data))):
+            data += more
+        return np.frombuffer(data, np.uint8)

@@ -1,0 +1,235 @@
+"""Write blocks to a file, all of them or none."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.blocks.file import (
+    BLOCK,
+    FILE_HEAD,
+    FRAME,
+    LAST,
+    MAGIC,
+    SECTIONS,
+    VERSION,
+    checksum,
+    header_checksum,
+    padded,
+    record_layout,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.records import Records
+
+__all__ = ["replacing", "write_blocks"]
+
+_FRAME_BYTES = 1 << 20
+_POINTERS = {
+    "events": {"": "lines"},
+    "lines": {"start": "spans", "cost": "costs", "tag": "tag_bytes"},
+    "spans": {"start": "features"},
+}
+"""Fields that say where something begins in another section."""
+_HEAD_BYTES = len(MAGIC) + FILE_HEAD.itemsize
+
+
+def write_blocks(
+    path: str | os.PathLike[str],
+    blocks: Iterable[Block],
+    *,
+    rules: Mapping[str, object],
+    frame_bytes: int = _FRAME_BYTES,
+) -> int:
+    """Write blocks to a file, which appears when all of them are on the disk.
+
+    Parameters
+    ----------
+    path : path
+        Where to; what is there is replaced.
+    blocks : iterable of Block
+        In the order in which they are to be read; they may be of several streams.
+    rules : mapping of str to str, int or bool
+        How the events were read; who reads the file has to read by the same rules.
+    frame_bytes : int
+        Small blocks, as those of a pipe, are put together until they have so many bytes.
+
+    Returns
+    -------
+    int
+        How many events were written.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    with replacing(path) as file:
+        writer = _FrameWriter(file, frame_bytes=frame_bytes)
+        header = msgspec.json.encode({"rules": rules, "records": record_layout()})
+        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # blanks, for JSON to skip
+        head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
+        file.write(MAGIC + head.tobytes() + header)
+        for block in blocks:
+            writer.write(block)
+        writer.end()
+    return writer.n_events
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of `path` once all of it is on the disk, and never after an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
+    ...     with replacing(Path(directory) / "new") as file:
+    ...         1 / 0
+    >>> Path(directory, "new").exists()
+    False
+    """
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename == os.fspath(temporary):
+            raise OSError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+        raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Let the new name be on the disk too; where directories cannot be opened, it is for the system to do."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _FrameWriter:
+    """Frames of one file, and the names of namespaces in it."""
+
+    def __init__(self, file: IO[bytes], *, frame_bytes: int) -> None:
+        self._file = file
+        self._frame_bytes = frame_bytes
+        self._gathered: list[dict[str, Any]] = []
+        self._size = 0
+        self._n_frames = self.n_events = 0
+        self._numbers: dict[bytes, int] = {}
+        self._names: Namespaces | None = None
+        self._renumbered = np.zeros(0, np.int32)
+
+    def write(self, block: Block) -> None:
+        """Write a block, if it has events, together with small ones before and after it."""
+        if not len(block):
+            return
+        sections = self._sections(block)
+        self._gathered.append(sections)
+        self._size += sum(section.nbytes for section in sections.values())
+        if self._size >= self._frame_bytes:
+            self._flush()
+
+    def end(self) -> None:
+        """Write the last frame."""
+        self._flush()
+        self._write(LAST)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            gathered, self._gathered, self._size = self._gathered, [], 0
+            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
+
+    def _sections(self, block: Block) -> dict[str, Any]:
+        """Copy what belongs to the events of a block, with the file's numbers of namespaces."""
+        fresh = self._meet(block.namespaces)
+        n_lines = int(block.event_start[-1])
+        last = block.lines[n_lines]
+        n_spans, n_costs, n_tag = int(last["start"]), int(last["cost"]), int(last["tag"])
+        spans = _clean(block.spans[: n_spans + 1], SPAN)
+        spans["namespace"][:-1] = self._renumbered[spans["namespace"][:-1]]
+        spans["namespace"][-1] = 0
+        lines = _clean(block.lines[: n_lines + 1], LINE)
+        for name in ("number", "label", "weight", "initial", "shared", "slot"):
+            lines[name][-1] = 0  # the record that ends the last line has no other meaning
+        return {
+            "events": np.array(block.event_start, np.int64),
+            "lines": lines,
+            "spans": spans,
+            "features": _clean(block.features[: int(spans["start"][-1])], FEATURE),
+            "costs": _clean(block.costs[:n_costs], COST),
+            "tag_bytes": np.ascontiguousarray(block.tag[:n_tag]),
+            "names_bytes": np.frombuffer(fresh, np.uint8),
+        }
+
+    def _meet(self, names: Namespaces) -> bytes:
+        """Number the namespaces of a block; return those that are new to the file, as it has them."""
+        if names is self._names and len(names) == len(self._renumbered):
+            return b""
+        fresh = b""
+        # a thread that reads ahead may be adding to them
+        known = list(zip(names.names, names.hashes, strict=False))
+        for name, hash_ in known:
+            if name not in self._numbers:
+                self._numbers[name] = len(self._numbers)
+                fresh += np.array([hash_, len(name)], "<u4").tobytes() + name
+        self._names = names
+        self._renumbered = np.array([self._numbers[name] for name, _ in known], np.int32)
+        return fresh
+
+    def _write(self, kind: int, **sections: Any) -> None:
+        head = np.zeros(1, FRAME)[0]
+        head["kind"], head["number"] = kind, self._n_frames
+        parts = []
+        for count, _, more in SECTIONS if sections else ():
+            head[count] = len(sections[count]) - more
+            data = sections[count].tobytes()
+            parts.append(data.ljust(padded(len(data)), b"\0"))
+        self.n_events += int(head["events"])
+        head["all_events"] = self.n_events
+        body = b"".join(parts)
+        head["body_checksum"] = checksum(body)
+        head["checksum"] = checksum(head.tobytes()[:-8])
+        self._file.write(head.tobytes() + body)
+        self._n_frames += 1
+
+
+def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sections of several blocks as those of one; theirs are used up."""
+    begin = {name: np.cumsum([0, *(len(each[name]) - more for each in blocks)]) for name, _, more in SECTIONS}
+    joined = {}
+    for name, kind, more in SECTIONS:
+        for i, block in enumerate(blocks):
+            for field, into in _POINTERS.get(name, {}).items():
+                (block[name][field] if field else block[name])[:] += begin[into][i]
+        parts = [block[name][: len(block[name]) - more] for block in blocks[:-1]] + [blocks[-1][name]]
+        joined[name] = np.concatenate([part.view(np.uint8) for part in parts]).view(kind)  # with the padding
+    return joined
+
+
+def _clean(records: Records, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Copy records field by field, so that nothing is in the padding between."""
+    clean = np.zeros(len(records), kind)
+    for name in kind.names or ():
+        clean[name] = records[name]
+    return clean

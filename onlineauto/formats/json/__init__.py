@@ -1,0 +1,1 @@
+"""VW's JSON and decision-service logs."""

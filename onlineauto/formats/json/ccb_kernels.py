@@ -1,0 +1,364 @@
+"""Slots of JSON: ``_slots`` of the context, ``_outcomes`` of a log, and their ``_a``, ``_p``, ``_inc``.
+
+In exact mode what is read of a label waits, wherever it stands, for the next object that VW gives it to: the
+end of a slot, of an outcome or of the context. In native mode it stands in the slot or in the outcome itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.json.name_kernels import is_name, name_of
+from onlineauto.formats.json.stage_kernels import (
+    NAMESPACE,
+    OUTCOMES,
+    SLOTS,
+    begin_line,
+    close_namespace,
+    confine,
+    has_outcome,
+    include,
+    open_default,
+    open_frame,
+    put_outcome,
+)
+from onlineauto.formats.json.token_kernels import (
+    next_entry,
+    open_list,
+    other_than,
+    read_list,
+    read_word,
+    skip_value,
+)
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.json.token_kernels import String
+    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.reader_state_kernels import Reader
+
+__all__ = [
+    "add_probability",
+    "close_context",
+    "close_slot",
+    "is_in_slots",
+    "open_outcomes",
+    "open_slot",
+    "open_slots",
+    "rank_outcomes",
+    "read_slot_list",
+    "settle_single_slot",
+]
+
+_OPEN_LIST, _OPEN_OBJECT, _N = 91, 123, 110
+_ONE = np.uint32(1)
+_ZERO = np.float32(0)
+_LARGEST = 2.0**32
+_ACTIONS, _INCLUDED = name_of(b"_a"), name_of(b"_", b"inc")
+
+
+@kernel
+def open_slots(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, stage: Stage, reader: Reader
+) -> int:
+    """Open the array of slots at `p`; the byte after its bracket.
+
+    VW closes the namespace that it stands in, usually the context, and goes on in that without a name.
+    """
+    event, state = stage.event[0], reader.state[0]
+    outer = stage.frames[event.depth - 1]
+    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    if passed >= 0:
+        return passed
+    if event.n_slots > 0 or event.line > 0 or (rules.exact and event.lines < 2):
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    close_namespace(stage, outer)
+    if rules.exact and not outer.root:
+        open_default(rules, state, outer)
+        outer.group = outer.segment = -1
+        outer.lost = False
+    open_frame(SLOTS, p, rules, state, event, stage.frames)
+    event.unsettled = False
+    return p + 1
+
+
+@kernel
+def open_outcomes(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    frames: Records,
+) -> int:
+    """Open the array of what was logged of the slots, at `p`; the byte after its bracket.
+
+    Native mode puts it off, if the context is still to come, and wants one only.
+    """
+    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    if passed >= 0:
+        return passed
+    if not rules.exact and (event.early > 0 or event.outcome >= 0):
+        fail(state, event, Code.JSON_OUTCOMES, p, end, rules.strict)
+        return end
+    if not (rules.exact or event.closed):
+        event.early = p
+        return skip_value(data, marks, p, end, rules, state, event)
+    open_frame(OUTCOMES, p, rules, state, event, frames)
+    event.outcome = 0
+    event.unsettled = False
+    return p + 1
+
+
+@kernel
+def open_slot(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, kind: int, stage: Stage, reader: Reader
+) -> int:
+    """Open the slot, or what was logged of one, at `p`; the byte after its brace; null is none."""
+    event, state = stage.event[0], reader.state[0]
+    if (
+        p < end and data[p] == _N and not (rules.exact and event.unsettled)
+    ):  # VW loses its way behind an object
+        return read_word(data, p, end, rules, state, event)[1]
+    if p >= end or data[p] != _OPEN_OBJECT:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    event.unsettled = True
+    if kind == SLOTS:
+        event.first_slot = event.lines if event.n_slots == 0 else event.first_slot
+        event.n_slots += 1
+        begin_line(event, stage.lines)
+        stage.lines[event.line].slot = True
+    elif event.outcome >= event.n_slots:
+        fail(state, event, Code.JSON_OUTCOMES, p, p + 1, rules.strict)
+        return end
+    else:
+        event.line = event.first_slot + event.outcome
+        event.outcome += 1
+    if rules.exact:
+        event.index = -1
+    else:
+        _forget_label(event)
+        event.first_included = event.last_included = -1
+    open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
+    return p + 1
+
+
+# -- what was logged ---------------------------------------------------------------------------------------
+
+
+@kernel
+def is_in_slots(event: Records, frames: Records) -> bool:
+    """Whether a slot or an outcome is open."""
+    for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
+        if frames[i].kind >= SLOTS:
+            return True
+    return False
+
+
+@kernel
+def _action_of(value: F32) -> np.uint32:
+    """Number of an action; NaN is 0, as VW has it, and what is out of range is that of none."""
+    if np.isnan(value):
+        return np.uint32(0)
+    return np.uint32(np.int64(value)) if 0 <= value < _LARGEST else np.uint32(_LARGEST - 1)
+
+
+@kernel
+def _read_included(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the list of the actions that a slot is confined to; the byte after it."""
+    event, state = stage.event[0], reader.state[0]
+    p, listed, more = open_list(data, p, end)
+    while more:
+        begin = p
+        value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
+        if known and not rules.exact and not (0 <= value < _LARGEST and value == math.floor(value)):
+            fail(state, event, Code.JSON_UNEXPECTED, begin, p, rules.strict)
+        elif known:
+            include(event, stage.costs, _action_of(value))
+    return end if event.bad else p
+
+
+@kernel
+def add_probability(event: Records, first: F32, n: int) -> None:
+    """Note that `n` more probabilities were logged, and the first of them."""
+    if event.pmf == 0:
+        event.listed_probability = first
+    event.pmf += n
+
+
+@kernel
+def read_slot_list(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot: the byte after it."""
+    event, state, frames = stage.event[0], reader.state[0], stage.frames
+    if not rules.exact and (event.depth < 2 or frames[event.depth - 2].kind < SLOTS):
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+        return end
+    if is_name(data, key.start, key.end, _INCLUDED):
+        return _read_included(data, marks, p, end, rules, stage, reader)
+    n, first, after = read_list(data, marks, p, end, rules, state, event)
+    if is_name(data, key.start, key.end, _ACTIONS):
+        if event.listed == 0:
+            event.listed_action = _action_of(first)
+        event.listed += n
+        event.label_start, event.label_end = p, after
+        return after
+    add_probability(event, first, n)
+    return after
+
+
+@kernel
+def _forget_label(event: Records) -> None:
+    """Forget what was logged, as it was given to who it is for."""
+    event.listed = event.pmf = 0
+    event.found = event.has_probability = False
+    event.action, event.cost, event.probability = 0, UNLABELLED, _ZERO
+
+
+@kernel
+def _problem(event: Records, again: bool) -> Code:
+    """What is wrong with what was logged of a slot, in native mode; `again` if that was said before."""
+    if event.listed != event.pmf or event.listed == 0:
+        return Code.SLOT_LISTS
+    if event.cost == UNLABELLED:
+        return Code.NO_COST
+    if not math.isfinite(event.cost):
+        return Code.COST_NOT_FINITE
+    if not math.isfinite(event.listed_probability):
+        return Code.PROBABILITY_NOT_FINITE
+    return Code.SLOT_LABELLED if again else probability_problem(event.listed_probability)
+
+
+@kernel
+def _put_outcome(event: Records, stage: Stage, at: int) -> None:
+    """Stage what was logged of the slot that is the line `at`."""
+    put_outcome(
+        event,
+        stage.lines,
+        stage.costs,
+        at,
+        event.listed_action,
+        event.cost,
+        event.listed_probability,
+    )
+
+
+@kernel
+def _take_outcome(stage: Stage, state: Records, at: int) -> None:
+    """Give the line `at`, if it is a slot, what VW gives it."""
+    event = stage.event[0]
+    confine(event, stage.lines, stage.costs, at)
+    if event.listed == 0 or event.pmf == 0:
+        return
+    if event.listed != event.pmf:
+        fail(state, event, Code.SLOT_LISTS, event.label_start, event.label_end, True)
+        return
+    if stage.lines[at].slot:
+        _put_outcome(event, stage, at)
+    single = bool(event.found)
+    _forget_label(event)
+    event.found = single  # for an event without slots, which gets one then
+
+
+@kernel
+def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
+    """Give a slot what was logged of it, at the end of its object or of that of its outcome.
+
+    VW gives it nothing, if the array of slots is not in the context itself.
+    """
+    event = stage.event[0]
+    at, start, end = event.line, event.label_start, event.label_end
+    event.line = 0
+    if rules.exact:
+        slots = event.depth - 1
+        if stage.frames[slots].kind == SLOTS and not stage.frames[slots - 1].root:
+            return
+        if event.index + 1 >= event.lines:
+            fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+            return
+        _take_outcome(stage, state, event.index + 1 if event.index >= 0 else at)
+        event.index = -1
+        return
+    confine(event, stage.lines, stage.costs, at)
+    if event.listed == 0 and event.pmf == 0 and event.cost == UNLABELLED:
+        return
+    code = _problem(event, has_outcome(stage.lines[at], stage.costs))
+    if code != Code.FINE:
+        fail(state, event, code, start, end, rules.strict)
+        return
+    _put_outcome(event, stage, at)
+    _forget_label(event)
+
+
+@kernel
+def close_context(rules: JsonRules, stage: Stage, state: Records) -> None:
+    """Take what was logged at the end of the context as VW does, for instance of an event without slots."""
+    event = stage.event[0]
+    if event.index + 1 >= event.lines:
+        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+        return
+    _take_outcome(stage, state, event.index + 1)
+    event.index = -1
+    settle_single_slot(stage)
+
+
+@kernel
+def rank_outcomes(stage: Stage) -> None:
+    """Take the logged actions for the ranking, at the end of the outcomes."""
+    event = stage.event[0]
+    for slot in range(event.first_slot, event.first_slot + event.n_slots):
+        if has_outcome(stage.lines[slot], stage.costs):
+            action = stage.costs[stage.lines[slot].first_cost].action
+            event.ranked = np.float32(action) if event.n_ranked == 0 else event.ranked
+            event.n_ranked += 1
+
+
+@kernel
+def settle_single_slot(stage: Stage) -> None:
+    """Make the label of an event without slots that of a slot, as VW does."""
+    event = stage.event[0]
+    if event.n_slots > 0 or not event.found:
+        return
+    begin_line(event, stage.lines)
+    stage.lines[event.line].slot = True
+    event.n_slots, event.first_slot = 1, event.line
+    put_outcome(
+        event,
+        stage.lines,
+        stage.costs,
+        event.line,
+        np.uint32(event.action - _ONE),
+        event.cost,
+        event.probability if event.has_probability else np.float32(-1),
+    )
+    event.line = 0
+    event.found = False

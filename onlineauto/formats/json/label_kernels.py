@@ -1,0 +1,342 @@
+"""Labels of JSON: ``_label``, ``_label_...``, ``_labelIndex``, and which line they belong to."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.json.ccb_kernels import settle_single_slot
+from onlineauto.formats.json.name_kernels import is_name, name_of
+from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
+from onlineauto.formats.json.token_kernels import (
+    read_json_string,
+    read_number_or_null,
+    read_word,
+)
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.text_exact.head_kernels import read_vw_label
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.json.token_kernels import String
+    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.reader_state_kernels import Reader
+
+__all__ = [
+    "give_label",
+    "read_label",
+    "read_label_index",
+    "read_label_property",
+    "settle_label",
+    "take_label",
+]
+
+_QUOTE, _OPEN_OBJECT, _LETTER_N = 34, 123, 110
+_ZERO = np.float32(0)
+_NAN = np.float32(np.nan)
+_NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
+    name_of(b"", name)
+    for name in (b"nan", b"label", b"weight", b"initial", b"action", b"cost", b"probability")
+)
+
+
+@kernel
+def _claim(rules: JsonRules, state: Records, event: Records) -> None:
+    """In native mode, let a label within an action be that action's, and no other's."""
+    if rules.exact or rules.slots or event.line == 0:
+        return
+    if event.index >= 0 and event.index != event.line - 1:
+        fail(state, event, Code.SECOND_LABEL, event.label_start, event.label_end, rules.strict)
+    event.index = event.line - 1
+
+
+@kernel
+def _set_simple(
+    data: NDArray[np.uint8],
+    name: tuple[int, int],
+    value: F32,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    line: Records,
+) -> None:
+    """Set a property of a simple label."""
+    code, limit = Code.FINE, rules.exact or (math.isfinite(value) and abs(value) < UNLABELLED)
+    if is_name(data, name[0], name[1], _LABEL):
+        line.label = value
+        code = Code.FINE if limit else Code.LABEL_NOT_FINITE
+    elif is_name(data, name[0], name[1], _WEIGHT):
+        line.weight = value
+        code = Code.FINE if limit else Code.WEIGHT_NOT_FINITE
+        if value < _ZERO:
+            code = Code.VW_WEIGHT if rules.exact else Code.WEIGHT_NEGATIVE
+    elif is_name(data, name[0], name[1], _INITIAL):
+        line.initial = value
+        code = Code.FINE if limit else Code.INITIAL_NOT_FINITE
+    else:
+        code = Code.JSON_KEY
+    if code == Code.VW_WEIGHT:
+        report(state, code, event.label_start, event.label_end, False)
+    elif code == Code.JSON_KEY:
+        fail(state, event, code, event.key[0], event.key[1], rules.strict)
+    elif code != Code.FINE:
+        fail(state, event, code, event.label_start, event.label_end, rules.strict)
+
+
+@kernel
+def _note(event: Records, bounds: NDArray[np.int64]) -> None:
+    """Note the bounds of what was read last of the label."""
+    bounds[0], bounds[1] = event.label_start, event.label_end
+
+
+@kernel
+def _is_action(value: F32, rules: JsonRules) -> bool:
+    """Whether an action can have this number; VW takes any."""
+    return bool(_ZERO <= value < 2.0**32 or (rules.exact and abs(value) < 2.0**62))
+
+
+@kernel
+def _is_of_simple(data: NDArray[np.uint8], name: tuple[int, int]) -> bool:
+    """Whether a property is the weight or the initial prediction of a simple label."""
+    weight = is_name(data, name[0], name[1], _WEIGHT)
+    return weight or is_name(data, name[0], name[1], _INITIAL)
+
+
+@kernel
+def _set_cost(
+    data: NDArray[np.uint8],
+    name: tuple[int, int],
+    value: F32,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> None:
+    """Set a property of a contextual bandit's label."""
+    if is_name(data, name[0], name[1], _COST):
+        event.cost = value
+        _note(event, event.cost_at)
+    elif is_name(data, name[0], name[1], _PROBABILITY):
+        event.probability = value
+        event.has_probability = True
+        _note(event, event.probability_at)
+    elif is_name(data, name[0], name[1], _ACTION) and _is_action(value, rules):
+        event.action = np.uint32(np.int64(value))
+        if event.index < 0:
+            _note(event, event.index_at)
+    elif rules.exact and _is_of_simple(data, name):
+        return  # VW sets it, and no learner of bandits looks at it
+    else:
+        fail(state, event, Code.JSON_KEY, event.key[0], event.key[1], rules.strict)
+    event.found = True
+    _claim(rules, state, event)
+
+
+@kernel
+def read_label_property(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    name: tuple[int, int],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
+) -> int:
+    """Read the value at `p`, of the property `name` of a label: a number or ``"NaN"``; the byte after it."""
+    byte = data[p] if p < end else 0
+    value, after, kind = _NAN, p, MALFORMED
+    if byte == _LETTER_N:
+        _word, after = read_word(data, p, end, rules, state, event)
+        return after
+    if byte == _OPEN_OBJECT:  # of `_label_...`: an object as that of `_label`
+        return read_label(data, p, end, rules, state, event, lines, frames)
+    if byte == _QUOTE:
+        string = read_json_string(data, marks, p, end, rules, state, event)
+        after = string.after
+        if not is_name(data, string.start, string.end, _NAN_NAME):
+            fail(state, event, Code.JSON_UNEXPECTED, p, after, rules.strict)
+    else:
+        value, after, kind = read_json_number(data, p, end)
+        if kind == MALFORMED:
+            fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+            return end
+    event.label_start, event.label_end = p, after
+    if rules.simple:
+        _set_simple(data, name, value, rules, state, event, lines[event.line])
+    else:
+        _set_cost(data, name, value, rules, state, event)
+    return after
+
+
+@kernel
+def read_label(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
+) -> int:
+    """Open the object at `p` that is a label, or read a number that is one; the byte after it."""
+    byte = data[p] if p < end else 0
+    if byte == _OPEN_OBJECT:
+        if rules.slots or frames[event.depth - 1].kind == LABEL:  # to VW the line is a slot no more
+            fail(state, event, Code.JSON_UNEXPECTED, p, p + 1, rules.strict)
+        line = lines[event.line]
+        line.label = UNLABELLED
+        line.first_cost = line.last_cost = -1
+        line.shared &= not rules.exact
+        open_frame(LABEL, p, rules, state, event, frames)
+        event.label_start, event.label_end = p, p + 1
+        return p + 1
+    if byte == _LETTER_N:
+        return read_word(data, p, end, rules, state, event)[1]
+    value, after, kind = read_json_number(data, p, end)
+    event.label_start, event.label_end = p, after
+    if kind == MALFORMED or not rules.simple:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    lines[event.line].label = value
+    if not rules.exact and not abs(value) < UNLABELLED:
+        fail(state, event, Code.LABEL_NOT_FINITE, p, after, rules.strict)
+    return after
+
+
+@kernel
+def _is_weighted(line: Records) -> bool:
+    """Whether native mode has a use for weight and initial prediction of a line."""
+    return bool(_ZERO <= line.weight < UNLABELLED and abs(line.initial) < UNLABELLED)
+
+
+@kernel
+def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
+    """Take a text for the label of the line: VW does not say what is wrong with it, native mode skips it."""
+    event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
+    start, end = text.at, text.after
+    line, known = stage.lines[event.line], state.costs
+    shared = bool(line.shared)
+    line.shared = False
+    event.label_start, event.label_end = start, end
+    quiet.costs, quiet.problems, quiet.fatal = known, 0, False
+    read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
+    good = quiet.problems == 0 and not line.shared and abs(line.label) <= UNLABELLED and _is_weighted(line)
+    line.shared |= shared
+    if quiet.fatal or not (good or rules.exact):
+        fail(state, event, Code.JSON_LABEL, start, end, rules.strict or rules.exact)
+        return
+    for i in range(known, quiet.costs):
+        cost = reader.costs[i]
+        if rules.exact:
+            add_staged_cost(
+                event, stage.lines, stage.costs, event.line, cost.action, cost.cost, cost.probability
+            )
+            continue
+        if event.found:
+            fail(state, event, Code.SECOND_COST, start, end, rules.strict)
+        event.found, event.has_probability = True, cost.probability != _ZERO
+        event.action, event.cost, event.probability = cost.action, cost.cost, cost.probability
+        _note(event, event.cost_at)
+        _note(event, event.probability_at)
+        if event.index < 0:
+            _note(event, event.index_at)
+        _claim(rules, state, event)
+
+
+@kernel
+def read_label_index(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    """Read the index of the labelled action, from 0; the byte after it."""
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    if kind == MALFORMED:
+        return after
+    if kind != INTEGER:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    if value < 2.0**31:  # VW's is an int, and a negative one is none
+        event.index = np.int64(value)
+    event.index_at[0], event.index_at[1] = p, after
+    return after
+
+
+@kernel
+def settle_label(
+    rules: JsonRules, state: Records, event: Records, lines: Records, costs: Records, indexed: bool
+) -> None:
+    """Give the label that was found to its line as VW does: at the end of the context, or of a label object.
+
+    At the end of the context the line is the `indexed` one, and stays the one that labels are given to.
+    """
+    if indexed and event.index >= 0:
+        if event.index + 1 >= event.lines:
+            start, end = event.index_at[0], event.index_at[1]
+            fail(state, event, Code.JSON_LABEL_INDEX, start, end, rules.strict)
+            return
+        event.line = event.index + 1
+        event.index = -1
+    if event.found:
+        add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
+    event.found = event.has_probability = False
+    event.action, event.cost, event.probability = 0, UNLABELLED, _ZERO
+
+
+@kernel
+def _label_problem(rules: JsonRules, event: Records) -> Code:
+    """What is wrong with the label that was found, in native mode."""
+    if not (math.isfinite(event.cost)):
+        return Code.COST_NOT_FINITE
+    if event.has_probability:
+        if not math.isfinite(event.probability):
+            return Code.PROBABILITY_NOT_FINITE
+        return probability_problem(event.probability)
+    return Code.TAKEN_AS_UNIFORM if rules.uniform else Code.NO_PROBABILITY
+
+
+@kernel
+def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
+    """Give the label that was found to its line, wherever in the event it stands: native mode.
+
+    An event that should have slots and has none gets one, as a single decision.
+    """
+    event = stage.event[0]
+    start, end = event.label_start, event.label_end
+    if not event.found or event.cost == UNLABELLED:
+        return
+    code = _label_problem(rules, event)
+    of_cost = code in (Code.COST_NOT_FINITE, Code.NO_PROBABILITY, Code.TAKEN_AS_UNIFORM)
+    place = event.cost_at if of_cost else event.probability_at
+    if code == Code.TAKEN_AS_UNIFORM:
+        report(state, code, place[0], place[1], False)
+    elif code != Code.FINE:
+        fail(state, event, code, place[0], place[1], rules.strict)
+    at = event.index + 1
+    if not rules.multiline:
+        at = 0
+        if event.action == 0:
+            fail(state, event, Code.NO_ACTION_NAME, start, end, rules.strict)
+    elif event.index < 0:
+        at = np.int64(event.action)
+        if at == 0:
+            fail(state, event, Code.JSON_NO_LABEL_INDEX, start, end, rules.strict)
+    if at >= event.lines:
+        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+    if event.bad:
+        return
+    if rules.slots:
+        event.action, event.has_probability = np.uint32(at), True
+        settle_single_slot(stage)
+        return
+    add_staged_cost(event, stage.lines, stage.costs, at, event.action, event.cost, event.probability)

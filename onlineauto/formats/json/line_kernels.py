@@ -1,0 +1,290 @@
+"""Read the lines of a chunk of JSON into records: events as such, or those of a decision-service log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.json.ccb_kernels import close_context, close_slot, open_outcomes, rank_outcomes
+from onlineauto.formats.json.label_kernels import give_label, read_label_property, settle_label
+from onlineauto.formats.json.log_kernels import UNKNOWN, count_event, read_envelope
+from onlineauto.formats.json.member_kernels import read_element, read_member, skip_unread
+from onlineauto.formats.json.stage_kernels import (
+    ARRAY,
+    LABEL,
+    LOG_OBJECT,
+    MULTI,
+    NAMESPACE,
+    OUTCOMES,
+    SLOTS,
+    begin_event,
+    begin_line,
+    close_namespace,
+    open_default,
+    open_frame,
+    write_event,
+)
+from onlineauto.formats.json.token_kernels import read_json_string, skip_blanks
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.line_kernels import (
+    DONE,
+    GROW,
+    STOPPED,
+    Line,
+    begin_records,
+    close_event,
+    close_records,
+    find_line,
+)
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
+from onlineauto.jit.words import LANES, equal, load1, ones
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.reader_state_kernels import Reader
+
+__all__ = ["read_json_lines"]
+
+_QUOTE, _COMMA, _COLON = 34, 44, 58
+_OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+_SHORTEST_NAME = 5  # `"":{},`, without one byte, is the least that brings a name
+
+
+@inline_kernel
+def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> None:
+    """Close the innermost object or array."""
+    event, state = stage.event[0], reader.state[0]
+    event.depth -= 1
+    if frame.kind == NAMESPACE or frame.kind == ARRAY:
+        close_namespace(stage, frame)
+        if frame.root:
+            if rules.exact and rules.slots:
+                close_context(rules, stage, state)
+            elif rules.exact:
+                settle_label(rules, state, event, stage.lines, stage.costs, True)
+            event.closed = True
+        elif frame.kind == NAMESPACE and event.line > 0:
+            outer = stage.frames[event.depth - 1]
+            if outer.kind >= SLOTS:
+                close_slot(rules, stage, state)
+            elif outer.kind == MULTI and not rules.exact:
+                event.line = 0
+    elif frame.kind >= MULTI:
+        event.line = 0
+        if frame.kind == OUTCOMES:
+            rank_outcomes(stage)
+    elif frame.kind == LABEL and rules.exact:
+        settle_label(rules, state, event, stage.lines, stage.costs, False)
+
+
+@inline_kernel
+def _read_named(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the member at `p` of an object: the byte after it, or after what its value opens with."""
+    event, state = stage.event[0], reader.state[0]
+    if p >= end or load1(data, p) != _QUOTE:
+        fail(state, event, Code.JSON_MEMBER, p, end, rules.strict)
+        return end
+    key = read_json_string(data, marks, p, end, rules, state, event)
+    event.key[0], event.key[1] = key.at, key.after
+    p = skip_blanks(data, key.after, end)
+    if event.bad or p >= end or load1(data, p) != _COLON:
+        fail(state, event, Code.JSON_COLON, p, end, rules.strict)
+        return end
+    p = skip_blanks(data, p + 1, end)
+    if frame.kind == NAMESPACE:
+        return read_member(data, marks, key, p, end, rules, frame, stage, reader)
+    if frame.kind == LABEL:
+        return read_label_property(
+            data, marks, (key.start, key.end), p, end, rules, state, event, stage.lines, stage.frames
+        )
+    after = read_envelope(data, marks, key, p, end, rules, state, event, stage.lines, stage.frames)
+    if after == UNKNOWN:
+        return skip_unread(data, marks, key, p, end, rules, state, event)
+    return after
+
+
+@inline_kernel
+def _read_tree(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> None:
+    """Read the object at `p`, whose frame is open, and all in it; nothing may follow it.
+
+    Outcomes that are before the context are read last.
+    """
+    event, frames, state = stage.event[0], stage.frames, reader.state[0]
+    p, after = p + 1, p
+    while True:
+        while event.depth > 0 and not event.bad:
+            p = skip_blanks(data, p, end)
+            frame = frames[np.uint64(event.depth - 1)]
+            in_array = frame.kind >= ARRAY
+            byte = load1(data, p) if p < end else np.uint8(0)
+            if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
+                _close(rules, stage, reader, frame)
+                p += 1
+                continue
+            if frame.filled:
+                if byte != _COMMA:
+                    code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
+                    fail(state, event, code, p, end, rules.strict)
+                    return
+                p = skip_blanks(data, p + 1, end)
+            frame.filled = True
+            if in_array:
+                p = read_element(data, marks, p, end, rules, frame, stage, reader)
+            else:
+                p = _read_named(data, marks, p, end, rules, frame, stage, reader)
+        after = max(after, p)
+        if event.early == 0 or event.bad or not event.closed:
+            break
+        p, event.early = int(event.early), 0
+        p = open_outcomes(data, marks, p, end, rules, state, event, frames)
+    p = skip_blanks(data, after, end)
+    if p < end and not (rules.exact and data[p] == 0):  # where VW's line ends
+        fail(state, event, Code.JSON_END, p, end, rules.strict)
+
+
+@kernel
+def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
+    """What the weights of the event's lines are divided by, as only that share of such events was logged."""
+    start, end = event.drop_start, event.drop_end
+    if event.drop == _ONE or (not rules.exact and not (_ZERO <= event.drop < _ONE)):
+        fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict and not rules.exact)
+    return np.float32(_ONE if rules.simple else _ONE - event.drop)
+
+
+@kernel
+def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
+    """Whether a good line of a log has something to learn from; counts it."""
+    count_event(event, log)
+    if event.skip:
+        return False
+    empty = event.n_ranked == 0 and rules.multiline if rules.exact else not event.closed
+    if empty:
+        log.number_events_zero_actions += 1
+    return not empty
+
+
+@inline_kernel
+def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
+    """Complete the event, and find out whether it can be learnt."""
+    event = stage.event[0]
+    if rules.multiline and event.lines < 2:
+        fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
+    elif not rules.exact and event.n_slots == 0:
+        give_label(rules, state, stage)
+
+
+@inline_kernel
+def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records, stage: Stage) -> int:
+    """Open the object of a line: where it is, -1 if the line is to be skipped."""
+    event = stage.event[0]
+    p = place.start
+    if not (rules.exact and rules.log):
+        p = skip_blanks(data, p, place.stop)
+    begin_event(event)
+    is_object = p < place.stop and load1(data, p) == _OPEN_OBJECT
+    if not is_object:
+        if not rules.exact and p == place.stop:
+            return -1
+        if not (rules.exact and rules.log):
+            fail(state, event, Code.JSON_NO_OBJECT, place.start, place.stop, rules.strict)
+            stage.log[0].line_parse_error += rules.log
+        return -1
+    begin_line(event, stage.lines)
+    frame = open_frame(LOG_OBJECT if rules.log else NAMESPACE, p, rules, state, event, stage.frames)
+    if not rules.log:
+        open_default(rules, state, frame)
+        frame.root = True
+    return p
+
+
+@kernel
+def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
+    """Objects and arrays that open, or a few more: those of the next 63 bytes."""
+    n = 0
+    for i in range(start, end, LANES):
+        n += ones(equal(data, i, _OPEN_LIST) | equal(data, i, _OPEN_OBJECT))
+    return n
+
+
+@inline_kernel
+def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
+    """Whether the table of names has room for those that a line may bring."""
+    room = len(names) // 2 - state.names - 2
+    if (place.stop - place.start) // _SHORTEST_NAME <= room:
+        return True
+    return bool(_count(data, place.start, place.stop) <= room)
+
+
+@entry_kernel
+def read_json_lines(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, reader: Reader, stage: Stage
+) -> tuple[int, int]:
+    """Read lines from `p` on, which is a line's beginning, to `end`.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        The text, and behind it, from ``stage.event[0].scratch`` on, room for twice as much and 64 bytes.
+    p, end : int
+        The bytes ``p <= i < end`` are read; 0 begins with empty records.
+    rules : JsonRules
+        How to read.
+    reader : Reader
+        Where to write, and the marks of ``data[:end]``; its breaks are newlines only.
+    stage : Stage
+        Where to put an event together.
+
+    Returns
+    -------
+    reason : int
+        `DONE`, `GROW` or `STOPPED`.
+    p : int
+        Where to go on.
+    """
+    state, event, log = reader.state[0], stage.event[0], stage.log[0]
+    if p == 0:
+        begin_records(state)
+    while p < end and not state.fatal:
+        place = find_line(data, reader.breaks, p, end, True)
+        if not _has_room(data, place, state, reader.names):
+            return GROW, p
+        begin, p = p, place.after
+        state.line_number += 1
+        state.line_begin = begin
+        start = _open(data, place, rules, state, stage)
+        if start < 0:
+            continue
+        _read_tree(data, reader.marks, start, place.stop, rules, stage, reader)
+        weight = _weight(rules, state, event)
+        if not event.bad and (not rules.log or _is_event(rules, event, log)):
+            _check_event(rules, state, stage)
+            if not event.bad:
+                write_event(data, begin, weight, stage, reader)
+                close_event(rules, state, reader.lines, reader.costs, reader.events)
+        log.line_parse_error += event.bad
+    close_records(state, reader.lines, reader.spans, reader.events)
+    return (STOPPED if state.fatal else DONE), p

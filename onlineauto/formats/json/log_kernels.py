@@ -1,0 +1,227 @@
+"""The envelope of an event in a decision-service log, and the log's counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.json.ccb_kernels import open_outcomes
+from onlineauto.formats.json.label_kernels import read_label_index, read_label_property
+from onlineauto.formats.json.name_kernels import is_name, name_of
+from onlineauto.formats.json.number_kernels import MALFORMED
+from onlineauto.formats.json.stage_kernels import NAMESPACE, open_default, open_frame
+from onlineauto.formats.json.token_kernels import (
+    NULL,
+    TRUE,
+    String,
+    other_than,
+    read_json_string,
+    read_list,
+    read_number_or_null,
+    read_word,
+)
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+
+__all__ = [
+    "UNKNOWN",
+    "count_event",
+    "is_label_index",
+    "is_label_property",
+    "read_envelope",
+    "read_original_cost",
+]
+
+UNKNOWN = -1
+"""The byte after a member that is not of the envelope."""
+
+_QUOTE, _OPEN_OBJECT, _UNDERSCORE = 34, 123, 95
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_C, _A, _DROP, _ID, _TIME, _SKIP, _ORIGINAL, _BASELINE, _OUTCOMES, _LABEL_ = (
+    name_of(name)
+    for name in (
+        *(b"c", b"a", b"pdrop", b"EventId", b"Timestamp", b"_skipLearn"),
+        *(b"_original_label_cost", b"_ba", b"_outcomes", b"_label_"),
+    )
+)
+_LABEL_INDEX = name_of(b"_label", b"index")
+
+
+@inline_kernel
+def is_label_property(data: NDArray[np.uint8], key: String) -> bool:
+    """Whether a key is ``_label_`` and more."""
+    return is_name(data, key.start, min(key.start + _LABEL_.size, key.end), _LABEL_)
+
+
+@inline_kernel
+def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
+    """Whether a key is ``_labelIndex``; the case of "Index" does not matter."""
+    return is_name(data, key.start, key.end, _LABEL_INDEX)
+
+
+@kernel
+def read_original_cost(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    """Add the number at `p` to the event's cost before it was changed; the byte after it."""
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    if kind == MALFORMED:
+        return after
+    event.original_cost = np.float32(event.original_cost + value)
+    event.first_cost = event.first_cost if event.n_costs > 0 else value
+    event.n_costs += 1
+    return after
+
+
+@kernel
+def _read_drop(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    event.drop = _ZERO
+    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    if kind != MALFORMED:
+        event.drop, event.drop_start, event.drop_end = value, p, after
+    return after
+
+
+@kernel
+def _read_text(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    bounds: NDArray[np.int64],
+) -> int:
+    """Note where the string at `p` is; the byte after it."""
+    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    if passed >= 0:
+        return passed
+    after = read_json_string(data, marks, p, end, rules, state, event).after
+    bounds[0], bounds[1] = p, after
+    return after
+
+
+@kernel
+def _read_skip(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    word, after = read_word(data, p, end, rules, state, event)
+    if word != NULL:
+        event.skip = word == TRUE
+    return after
+
+
+@kernel
+def _open_context(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    frames: Records,
+) -> int:
+    """Open the context at `p`; the byte after its brace."""
+    passed = other_than(data, p, end, _OPEN_OBJECT, rules, state, event)
+    if passed >= 0:
+        return passed
+    if event.closed:
+        fail(state, event, Code.JSON_TWO_CONTEXTS, p, p + 1, rules.strict)
+    frame = open_frame(NAMESPACE, p, rules, state, event, frames)
+    open_default(rules, state, frame)
+    frame.root = True
+    return p + 1
+
+
+@inline_kernel
+def read_envelope(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
+) -> int:
+    """Read the value at `p` of a member of the envelope: the byte after it, or `UNKNOWN`."""
+    start, stop = key.start, key.end
+    if is_name(data, start, stop, _C):
+        return _open_context(data, p, end, rules, state, event, frames)
+    if is_name(data, start, stop, _A):
+        n, first, after = read_list(data, marks, p, end, rules, state, event)
+        event.ranked = event.ranked if event.n_ranked > 0 else first
+        event.n_ranked += n
+        return after
+    if is_name(data, start, stop, _DROP):
+        return _read_drop(data, p, end, rules, state, event)
+    if is_name(data, start, stop, _ID):
+        return _read_text(data, marks, p, end, rules, state, event, event.id)
+    if is_name(data, start, stop, _TIME):
+        return _read_text(data, marks, p, end, rules, state, event, event.time)
+    if stop == start or data[start] != _UNDERSCORE:
+        return UNKNOWN
+    if is_label_property(data, key):
+        name = start + _LABEL_.size, stop
+        return read_label_property(data, marks, name, p, end, rules, state, event, lines, frames)
+    if is_label_index(data, key):
+        return read_label_index(data, p, end, rules, state, event)
+    if is_name(data, start, stop, _SKIP):
+        return _read_skip(data, p, end, rules, state, event)
+    if is_name(data, start, stop, _ORIGINAL):
+        return read_original_cost(data, p, end, rules, state, event)
+    if is_name(data, start, stop, _BASELINE):
+        n, first, after = read_list(data, marks, p, end, rules, state, event)
+        event.baseline = event.baseline if event.n_baseline > 0 else first
+        event.n_baseline += n
+        return after
+    if is_name(data, start, stop, _OUTCOMES):
+        if rules.slots:
+            return open_outcomes(data, marks, p, end, rules, state, event, frames)
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+        return end
+    return UNKNOWN
+
+
+@kernel
+def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], known: bool) -> bool:
+    """Note the bounds of an event's string as the log's first or last; whether there is a first now."""
+    if bounds[1] - bounds[0] <= 2:
+        return known
+    to = last if known else first
+    to[0], to[1] = bounds[0], bounds[1]
+    return True
+
+
+@kernel
+def count_event(event: Records, log: Records) -> None:
+    """Count an event that is good, be it learnt or not."""
+    log.has_first_id = _note(event.id, log.first_id, log.last_id, log.has_first_id)
+    log.has_first_time = _note(event.time, log.first_time, log.last_time, log.has_first_time)
+    log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)
+    if event.n_ranked > 0 and event.ranked == _ONE:
+        log.sum_cost_original_baseline = np.float32(log.sum_cost_original_baseline + event.original_cost)
+    log.sum_cost_original_first_slot = np.float32(log.sum_cost_original_first_slot + event.first_cost)
+    if event.n_ranked > 0 and event.n_baseline > 0 and event.ranked == event.baseline:
+        log.number_label_equal_baseline_first_slot += 1
+        log.sum_cost_original_label_equal_baseline_first_slot = np.float32(
+            log.sum_cost_original_label_equal_baseline_first_slot + event.first_cost
+        )
+    elif event.n_ranked > 0 and event.n_baseline > 0:
+        log.number_label_not_equal_baseline_first_slot += 1
+    if event.skip:
+        log.number_skipped_events += 1

@@ -1,0 +1,421 @@
+"""Members of the objects of a context, and elements of its arrays: features, namespaces, actions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
+from onlineauto.formats.json.ccb_kernels import (
+    add_probability,
+    is_in_slots,
+    open_slot,
+    open_slots,
+    read_slot_list,
+)
+from onlineauto.formats.json.label_kernels import (
+    read_label,
+    read_label_index,
+    read_label_property,
+    take_label,
+)
+from onlineauto.formats.json.log_kernels import is_label_index, is_label_property, read_original_cost
+from onlineauto.formats.json.name_kernels import is_name, name_of
+from onlineauto.formats.json.number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.json.stage_kernels import (
+    ARRAY,
+    MULTI,
+    NAMESPACE,
+    SLOTS,
+    add_feature,
+    begin_line,
+    open_again,
+    open_default,
+    open_frame,
+    open_namespace,
+)
+from onlineauto.formats.json.token_kernels import (
+    TRUE,
+    String,
+    other_than,
+    read_json_string,
+    read_list,
+    read_word,
+    skip_value,
+)
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit.words import load1, load8, store8
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.reader_state_kernels import Reader
+
+__all__ = ["read_element", "read_member"]
+
+_QUOTE, _COLON, _OPEN_LIST, _OPEN_OBJECT, _UNDERSCORE = 34, 58, 91, 123, 95
+_F, _N, _T = 102, 110, 116
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+_ONE_MORE = np.uint32(1)
+_SPACE, _TAB = 32, 9
+_REPLACED = np.arange(256).astype(np.uint8)
+_REPLACED[[32, 9, 124, 58]] = _UNDERSCORE
+_LABEL, _TEXT, _MULTI, _SLOTS, _SLOT_ID, _ORIGINAL, _ACTIONS, _PMF = (
+    name_of(name)
+    for name in (
+        *(b"_label", b"_text", b"_multi", b"_slots", b"_slot_id"),
+        *(b"_original_label_cost", b"_a", b"_p"),
+    )
+)
+_TAG, _SAME, _INCLUDED = name_of(b"_", b"tag"), name_of(b"__", b"aid"), name_of(b"_", b"inc")
+
+
+# -- features ----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _copy(data: NDArray[np.uint8], start: int, end: int, to: int) -> int:
+    """Copy bytes, eight at a time, and up to seven more than asked for; the byte after the copy."""
+    after = to + end - start
+    while start < end:
+        store8(data, to, load8(data, start))
+        start += 8
+        to += 8
+    return after
+
+
+@inline_kernel
+def _copy_replaced(data: NDArray[np.uint8], odd: NDArray[np.uint8], string: String, to: int) -> int:
+    """Copy a string with ``_`` for blanks, tabs, bars and colons; the byte after the copy."""
+    if string.plain and next_one(odd, string.start) >= string.end:
+        return _copy(data, string.start, string.end, to)
+    for i in range(string.start, string.end):
+        data[to] = _REPLACED[data[i]]
+        to += 1
+    return to
+
+
+@inline_kernel
+def _hash_of_string(
+    data: NDArray[np.uint8], key: String, value: String, seed: np.uint32, rules: JsonRules, stage: Stage
+) -> np.uint32:
+    """Hash of a member whose value is a string: of both put together, or of one after the other."""
+    begin, odd = stage.event[0].scratch, stage.odd
+    if rules.chain_hash:
+        end = _copy_replaced(data, odd, value, begin)
+        chained = hash_name(data, key.start, key.end, seed, rules.hash_all)
+        return hash_name(data, begin, end, chained, rules.hash_all) & rules.kept
+    size, more = key.end - key.start, value.end - value.start
+    if 0 < size < 8 and size + more <= 8 and value.plain and next_one(odd, value.start) >= value.end:
+        word = few_bytes(data, key.start, key.end)
+        word |= few_bytes(data, value.start, value.end) << np.uint64(8 * size)
+        if is_hashed_as_it_is(word, size + more, rules.hash_all):
+            return murmur3_of_few(word, size + more, seed) & rules.kept
+    end = _copy(data, key.start, key.end, begin)
+    end = _copy_replaced(data, odd, value, end)
+    return hash_name(data, begin, end, seed, rules.hash_all) & rules.kept
+
+
+@kernel
+def _read_text_features(
+    data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, frame: Records
+) -> None:
+    """Stage the words of a text; bars and colons count as ``_``."""
+    begin = stage.event[0].scratch
+    p = text.start
+    while p < text.end:
+        to = begin
+        while p < text.end and data[p] != _SPACE and data[p] != _TAB:
+            data[to] = _REPLACED[data[p]]
+            p, to = p + 1, to + 1
+        if to > begin:
+            hash_ = hash_name(data, begin, to, frame.hash, rules.hash_all) & rules.kept
+            add_feature(stage, frame, hash_, _ONE)
+        p += 1
+
+
+@inline_kernel
+def _read_number(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[np.float32, int]:
+    """Read the value of a feature, which native mode wants to be finite."""
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+        return _ZERO, end
+    if not rules.exact and not math.isfinite(value):
+        fail(state, event, Code.VALUE_NOT_FINITE, p, after, rules.strict)
+    return value, after
+
+
+# -- members -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _open_actions(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+    lines: Records,
+    frames: Records,
+) -> int:
+    """Open the array of actions at `p`; the byte after its bracket."""
+    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    if passed >= 0:
+        return passed
+    if event.line > 0 or (rules.exact and event.lines > 1):
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    if not rules.multiline:
+        fail(state, event, Code.JSON_SINGLE_LINE, p, p + 1, rules.strict)
+    lines[0].shared = True
+    event.unsettled = False
+    open_frame(MULTI, p, rules, state, event, frames)
+    return p + 1
+
+
+@kernel
+def _read_string_member(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read ``_text``, ``_tag`` or a ``_label`` that is a string."""
+    event, state = stage.event[0], reader.state[0]
+    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    if passed >= 0:
+        return passed
+    string = read_json_string(data, marks, p, end, rules, state, event)
+    if event.bad:
+        return end
+    if is_name(data, key.start, key.end, _TEXT):
+        _read_text_features(data, string, rules, stage, stage.frames[event.depth - 1])
+    elif is_name(data, key.start, key.end, _LABEL):
+        take_label(data, string, rules, stage, reader)
+    else:
+        line = stage.lines[event.line]
+        line.tag, line.tag_end = string.start, string.end
+    return string.after
+
+
+@kernel
+def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
+    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case.
+
+    It does not look at probabilities, unless `with_pmf`, in the context of a log.
+    """
+    start, end = key.start, key.end
+    actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
+    return actions or (with_pmf and is_name(data, start, end, _PMF))
+
+
+@kernel
+def _read_special(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the value at `p` of a member whose name begins with ``_``: the byte after it."""
+    event, state, start, stop = stage.event[0], reader.state[0], key.start, key.end
+    n = _LABEL.size
+    if is_name(data, start, min(start + n, stop), _LABEL):
+        if is_label_property(data, key):
+            name = start + n + 1, stop
+            return read_label_property(
+                data, marks, name, p, end, rules, state, event, stage.lines, stage.frames
+            )
+        if is_label_index(data, key):
+            return read_label_index(data, p, end, rules, state, event)
+        if stop > start + n:
+            fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+            return end
+        if rules.slots:
+            fail(state, event, Code.JSON_LABEL, p, end, rules.strict)
+            return end
+        if p < end and data[p] == _QUOTE:
+            return _read_string_member(data, marks, key, p, end, rules, stage, reader)
+        return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
+    if is_name(data, start, stop, _TEXT) or is_name(data, start, stop, _TAG):
+        return _read_string_member(data, marks, key, p, end, rules, stage, reader)
+    if is_name(data, start, stop, _ORIGINAL) and rules.log:
+        return read_original_cost(data, p, end, rules, state, event)
+    if rules.slots:
+        if is_name(data, start, stop, _SLOTS):
+            return open_slots(data, p, end, rules, stage, reader)
+        inside = is_in_slots(event, stage.frames)
+        if rules.exact and rules.log and not inside and is_name(data, start, stop, _PMF):
+            add_probability(event, _ZERO, 1)  # what VW puts in the place of those that it skips
+        elif _is_list_of_slots(data, key, inside or not rules.log):
+            return read_slot_list(data, marks, key, p, end, rules, stage, reader)
+    elif rules.exact and _is_list_of_slots(data, key, not rules.log):
+        return read_list(data, marks, p, end, rules, state, event)[2]
+    of_slates = is_name(data, start, stop, _SLOT_ID)
+    unknown = of_slates or is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _ORIGINAL)
+    if unknown or is_name(data, start, stop, _SAME):
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict or (rules.exact and of_slates))
+        return end
+    return skip_unread(data, marks, key, p, end, rules, state, event)
+
+
+@kernel
+def skip_unread(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> int:
+    """Skip the value at `p` of a member that is not read: the byte after it.
+
+    VW skips it only if the name has no escapes and no blank before its colon.
+    """
+    if rules.exact and not (key.plain and data[key.end + 1] == _COLON):
+        fail(state, event, Code.JSON_COLON, key.at, p, rules.strict)
+        return end
+    return skip_value(data, marks, p, end, rules, state, event)
+
+
+@inline_kernel
+def read_member(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    key: String,
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the value at `p` of a namespace's member: the byte after it, or after what it opens with."""
+    event, state = stage.event[0], reader.state[0]
+    byte = load1(data, p) if p < end else np.uint8(0)
+    if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
+        if is_name(data, key.start, key.end, _MULTI):  # of all special members the one that every event has
+            return _open_actions(data, p, end, rules, state, event, stage.lines, stage.frames)
+        return _read_special(data, marks, key, p, end, rules, stage, reader)
+    if byte == _QUOTE:
+        value = read_json_string(data, marks, p, end, rules, state, event)
+        add_feature(stage, frame, _hash_of_string(data, key, value, frame.hash, rules, stage), _ONE)
+        return value.after
+    if byte in (_OPEN_OBJECT, _OPEN_LIST):
+        kind = NAMESPACE if byte == _OPEN_OBJECT else ARRAY
+        inner = open_frame(kind, p, rules, state, event, stage.frames)
+        open_namespace(data, key.start, key.end, rules, state, reader.names, inner)
+        if kind == ARRAY:
+            event.array_hash = inner.hash
+        return p + 1
+    number = _ONE
+    if byte in (_T, _F, _N):
+        word, p = read_word(data, p, end, rules, state, event)
+        number = _ONE if word == TRUE else _ZERO
+    else:
+        number, p = _read_number(data, p, end, rules, state, event)
+    if number != _ZERO:
+        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all) & rules.kept
+        add_feature(stage, frame, hash_, number)
+    return p
+
+
+# -- elements ----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _open_action(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
+) -> int:
+    """Open the action at `p`: the byte after its brace; null is none."""
+    event = stage.event[0]
+    byte = data[p] if p < end else 0
+    if byte == _N and not (rules.exact and event.unsettled):  # VW loses its way after an object and a null
+        return read_word(data, p, end, rules, state, event)[1]
+    if byte != _OPEN_OBJECT:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    event.unsettled = True
+    begin_line(event, stage.lines)
+    open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
+    return p + 1
+
+
+@inline_kernel
+def _read_string_element(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    state: Records,
+) -> int:
+    """Read a string of an array: a feature of that name, in native mode."""
+    event = stage.event[0]
+    if rules.exact:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        return end
+    string = read_json_string(data, marks, p, end, rules, state, event)
+    to = _copy_replaced(data, stage.odd, string, event.scratch)
+    add_feature(stage, frame, hash_name(data, event.scratch, to, frame.hash, rules.hash_all), _ONE)
+    return string.after
+
+
+@inline_kernel
+def read_element(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    frame: Records,
+    stage: Stage,
+    reader: Reader,
+) -> int:
+    """Read the element at `p` of an array: the byte after it, or after what it opens with."""
+    event, state = stage.event[0], reader.state[0]
+    if frame.kind == MULTI:
+        return _open_action(data, p, end, rules, state, stage)
+    if frame.kind >= SLOTS:
+        return open_slot(data, p, end, rules, frame.kind, stage, reader)
+    byte = load1(data, p) if p < end else np.uint8(0)
+    if byte == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    if byte == _OPEN_OBJECT:
+        open_again(open_frame(NAMESPACE, p, rules, state, event, stage.frames), frame)
+        return p + 1
+    if byte == _QUOTE:
+        p = _read_string_element(data, marks, p, end, rules, frame, stage, state)
+    elif byte == _OPEN_LIST or (rules.exact and (byte in (_T, _F))):
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    elif byte in (_T, _F):
+        word, p = read_word(data, p, end, rules, state, event)
+        add_feature(stage, frame, event.array_hash, _ONE if word == TRUE else _ZERO)
+    else:
+        number, p = _read_number(data, p, end, rules, state, event)
+        add_feature(stage, frame, event.array_hash, number)
+    event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
+    return p

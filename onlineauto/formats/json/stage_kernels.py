@@ -1,0 +1,362 @@
+"""Put an event of JSON together: its lines, the namespaces that are open, features, costs; and write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.lines.ccb_event_kernels import CONFINED
+from onlineauto.formats.lines.feature_kernels import close_span
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
+from onlineauto.formats.lines.line_kernels import open_line
+from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.reader_state_kernels import Reader
+
+__all__ = [
+    "ARRAY",
+    "LABEL",
+    "LOG_OBJECT",
+    "MULTI",
+    "NAMESPACE",
+    "OUTCOMES",
+    "SLOTS",
+    "add_feature",
+    "add_staged_cost",
+    "begin_event",
+    "begin_line",
+    "close_namespace",
+    "confine",
+    "has_outcome",
+    "include",
+    "open_again",
+    "open_default",
+    "open_frame",
+    "open_namespace",
+    "put_outcome",
+    "write_event",
+]
+
+LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI, SLOTS, OUTCOMES = range(7)
+"""Kinds of objects and arrays; the last four are arrays."""
+
+_SPACE = 32
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+
+
+@kernel
+def begin_event(event: Records) -> None:
+    """Forget the event."""
+    event.depth = 0
+    event.bad = event.closed = event.unsettled = event.found = event.has_probability = event.skip = False
+    event.lines = event.groups = event.segments = event.features = event.costs = event.line = 0
+    event.index = -1
+    event.action = 0
+    event.cost = UNLABELLED
+    event.probability = event.drop = event.ranked = event.baseline = event.original_cost = _ZERO
+    event.first_cost = _ZERO
+    event.n_costs = event.n_slots = event.first_slot = event.early = event.listed = event.pmf = 0
+    event.outcome = event.first_included = event.last_included = -1
+    event.n_ranked = event.n_baseline = event.drop_start = event.drop_end = 0
+    event.label_start = event.label_end = 0
+    event.index_at[0] = event.index_at[1] = 0
+    event.id[0] = event.id[1] = event.time[0] = event.time[1] = 0
+
+
+@kernel
+def begin_line(event: Records, lines: Records) -> None:
+    """Stage one more line, and fill it from now on."""
+    event.line = event.lines
+    line = lines[event.lines]
+    line.groups = line.first = line.last = line.first_cost = line.last_cost = -1
+    line.tag = line.tag_end = 0
+    line.label = UNLABELLED
+    line.weight = _ONE
+    line.initial = _ZERO
+    line.shared = line.slot = False
+    event.lines += 1
+
+
+# -- what is open ------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def open_frame(
+    kind: int, p: int, rules: JsonRules, state: Records, event: Records, frames: Records
+) -> Records:
+    """Open an object or an array; the event is bad, if there are too many in one another."""
+    if event.depth == len(frames):
+        fail(state, event, Code.JSON_TOO_DEEP, p, p + 1, rules.strict)
+        event.depth -= 1
+    frame = frames[np.uint64(event.depth)]
+    event.depth += 1
+    frame.kind = kind
+    frame.filled = frame.root = frame.lost = False
+    frame.group = frame.segment = -1
+    return frame
+
+
+@inline_kernel
+def open_namespace(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    names: Records,
+    frame: Records,
+) -> None:
+    """Let a frame be the namespace called ``data[start:end]``."""
+    empty = start == end
+    if (empty and not rules.exact) or (end == start + 1 and load1(data, start) == _SPACE):
+        open_default(rules, state, frame)
+        return
+    name = names[name_slot(data, start, end, rules, state, names)]
+    frame.number = name.number
+    frame.hash = name.hash
+    frame.byte = 0 if empty else np.int64(load1(data, start))  # a C string's first byte is its end
+    frame.lost = rules.exact and frame.byte >= 128  # VW takes it for a negative index
+
+
+@kernel
+def open_default(rules: JsonRules, state: Records, frame: Records) -> None:
+    """Let a frame be the namespace without a name."""
+    frame.number = default_number(state)
+    frame.hash = rules.default_hash
+    frame.byte = _SPACE
+
+
+@kernel
+def open_again(frame: Records, outer: Records) -> None:
+    """Let a frame be the namespace that the one around it is."""
+    frame.number = outer.number
+    frame.hash = outer.hash
+    frame.byte = outer.byte
+    frame.lost = outer.lost
+
+
+@inline_kernel
+def _find_group(stage: Stage, byte: int) -> int:
+    """Group of the line for namespaces that begin with this byte, made if it is not there."""
+    event, groups = stage.event[0], stage.groups
+    line = stage.lines[np.uint64(event.line)]
+    i = line.groups
+    while i >= 0:
+        if groups[np.uint64(i)].byte == byte:
+            return i  # type: ignore[no-any-return]
+        i = groups[np.uint64(i)].made
+    i = event.groups
+    event.groups += 1
+    group = groups[np.uint64(i)]
+    group.byte = byte
+    group.listed = False
+    group.made = line.groups
+    group.next = group.first = group.last = -1
+    line.groups = i
+    return i  # type: ignore[no-any-return]
+
+
+@inline_kernel
+def _open_segment(stage: Stage, frame: Records) -> None:
+    """Begin a run of features of the frame's namespace."""
+    event, segments = stage.event[0], stage.segments
+    if frame.group < 0:
+        frame.group = _find_group(stage, frame.byte)
+    group = stage.groups[np.uint64(frame.group)]
+    i = event.segments
+    event.segments += 1
+    segment = segments[np.uint64(i)]
+    segment.number = frame.number
+    segment.start = segment.end = event.features
+    segment.next = -1
+    if group.last >= 0:
+        segments[np.uint64(group.last)].next = i
+    else:
+        group.first = i
+    group.last = i
+    frame.segment = i
+
+
+@inline_kernel
+def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
+    """Stage a feature of the frame's namespace, unless it is 0."""
+    if value == _ZERO or frame.lost:
+        return
+    event = stage.event[0]
+    if frame.segment < 0 or frame.segment != event.segments - 1:
+        _open_segment(stage, frame)
+    i = np.uint64(event.features)
+    stage.features[i].hash = hash_
+    stage.features[i].value = value
+    event.features += 1
+    stage.segments[np.uint64(frame.segment)].end = event.features
+
+
+@inline_kernel
+def close_namespace(stage: Stage, frame: Records) -> None:
+    """List the group of a namespace that has had features, unless it is listed."""
+    if frame.group < 0 or stage.groups[np.uint64(frame.group)].listed:
+        return
+    groups, line = stage.groups, stage.lines[np.uint64(stage.event[0].line)]
+    groups[np.uint64(frame.group)].listed = True
+    if line.last >= 0:
+        groups[np.uint64(line.last)].next = frame.group
+    else:
+        line.first = frame.group
+    line.last = frame.group
+
+
+@kernel
+def _stage_cost(event: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> int:
+    """Stage a cost of no line: which one it is."""
+    i = event.costs
+    event.costs += 1
+    costs[i].action = action
+    costs[i].cost = cost
+    costs[i].probability = probability
+    costs[i].next = -1
+    return i  # type: ignore[no-any-return]
+
+
+@kernel
+def _append_costs(line: Records, costs: Records, first: int, last: int) -> None:
+    """Let the staged costs from `first` to `last` follow those of a line."""
+    if line.last_cost >= 0:
+        costs[line.last_cost].next = first
+    else:
+        line.first_cost = first
+    line.last_cost = last
+
+
+@kernel
+def add_staged_cost(
+    event: Records,
+    lines: Records,
+    costs: Records,
+    at: int,
+    action: np.uint32,
+    cost: F32,
+    probability: F32,
+) -> None:
+    """Stage a cost of the line `at`."""
+    i = _stage_cost(event, costs, action, cost, probability)
+    _append_costs(lines[at], costs, i, i)
+
+
+@kernel
+def include(event: Records, costs: Records, action: np.uint32) -> None:
+    """Stage an action that the slot which is given its label next is confined to."""
+    i = _stage_cost(event, costs, action, UNLABELLED, CONFINED)
+    if event.last_included >= 0:
+        costs[event.last_included].next = i
+    else:
+        event.first_included = i
+    event.last_included = i
+
+
+@kernel
+def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
+    """Confine a slot, the line `at`, to the actions that were staged; if it is none, they are forgotten."""
+    if event.first_included >= 0 and lines[at].slot:
+        _append_costs(lines[at], costs, event.first_included, event.last_included)
+    event.first_included = event.last_included = -1
+
+
+@kernel
+def has_outcome(line: Records, costs: Records) -> bool:
+    """Whether a slot's line has an outcome, which is before the actions that it is confined to."""
+    i = line.first_cost
+    return bool(i >= 0 and costs[i].probability != CONFINED)
+
+
+@kernel
+def put_outcome(
+    event: Records,
+    lines: Records,
+    costs: Records,
+    at: int,
+    action: np.uint32,
+    cost: F32,
+    probability: F32,
+) -> None:
+    """Stage the outcome of a slot, the line `at`, before the actions that it is confined to.
+
+    It takes the place of one that the slot may have.
+    """
+    line = lines[at]
+    confined = costs[line.first_cost].next if has_outcome(line, costs) else line.first_cost
+    last = line.last_cost
+    line.first_cost = line.last_cost = -1
+    add_staged_cost(event, lines, costs, at, action, cost, probability)
+    if confined >= 0:
+        _append_costs(line, costs, confined, last)
+
+
+# -- the end -----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
+    """Write the spans of a line: group by group, as they are listed."""
+    state, i = reader.state[0], staged.first
+    while i >= 0:
+        group = stage.groups[np.uint64(i)]
+        j = group.first
+        while j >= 0:
+            segment = stage.segments[np.uint64(j)]
+            to = state.features
+            for k in range(segment.start, segment.end):
+                feature = stage.features[np.uint64(k)]
+                reader.features[np.uint64(to)].hash = feature.hash
+                reader.features[np.uint64(to)].value = feature.value
+                to += 1
+            close_span(state, reader.spans, segment.number, to)
+            j = segment.next
+        i = group.next
+
+
+@kernel
+def _write_costs(state: Records, staged: Records, from_: Records, line: Records, costs: Records) -> None:
+    """Write the costs of a line; a shared one that has any is a line with one more cost, as VW has it."""
+    i = staged.first_cost
+    line.shared = staged.shared and i < 0
+    if staged.shared and i >= 0:
+        add_cost(state, costs, np.uint32(0), UNLABELLED, -_ONE)
+    while i >= 0:
+        cost = from_[i]
+        add_cost(state, costs, cost.action, cost.cost, cost.probability)
+        i = cost.next
+
+
+@inline_kernel
+def write_event(data: NDArray[np.uint8], begin: int, weight: F32, stage: Stage, reader: Reader) -> None:
+    """Write the lines of the staged event, which begins at `begin`; their weights are divided by `weight`."""
+    state, n, n_slots = reader.state[0], stage.event[0].lines, stage.event[0].n_slots
+    first_slot = stage.event[0].first_slot
+    for k in range(n):
+        i = k
+        if n_slots > 0 and k >= first_slot:  # slots come last
+            i = k + n_slots if k + n_slots < n else k + n_slots - n + first_slot
+        staged = stage.lines[np.uint64(i)]
+        line = open_line(state, reader.lines, begin)
+        line.slot = staged.slot
+        line.label = staged.label
+        line.weight = np.float32(staged.weight / weight)
+        line.initial = staged.initial
+        _write_features(stage, reader, staged)
+        _write_costs(state, staged, stage.costs, line, reader.costs)
+        for p in range(staged.tag, staged.tag_end):
+            reader.tag[state.tag_bytes] = data[p]
+            state.tag_bytes += 1
+        state.lines += 1

@@ -1,0 +1,352 @@
+"""Strings, words and unread values of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.formats.json.name_kernels import is_name, name_of
+from onlineauto.formats.json.number_kernels import MALFORMED, read_json_number
+from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.mark_kernels import next_one, next_one_near
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+
+__all__ = [
+    "FALSE",
+    "NULL",
+    "TRUE",
+    "String",
+    "next_entry",
+    "open_list",
+    "other_than",
+    "read_json_string",
+    "read_list",
+    "read_number_or_null",
+    "read_word",
+    "skip_blanks",
+    "skip_value",
+]
+
+FALSE, TRUE, NULL = range(3)
+"""What words mean."""
+
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _N = 34, 92, 44, 58, 110
+_OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
+_FALSE, _TRUE, _NULL = (name_of(word) for word in (b"false", b"true", b"null"))
+_NAN_NAME = name_of(b"", b"nan")
+_NAN = np.float32(np.nan)
+_ZERO = np.float32(0)
+_ESCAPES = np.zeros(256, np.uint8)
+_ESCAPES[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t', np.uint8)
+
+
+class String(NamedTuple):
+    """Where a string is in the buffer, once its escapes are decoded."""
+
+    start: int
+    end: int
+    after: int  # the byte after it in the text
+    at: int  # its quote
+    plain: bool  # it has no escapes
+
+
+@inline_kernel
+def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """The first byte from `p` on that is no blank; within a line."""
+    while p < end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
+        p += 1
+    return p
+
+
+@kernel
+def _hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> int:
+    """Value of four hexadecimal digits, -1 if they are none."""
+    if p + 4 > end:
+        return -1
+    value = 0
+    for i in range(p, p + 4):
+        byte = data[i]
+        letter = byte | 32
+        if 48 <= byte <= 57:
+            value = value * 16 + byte - 48
+        elif 97 <= letter <= 102:
+            value = value * 16 + letter - 87
+        else:
+            return -1
+    return value
+
+
+@kernel
+def _read_code_point(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    r"""Read what follows ``\u``: a code point, -1 if it is malformed, and the byte after it."""
+    high = _hexadecimal(data, p, end)
+    p += 4
+    if not 0xD800 <= high <= 0xDFFF:
+        return high, p
+    if high > 0xDBFF or p + 6 > end or data[p] != _BACKSLASH or data[p + 1] != 117:
+        return -1, p
+    low = _hexadecimal(data, p + 2, end)
+    if not 0xDC00 <= low <= 0xDFFF:
+        return -1, p
+    return ((high - 0xD800) << 10) + (low - 0xDC00) + 0x10000, p + 6
+
+
+@kernel
+def _write_code_point(data: NDArray[np.uint8], to: int, point: int) -> int:
+    """Write a code point as UTF-8; the byte after it."""
+    if point < 0x80:
+        data[to] = point
+        return to + 1
+    if point < 0x800:
+        data[to] = 0xC0 | (point >> 6)
+    elif point < 0x10000:
+        data[to] = 0xE0 | (point >> 12)
+        to += 1
+        data[to] = 0x80 | ((point >> 6) & 0x3F)
+    else:
+        data[to] = 0xF0 | (point >> 18)
+        data[to + 1] = 0x80 | ((point >> 12) & 0x3F)
+        to += 2
+        data[to] = 0x80 | ((point >> 6) & 0x3F)
+    data[to + 1] = 0x80 | (point & 0x3F)
+    return to + 2
+
+
+@kernel
+def _decode(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> String:
+    """Decode the string at `start`, behind its quote, into the scratch, where it stays.
+
+    In exact mode it ends with the first NUL that an escape stands for, as VW's strings do.
+    """
+    p, to, last = start, int(event.scratch), -1
+    while p < end and data[p] != _QUOTE and data[p] >= 32:
+        if data[p] != _BACKSLASH:
+            data[to] = data[p]
+            p, to = p + 1, to + 1
+            continue
+        escape = p
+        p += 2
+        if p <= end and data[p - 1] == 117:
+            point, p = _read_code_point(data, p, end)
+            if point < 0:
+                p = end
+            elif point == 0 and rules.exact and last < 0:
+                last = to
+            else:
+                to = _write_code_point(data, to, point)
+        elif p <= end and _ESCAPES[data[p - 1]] != 0:
+            data[to] = _ESCAPES[data[p - 1]]
+            to += 1
+        else:
+            p = end
+        if p >= end:
+            fail(state, event, Code.JSON_STRING, escape, end, rules.strict)
+            return String(start, start, end, start - 1, False)
+    if p >= end or data[p] != _QUOTE:
+        fail(state, event, Code.JSON_STRING, start - 1, end, rules.strict)
+        return String(start, start, end, start - 1, False)
+    first = int(event.scratch)
+    event.scratch = to
+    return String(first, last if last >= 0 else to, p + 1, start - 1, False)
+
+
+@inline_kernel
+def read_json_string(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> String:
+    """Read the string whose quote is at `p`; the event is bad, if there is none."""
+    stop = next_one_near(marks, p + 1)
+    if stop < end and load1(data, stop) == _QUOTE:
+        return String(p + 1, stop, stop + 1, p, True)
+    return _decode(data, p + 1, end, rules, state, event)
+
+
+@kernel
+def read_word(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[int, int]:
+    """Read ``true``, ``false`` or ``null``: what it means, and the byte after it."""
+    if is_name(data, p, min(p + 4, end), _TRUE):
+        return TRUE, p + 4
+    if is_name(data, p, min(p + 5, end), _FALSE):
+        return FALSE, p + 5
+    if is_name(data, p, min(p + 4, end), _NULL):
+        return NULL, p + 4
+    fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+    return NULL, end
+
+
+@kernel
+def other_than(
+    data: NDArray[np.uint8], p: int, end: int, mark: int, rules: JsonRules, state: Records, event: Records
+) -> int:
+    """The byte after what is at `p`, -1 if it begins with `mark`: null is nothing, the rest is a fault."""
+    byte = data[p] if p < end else 0
+    if byte == mark:
+        return -1
+    if byte == _N:
+        return read_word(data, p, end, rules, state, event)[1]
+    fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    return end
+
+
+@kernel
+def read_number_or_null(
+    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
+) -> tuple[F32, int, int]:
+    """Read a number as `read_json_number` does; null, and what is a fault, are malformed ones."""
+    if p < end and data[p] == _N:
+        return _ZERO, read_word(data, p, end, rules, state, event)[1], MALFORMED
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+        after = end
+    return value, after, kind
+
+
+@kernel
+def skip_value(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> int:
+    """Skip the value at `start`, without a look at more than its strings and brackets; the byte after it.
+
+    Source
+    ------
+    VW 9.11.9, ``DefaultState::Ignore``.
+    """
+    p, objects, lists = start, 0, 0
+    while p < end:
+        byte = load1(data, p)
+        if byte == _QUOTE:
+            p = next_one(marks, p + 1)
+            while p < end and load1(data, p) != _QUOTE:
+                p = next_one(marks, p + (2 if data[p] == _BACKSLASH else 1))
+        elif byte == _OPEN_OBJECT:
+            objects += 1
+        elif byte == _OPEN_LIST:
+            lists += 1
+        elif objects == 0 and lists == 0 and byte in (_COMMA, _CLOSE_OBJECT, _CLOSE_LIST):
+            return p
+        elif byte == _CLOSE_OBJECT:
+            objects -= 1
+        elif byte == _CLOSE_LIST:
+            lists -= 1
+        p += 1
+    fail(state, event, Code.JSON_VALUE, start, end, rules.strict)
+    return end
+
+
+@inline_kernel
+def _read_entry(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[F32, int, bool]:
+    """Read a number, ``"NaN"`` or null: the value, the byte after it, and whether it is a value."""
+    byte = load1(data, p) if p < end else np.uint8(0)
+    if byte == _N:
+        _, after = read_word(data, p, end, rules, state, event)
+        return _ZERO, after, False
+    if byte == _QUOTE:
+        string = read_json_string(data, marks, p, end, rules, state, event)
+        if not is_name(data, string.start, string.end, _NAN_NAME):
+            fail(state, event, Code.JSON_UNEXPECTED, p, string.after, rules.strict)
+        return _NAN, string.after, True
+    value, after, kind = read_json_number(data, p, end)
+    if kind == MALFORMED:
+        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+        return _ZERO, end, False
+    return value, after, True
+
+
+@inline_kernel
+def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, bool]:
+    """Open the list at `p`, or one entry without brackets.
+
+    Returns the first byte of what is in it, whether there are brackets, and whether there are entries.
+    """
+    if p >= end or data[p] != _OPEN_LIST:
+        return p, False, True
+    p = skip_blanks(data, p + 1, end)
+    if p < end and data[p] == _CLOSE_LIST:
+        return p + 1, True, False
+    return p, True, True
+
+
+@inline_kernel
+def next_entry(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    listed: bool,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[F32, int, bool, bool]:
+    """Read an entry of what `open_list` opened, and the comma or the bracket behind it.
+
+    Returns the value, the byte behind, whether it is a value, and whether there are more.
+    """
+    value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+    if not listed:
+        return value, p, known, False
+    p = skip_blanks(data, p, end)
+    if p < end and data[p] == _CLOSE_LIST:
+        return value, p + 1, known, False
+    if p >= end or data[p] != _COMMA:
+        fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
+    return value, skip_blanks(data, p + 1, end), known, not event.bad
+
+
+@kernel
+def read_list(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    event: Records,
+) -> tuple[int, F32, int]:
+    """Read a list of numbers, or one number: how many, the first of them, and the byte after it."""
+    n, first = 0, _ZERO
+    p, listed, more = open_list(data, p, end)
+    while more:
+        value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
+        if known:
+            first = first if n > 0 else value
+            n += 1
+    return n, first, end if event.bad else p

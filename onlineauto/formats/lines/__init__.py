@@ -1,0 +1,1 @@
+"""What the readers of text and JSON share: lines, marks, labels, diagnostics."""

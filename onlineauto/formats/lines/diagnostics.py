@@ -1,0 +1,262 @@
+"""Diagnostics: what is wrong with the input, where, how often, and what was done about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onlineauto.formats.lines.problem_code_kernels import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
+
+__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
+
+_SKIPPED = "{unit} skipped"
+_ZERO = "0 used instead"
+_REST = "rest of the line dropped"
+_STOPPED = "reading stopped"
+_KEPT = "used as it is"
+
+_TEXTS: dict[Code, tuple[str, str]] = {
+    Code.CONTROL_BYTE: ("control byte {text}, so this is no text", _SKIPPED),
+    Code.NO_BAR: ("no '|' in {text}", _SKIPPED),
+    Code.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
+    Code.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _SKIPPED),
+    Code.WEIGHT_NOT_A_NUMBER: ("importance weight {text} is not a number", _SKIPPED),
+    Code.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _SKIPPED),
+    Code.WEIGHT_NEGATIVE: ("importance weight {text} is negative", _SKIPPED),
+    Code.INITIAL_NOT_A_NUMBER: ("initial prediction {text} is not a number", _SKIPPED),
+    Code.INITIAL_NOT_FINITE: ("initial prediction {text} is infinite, NaN or too large", _SKIPPED),
+    Code.TOO_MANY_NUMBERS: ("{text} after label, weight and initial prediction", _SKIPPED),
+    Code.ACTION_NOT_A_NUMBER: ("action of label {text} is not a number", _SKIPPED),
+    Code.NO_ACTION_NAME: ("no action before ':' in label {text}", _SKIPPED),
+    Code.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
+    Code.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
+    Code.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _SKIPPED),
+    Code.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
+    Code.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
+    Code.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _SKIPPED),
+    Code.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),
+    Code.PROBABILITY_ZERO: ("probability {text} is 0: the logged action cannot have been chosen", _SKIPPED),
+    Code.PROBABILITY_ABOVE_ONE: ("probability {text} is above 1", _SKIPPED),
+    Code.TOO_MANY_PARTS: ("label {text} has more parts than action:cost:probability", _SKIPPED),
+    Code.SECOND_COST: ("second label {text} on a line that is one action", _SKIPPED),
+    Code.SECOND_LABEL: ("label {text} on a second line of the event", _SKIPPED),
+    Code.LATE_SHARED: ("'shared' not on the first line of the event", _SKIPPED),
+    Code.SHARED_WITH_MORE: ("label {text} on a shared line", _SKIPPED),
+    Code.NO_ACTIONS: ("event has a shared line and no action", _SKIPPED),
+    Code.NO_NAMESPACE_NAME: ("':' after '|', where a name or a blank belongs", _SKIPPED),
+    Code.NO_NAMESPACE_WEIGHT: ("no weight after the ':' of a namespace", _SKIPPED),
+    Code.NAMESPACE_WEIGHT_NOT_A_NUMBER: ("weight {text} of a namespace is not a number", _SKIPPED),
+    Code.NAMESPACE_WEIGHT_NOT_FINITE: (
+        "weight {text} of a namespace is infinite, NaN or too large",
+        _SKIPPED,
+    ),
+    Code.NO_VALUE: ("no value after the ':' of feature {text}", _SKIPPED),
+    Code.VALUE_NOT_FINITE: ("value {text} of a feature is infinite, NaN or too large", _SKIPPED),
+    Code.BAR_IN_VALUE: ("'|' right after the string {text}, without a blank between", _SKIPPED),
+    Code.VALUE_PARTLY_A_NUMBER: ("value {text} begins like a number and is none", "used as a string"),
+    Code.TAG_LIKE_LABEL: ("{text} touches '|', which makes a label a tag", "used as the tag"),
+    Code.TAKEN_AS_UNIFORM: ("label {text} has no probability", "taken as logged uniformly"),
+    Code.VW_NAMESPACE: ("malformed example! '|',String,space, or EOL expected after : {text}", _REST),
+    Code.VW_NAMESPACE_FLOAT: ("malformed example! Float expected after : {text}", _KEPT),
+    Code.VW_NAMESPACE_NAN: ("Invalid namespace value:{text} read as NaN", "1 used instead"),
+    Code.VW_VALUE_NAN: ("Invalid feature value:{text} read as NaN", _ZERO),
+    Code.VW_FEATURES: ("malformed example! '|',space, or EOL expected after : {text}", _REST),
+    Code.VW_END: ("malformed example! '|' or EOL expected after : {text}", _REST),
+    Code.VW_FLOAT: ("{text} is not a good float", _ZERO),
+    Code.VW_TOO_MANY_TOKENS: ("too many tokens for a simple label: {text}", "label dropped"),
+    Code.VW_WEIGHT: (
+        "invalid importance weight ({text}); importance weights must be non-negative",
+        "not trained",
+    ),
+    Code.VW_PROBABILITY_ABOVE_ONE: (
+        "invalid probability {text} > 1 specified for an action",
+        "1 used instead",
+    ),
+    Code.VW_PROBABILITY_NEGATIVE: ("invalid probability {text} < 0 specified for an action", _ZERO),
+    Code.VW_SHARED_WITH_COST: ("shared feature vectors should not have costs: {text}", "used as an action"),
+    Code.VW_MALFORMED_COST: ("malformed cost specification: {text}", _STOPPED),
+    Code.VW_GRAPH: ("malformed example, graph feedback is not supported: {text}", _STOPPED),
+    Code.VW_SAVE: ("{text} is a command to save the model, which the text cannot give", "line skipped"),
+    Code.JSON_VALUE: ("{text} where a JSON value belongs", _SKIPPED),
+    Code.JSON_STRING: ("string {text} has no end, a control byte or an unknown escape", _SKIPPED),
+    Code.JSON_MEMBER: ("{text} where '}}', or ',' and a name in quotes belong", _SKIPPED),
+    Code.JSON_ELEMENT: ("{text} where ',' or ']' belongs", _SKIPPED),
+    Code.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
+    Code.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
+    Code.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
+    Code.JSON_TOO_DEEP: ("too many objects and arrays in one another: 256 are allowed", _SKIPPED),
+    Code.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
+    Code.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
+    Code.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
+    Code.JSON_NO_LABEL_INDEX: (
+        "label {text} does not say of which action: neither '_labelIndex' nor '_label_Action'",
+        _SKIPPED,
+    ),
+    Code.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
+    Code.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
+    Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
+    Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
+    Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
+    Code.SLOT_LABEL: ("label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'", _SKIPPED),
+    Code.SLOT_OUTCOME: (
+        "outcome {text} of a slot is not action:cost:probability[,action:probability]",
+        _SKIPPED,
+    ),
+    Code.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
+    Code.SLOT_ORDER: (
+        "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
+        _SKIPPED,
+    ),
+    Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
+    Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
+    Code.JSON_OUTCOMES: (
+        "outcomes are more than the slots, or there are two lists of them",
+        _SKIPPED,
+    ),
+    Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
+    Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
+    Code.VW_INT: ("{text} is not a good int", _ZERO),
+}
+
+_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
+_SHOWN = 60
+_KEEP = 100
+
+MOST_TEXT = _SHOWN + 1
+"""Bytes of an offending text that are looked at."""
+
+
+def is_warning(code: Code) -> bool:
+    """Whether input with this problem is used nevertheless (native mode)."""
+    return code in _WARNINGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One problem of the input.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file, ``<stdin>`` or ``<bytes>``.
+    line, column : int
+        Where: 1-based line, 1-based byte in the line.
+    code : Code
+        Kind of the problem.
+    message : str
+        What was wrong.
+    done : str
+        What was done about it.
+    """
+
+    file: str
+    line: int
+    column: int
+    code: Code
+    message: str
+    done: str
+
+    def __str__(self) -> str:
+        """``FILE:LINE:COLUMN: what was wrong; what was done``."""
+        return f"{self.file}:{self.line}:{self.column}: {self.message}; {self.done}"
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    r"""Problems of a stream: all counted, the first hundred kept.
+
+    Attributes
+    ----------
+    listener : callable, optional
+        Called with each problem that is kept.
+    counts : Counter of Code
+        How often each kind was met.
+    kept : list of Diagnostic
+        The first hundred.
+    of_file : str
+        Name of the file being read and a colon, if there are several.
+    log : LogCounts or SlotLogCounts, optional
+        What a decision-service log had in it, if the input is one.
+
+    Examples
+    --------
+    >>> from onlineauto.formats.text_reader import TextReader
+    >>> reader = TextReader(b"1 |a x\nx |a y\n", multiline=False)
+    >>> [len(block) for block in reader]
+    [1]
+    >>> print(*reader.diagnostics.kept)
+    <bytes>:2:1: label 'x' is not a number; line skipped
+    """
+
+    listener: Callable[[Diagnostic], None] | None = None
+    counts: Counter[Code] = field(default_factory=Counter)
+    kept: list[Diagnostic] = field(default_factory=list)
+    of_file: str = ""
+    log: LogCounts | SlotLogCounts | None = None
+
+    @property
+    def total(self) -> int:
+        """How many problems were met."""
+        return self.counts.total()
+
+    def count(self, code: Code, n: int) -> None:
+        """Add `n` problems of one kind to the counts."""
+        self.counts[code] += n
+
+    def add(self, others: Diagnostics) -> None:
+        """Count and keep all that others have counted and kept."""
+        for code, n in others.counts.items():
+            self.count(code, n)
+        for diagnostic in others.kept:
+            self.keep(diagnostic)
+        self.log = others.log or self.log
+
+    def keep(self, diagnostic: Diagnostic) -> None:
+        """Keep a problem that is counted already, unless a hundred are kept."""
+        if len(self.kept) < _KEEP:
+            self.kept.append(diagnostic)
+            if self.listener is not None:
+                self.listener(diagnostic)
+
+
+def _quoted(text: bytes) -> str:
+    """Text in quotes, shortened, with what cannot be shown escaped."""
+    shown = text[:_SHOWN].decode("utf-8", "backslashreplace")
+    if len(text) > _SHOWN:
+        shown = text[:_SHOWN].decode("utf-8", "ignore") + "..."
+    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + "'"
+
+
+def make_diagnostic(
+    code: Code, *, file: str, line: int, column: int, text: bytes, unit: str, fatal: bool = False
+) -> Diagnostic:
+    """Words for a problem that a kernel recorded.
+
+    Parameters
+    ----------
+    code : Code
+        What is wrong.
+    file, line, column
+        Where.
+    text : bytes
+        The offending text.
+    unit : {"line", "event"}
+        What is skipped for it.
+    fatal : bool
+        Whether reading ends here.
+    """
+    message, done = _TEXTS[code]
+    return Diagnostic(
+        file=file,
+        line=line,
+        column=column,
+        code=code,
+        message=message.format(text=_quoted(text)),
+        done=_STOPPED if fatal else done.format(unit=unit),
+    )

@@ -1,0 +1,194 @@
+"""Features of a line in native mode: what follows its first ``|``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name, hash_word
+from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
+from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = ["close_span", "hash_string", "read_features"]
+
+_BAR, _COLON = 124, 58
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+
+
+@kernel
+def hash_string(
+    data: NDArray[np.uint8],
+    name: tuple[int, int],
+    value: tuple[int, int],
+    seed: np.uint32,
+    hash_all: bool,
+) -> np.uint32:
+    """Hash of ``name:string``: the string's, seeded with the name's."""
+    chained = hash_name(data, name[0], name[1], seed, hash_all)
+    return hash_name(data, value[0], value[1], chained, hash_all)
+
+
+@inline_kernel
+def _value_problem(
+    data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
+) -> tuple[Code, int]:
+    """What is wrong with the value ``data[start:stop]``, and where that ends."""
+    if start == stop:
+        return Code.NO_VALUE, stop
+    if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
+        return Code.VALUE_NOT_FINITE, stop
+    if kind != DECIMAL and stop < end and data[stop] == _BAR:
+        return Code.BAR_IN_VALUE, stop + 1
+    if kind == PARTLY:
+        return Code.VALUE_PARTLY_A_NUMBER, stop
+    return Code.FINE, stop
+
+
+@kernel
+def _odd_feature(
+    data: NDArray[np.uint8],
+    name: tuple[int, int],
+    stop: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+) -> tuple[np.uint32, F32, bool, bool]:
+    """Read the feature whose value ends at `stop`, whatever it is.
+
+    Returns its hash and value, whether it has no name, so that its number is still to be added to its hash,
+    and whether it is good; reports if not.
+    """
+    start = name[1] + 1
+    number, kind = read_number(data, start, stop)
+    value = np.float32(weight * number)
+    code, wrong_end = _value_problem(data, start, stop, end, kind, value)
+    good = code in (Code.FINE, Code.VALUE_PARTLY_A_NUMBER)
+    if code != Code.FINE:
+        wrong_start = name[0] if code == Code.NO_VALUE else start
+        report(state, code, wrong_start, wrong_end, rules.strict and not good)
+    if kind != DECIMAL:
+        return hash_string(data, name, (start, stop), seed, rules.hash_all), weight, False, good
+    if name[0] == name[1]:
+        return seed, value, True, good
+    return hash_word(data, name[0], name[1], seed, rules.hash_all), value, False, good
+
+
+@inline_kernel
+def _read_span(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+    features: Records,
+) -> tuple[int, int, bool]:
+    """Read features up to a bar: the byte after them, how many there are now, and whether all were good."""
+    n, nameless, good = state.features, 0, True
+    while good and p < end and load1(data, p) != _BAR:
+        if is_blank(load1(data, p)):
+            p += 1
+            continue
+        name = p, next_one(marks, p)
+        p, value, usual = name[1], weight, True
+        if is_at(data, p, end, _COLON):
+            start = p + 1
+            p = after_word(data, marks, start, end)
+            number, usual = short_decimal(data, start, p)
+            value = np.float32(weight * number)
+            usual &= name[0] < name[1] and math.isfinite(value)
+        if usual:
+            hash_ = hash_word(data, name[0], name[1], seed, rules.hash_all)
+        else:
+            hash_, value, has_no_name, good = _odd_feature(data, name, p, end, seed, weight, rules, state)
+            if has_no_name:
+                hash_ = np.uint32(hash_ + np.uint32(nameless))
+                nameless += 1
+        if value != _ZERO:
+            feature = features[np.uint64(n)]
+            feature.hash = hash_
+            feature.value = value
+            n += 1
+    return p, n, good
+
+
+@inline_kernel
+def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
+    """Make a span of the features up to `n_features` that belong to none yet."""
+    if n_features > state.features:
+        span = spans[np.uint64(state.spans)]
+        span.namespace = namespace
+        span.start = state.features
+        state.spans += 1
+        state.features = n_features
+
+
+@kernel
+def _weight(data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
+    """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
+    stop = after_word(data, marks, start, end)
+    weight, kind = read_number(data, start, stop)
+    code = Code.FINE
+    if start == stop:
+        code = Code.NO_NAMESPACE_WEIGHT
+    elif kind == NOT_FINITE:
+        code = Code.NAMESPACE_WEIGHT_NOT_FINITE
+    elif kind != DECIMAL:
+        code = Code.NAMESPACE_WEIGHT_NOT_A_NUMBER
+    return weight, stop, code
+
+
+@inline_kernel
+def read_features(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    bar: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    spans: Records,
+    features: Records,
+    names: Records,
+) -> bool:
+    """Read the features of a line; False, with the problem reported, if something is wrong with them."""
+    p, good = bar, True
+    while good and p < end:  # the byte at `p` is a bar
+        start = p + 1
+        p = next_one(marks, start)
+        weight, seed, code, wrong = _ONE, rules.default_hash, Code.FINE, p
+        has_weight = p < end and data[p] == _COLON
+        if p > start:
+            name = names[name_slot(data, start, p, rules, state, names)]
+            number, seed = name.number, name.hash
+            if has_weight:
+                wrong = p + 1
+                weight, p, code = _weight(data, marks, wrong, end)
+        else:
+            number = default_number(state)
+            if has_weight:
+                code = Code.NO_NAMESPACE_NAME
+                p += 1
+        if code != Code.FINE:
+            report(state, code, wrong, p, rules.strict)
+            return False
+        p, n, good = _read_span(data, marks, p, end, seed, weight, rules, state, features)
+        close_span(state, spans, number, n)
+    return good

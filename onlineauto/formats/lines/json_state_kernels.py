@@ -1,0 +1,201 @@
+"""What reading JSON works with: its rules, the event being read, and counters of the log.
+
+A JSON object may add to a line, or to a namespace, that it has left before; a Block may not. So the features
+of an event are first *staged* in the order in which they come, each in a *segment* of one namespace. Segments
+whose namespaces begin with the same byte make a *group*, and groups are listed in the order in which the
+first namespace of each is closed: this is the order in which VW sums.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.problem_code_kernels import Code
+
+__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonRules", "Stage", "fail"]
+
+EVENT = np.dtype(
+    [
+        ("scratch", np.int64),  # the first free byte behind the text
+        ("depth", np.int64),  # open objects and arrays
+        ("bad", np.bool_),
+        ("closed", np.bool_),  # the context is complete
+        ("unsettled", np.bool_),  # `_multi` has had an object and is not yet closed
+        # How many staged records there are.
+        ("lines", np.int64),
+        ("groups", np.int64),
+        ("segments", np.int64),
+        ("features", np.int64),
+        ("costs", np.int64),
+        ("line", np.int64),  # that which is being filled
+        ("key", np.int64, (2,)),  # bounds of the last name, quotes included
+        ("array_hash", np.uint32),  # of the next number of an array
+        # The label, of the action `index`, -1 if it is not known.
+        ("index", np.int64),
+        ("found", np.bool_),
+        ("action", np.uint32),
+        ("cost", np.float32),
+        ("probability", np.float32),
+        ("has_probability", np.bool_),
+        # Of the slots only.
+        ("n_slots", np.int64),
+        ("first_slot", np.int64),  # its line
+        ("outcome", np.int64),  # of how many slots it has been said what was logged; -1: of none yet
+        ("early", np.int64),  # where that is said, if it is before the context; 0 if it is not
+        ("listed", np.int64),  # actions that a slot was logged with
+        ("pmf", np.int64),  # and probabilities
+        ("listed_action", np.uint32),  # the first of each
+        ("listed_probability", np.float32),
+        ("first_included", np.int64),  # staged costs: what a slot is confined to; -1 if it is not
+        ("last_included", np.int64),
+        # Where it is in the text: what was read last of it, and what says which action, cost and probability.
+        ("label_start", np.int64),
+        ("label_end", np.int64),
+        ("index_at", np.int64, (2,)),
+        ("cost_at", np.int64, (2,)),
+        ("probability_at", np.int64, (2,)),
+        # Of the decision service only.
+        ("n_ranked", np.int64),  # entries of "a"
+        ("ranked", np.float32),  # the first of them
+        ("n_baseline", np.int64),
+        ("baseline", np.float32),
+        ("drop", np.float32),
+        ("drop_start", np.int64),
+        ("drop_end", np.int64),
+        ("skip", np.bool_),
+        ("original_cost", np.float32),
+        ("first_cost", np.float32),  # the first one of several
+        ("n_costs", np.int64),
+        ("id", np.int64, (2,)),  # bounds of the string, quotes included
+        ("time", np.int64, (2,)),
+    ],
+    align=True,
+)
+"""The event being read."""
+
+FRAME = np.dtype(
+    [
+        ("kind", np.int64),
+        ("filled", np.bool_),  # it has had a member or an element
+        ("root", np.bool_),  # the context itself
+        ("lost", np.bool_),  # a namespace whose features VW loses
+        ("number", np.int32),  # of the namespace
+        ("hash", np.uint32),
+        ("byte", np.int64),  # the first of its name
+        ("group", np.int64),  # -1 before its first feature
+        ("segment", np.int64),
+    ],
+    align=True,
+)
+"""An object or an array that is open."""
+
+STAGED = {
+    "lines": np.dtype(
+        [
+            ("groups", np.int64),  # the last one made, -1 if none; linked through `made`
+            ("first", np.int64),  # the first and the last one listed
+            ("last", np.int64),
+            ("first_cost", np.int64),
+            ("last_cost", np.int64),
+            ("tag", np.int64),
+            ("tag_end", np.int64),
+            ("label", np.float32),
+            ("weight", np.float32),
+            ("initial", np.float32),
+            ("shared", np.bool_),
+            ("slot", np.bool_),
+        ],
+        align=True,
+    ),
+    "groups": np.dtype(
+        [
+            ("byte", np.int64),
+            ("listed", np.bool_),
+            ("made", np.int64),
+            ("next", np.int64),
+            ("first", np.int64),
+            ("last", np.int64),
+        ],
+        align=True,
+    ),
+    "segments": np.dtype(
+        [("start", np.int64), ("end", np.int64), ("next", np.int64), ("number", np.int32)], align=True
+    ),
+    "costs": np.dtype(
+        [("next", np.int64), ("action", np.uint32), ("cost", np.float32), ("probability", np.float32)],
+        align=True,
+    ),
+}
+"""Staged records of an event. Where a record has a next one, -1 is none."""
+
+LOG = np.dtype(
+    [
+        ("line_parse_error", np.int64),
+        ("number_events_zero_actions", np.int64),
+        ("number_skipped_events", np.int64),
+        ("sum_cost_original", np.float32),
+        ("sum_cost_original_baseline", np.float32),
+        ("sum_cost_original_first_slot", np.float32),
+        ("sum_cost_original_label_equal_baseline_first_slot", np.float32),
+        ("number_label_equal_baseline_first_slot", np.int64),
+        ("number_label_not_equal_baseline_first_slot", np.int64),
+        ("has_first_id", np.bool_),
+        ("has_first_time", np.bool_),
+        # Bounds in the buffer, of those met since the reader last looked; empty if there are none.
+        ("first_id", np.int64, (2,)),
+        ("last_id", np.int64, (2,)),
+        ("first_time", np.int64, (2,)),
+        ("last_time", np.int64, (2,)),
+    ],
+    align=True,
+)
+"""Counters of a decision-service log."""
+
+
+class JsonRules(NamedTuple):
+    """How to read."""
+
+    simple: bool
+    slots: bool  # events have slots
+    multiline: bool
+    exact: bool
+    hash_all: bool
+    strict: bool  # a bad line is fatal
+    uniform: bool
+    kept: np.uint32  # bits of the hashes of names
+    hash_seed: np.uint32
+    default_hash: np.uint32
+    log: bool  # a decision-service log
+    chain_hash: bool
+
+
+class Stage(NamedTuple):
+    """Where an event is put together; there is room for the largest that the text can hold."""
+
+    event: Records  # [1]
+    log: Records  # [1]
+    frames: Records
+    lines: Records
+    groups: Records
+    segments: Records
+    features: Records
+    costs: Records
+    quiet: Records  # [1]: a reader's state, for what is wrong and nobody is told
+    odd: NDArray[np.uint8]  # bitmap of the bytes that VW replaces in strings
+
+
+@kernel
+def fail(state: Records, event: Records, code: Code, start: int, end: int, fatal: bool) -> None:
+    """Report what makes the event a bad one, unless it is one already."""
+    if not event.bad:
+        report(state, code, start, end, fatal)
+    event.bad = True

@@ -1,0 +1,266 @@
+"""Labels and tags in native mode: what `onlineauto.formats.text.head_kernels` reads of a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name
+from onlineauto.formats.lines.mark_kernels import after_word, next_one
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
+from onlineauto.jit import F32, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = [
+    "UNLABELLED",
+    "add_cost",
+    "add_tag",
+    "is_whole_number",
+    "is_word",
+    "label_number",
+    "next_word",
+    "probability_problem",
+    "read_costs",
+    "read_simple",
+]
+
+_QUOTE = 39
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_SMALLEST = np.float32(1e-38)
+
+UNLABELLED = np.float32(np.finfo(np.float32).max)
+"""Label or cost of a line that has none."""
+
+_SHARED = np.frombuffer(b"shared", np.uint8)
+
+
+@kernel
+def is_word(data: NDArray[np.uint8], start: int, end: int, word: NDArray[np.uint8]) -> bool:
+    """Whether ``data[start:end]`` is `word`."""
+    if end - start != len(word):
+        return False
+    for i in range(len(word)):  # noqa: SIM110 (Numba has no generator expressions)
+        if data[start + i] != word[i]:
+            return False
+    return True
+
+
+@kernel
+def add_cost(state: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> None:
+    """Append a cost to the line."""
+    record = costs[state.costs]
+    record.action = action
+    record.cost = cost
+    record.probability = probability
+    state.costs += 1
+
+
+@inline_kernel
+def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: NDArray[np.uint8]) -> None:
+    """Make ``data[start:end]``, without a ``'`` before it, the line's tag."""
+    if data[start] == _QUOTE:
+        start += 1
+    n = state.tag_bytes
+    for i in range(start, end):
+        tag[n] = data[i]
+        n += 1
+    state.tag_bytes = n
+
+
+@inline_kernel
+def next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    """Bounds of the next word between blanks and tabs; empty at the end."""
+    while p < end and is_blank(load1(data, p)):
+        p += 1
+    return p, (after_word(data, marks, p, end) if p < end else p)
+
+
+@kernel
+def label_number(
+    data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
+) -> tuple[F32, Code]:
+    """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
+    value, usual = short_decimal(data, start, end)
+    if usual:
+        return value, Code.FINE
+    value, kind = read_number(data, start, end)
+    if kind == DECIMAL and abs(value) < UNLABELLED:
+        return value, Code.FINE
+    if kind in (DECIMAL, NOT_FINITE):
+        return _ZERO, not_finite
+    return _ZERO, not_a_number
+
+
+@kernel
+def read_simple(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    strict: bool,
+    state: Records,
+    line: Records,
+) -> bool:
+    """Read ``[label [weight [initial]]]``."""
+    position = 0
+    while True:
+        start, p = next_word(data, marks, p, end)
+        if start == p:
+            return True
+        code = Code.TOO_MANY_NUMBERS
+        if position == 0:
+            line.label, code = label_number(data, start, p, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
+        elif position == 1:
+            line.weight, code = label_number(data, start, p, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
+            if line.weight < _ZERO:
+                code = Code.WEIGHT_NEGATIVE
+        elif position == 2:
+            line.initial, code = label_number(
+                data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE
+            )
+        if code != Code.FINE:
+            report(state, code, start, p, strict)
+            return False
+        position += 1
+
+
+@inline_kernel
+def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, int]:
+    """Where the first three colons of a word are; its end in place of those that it lacks."""
+    first = next_one(marks, start)
+    second = next_one(marks, min(first + 1, end))
+    return first, second, next_one(marks, min(second + 1, end))
+
+
+@kernel
+def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Whether ``data[start:end]`` is digits."""
+    for i in range(start, end):
+        if data[i] < 48 or data[i] > 57:
+            return False
+    return start < end
+
+
+@inline_kernel
+def _shape_problem(
+    data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, rules: Rules
+) -> Code:
+    """What is wrong with the parts of ``action:cost:probability``."""
+    first, second, third = colons
+    if third < end:
+        return Code.TOO_MANY_PARTS
+    if first == start:
+        return Code.NO_ACTION_NAME
+    if first < end and rules.multiline and is_word(data, start, first, _SHARED):
+        return Code.SHARED_WITH_MORE
+    if not rules.multiline and not is_whole_number(data, start, first):
+        return Code.ACTION_NOT_A_NUMBER
+    if first == end and rules.multiline:
+        return Code.NO_COST
+    if first < end and second == end and not rules.uniform:
+        return Code.NO_PROBABILITY
+    return Code.FINE
+
+
+@inline_kernel
+def probability_problem(value: F32) -> Code:
+    """What is wrong with a logged probability."""
+    if value < _ZERO:
+        return Code.PROBABILITY_NEGATIVE
+    if value < _SMALLEST:  # its inverse is infinite
+        return Code.PROBABILITY_ZERO
+    if value > _ONE:
+        return Code.PROBABILITY_ABOVE_ONE
+    return Code.FINE
+
+
+@inline_kernel
+def _read_cost(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    costs: Records,
+) -> bool:
+    """Read ``action:cost:probability``, or the bare action of a ``--cb N`` line."""
+    colons = _colons(marks, start, end)
+    first, second, _ = colons
+    code = _shape_problem(data, start, colons, end, rules)
+    cost, probability = UNLABELLED, _ZERO
+    wrong_start, wrong_end = start, end
+    if code == Code.FINE and first < end:
+        wrong_start, wrong_end = first + 1, second
+        cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
+        if code == Code.FINE and second == end:
+            report(state, Code.TAKEN_AS_UNIFORM, start, end, False)
+        elif code == Code.FINE:
+            wrong_start, wrong_end = second + 1, end
+            probability, code = label_number(
+                data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+            )
+            if code == Code.FINE:
+                code = probability_problem(probability)
+    if code != Code.FINE:
+        report(state, code, wrong_start, wrong_end, rules.strict)
+        return False
+    add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
+    return True
+
+
+@inline_kernel
+def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> Code:
+    """What is wrong with a word of a label in the line and event where it stands."""
+    if not rules.multiline:
+        return Code.FINE
+    if n_words > 0:
+        if shared or line.shared:
+            return Code.SHARED_WITH_MORE
+        return Code.SECOND_COST
+    if shared and state.lines != state.first_line:
+        return Code.LATE_SHARED
+    if not shared and state.labelled:
+        return Code.SECOND_LABEL
+    return Code.FINE
+
+
+@kernel
+def read_costs(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
+) -> bool:
+    """Read the words of a contextual-bandit label."""
+    n_words = 0
+    while True:
+        start, p = next_word(data, marks, p, end)
+        if start == p:
+            return True
+        shared = rules.multiline and is_word(data, start, p, _SHARED)
+        code = _event_problem(rules, state, line, shared, n_words)
+        if code != Code.FINE:
+            report(state, code, start, p, rules.strict)
+            return False
+        if shared:
+            line.shared = True
+        elif not _read_cost(data, marks, start, p, rules, state, costs):
+            return False
+        else:
+            state.labelled = True
+        n_words += 1

@@ -1,0 +1,245 @@
+"""Lines and events of VW text, in native mode as in exact mode: where they are, their records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.formats.lines.ccb_event_kernels import slot_problem
+from onlineauto.formats.lines.label_kernels import UNLABELLED
+from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = [
+    "DONE",
+    "GROW",
+    "STOPPED",
+    "Line",
+    "begin_records",
+    "close_event",
+    "close_records",
+    "drop_event",
+    "find_bar",
+    "find_cut",
+    "find_line",
+    "has_room",
+    "is_empty",
+    "open_line",
+]
+
+DONE, GROW, STOPPED = range(3)
+"""Why reading came back: all is read; the next line needs a larger table of names; a fatal problem."""
+
+_BAR, _NEWLINE, _RETURN = 124, 10, 13
+_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+class Line(NamedTuple):
+    """Where a line is."""
+
+    start: int  # without a byte order mark
+    stop: int  # without carriage returns
+    after: int  # where the next line begins
+    control: int  # its first control byte; not before `stop` if it has none
+
+
+# -- where lines and events end ---------------------------------------------------------------------------
+
+
+@kernel
+def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Whether a line begins with UTF-8's byte order mark."""
+    if end - start < len(_MARK):
+        return False
+    for i in range(len(_MARK)):  # noqa: SIM110 (Numba has no generator expressions)
+        if data[start + i] != _MARK[i]:
+            return False
+    return True
+
+
+@inline_kernel
+def _trim(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> tuple[int, int]:
+    """Take the byte order mark and the carriage returns off a line; VW takes off one of them."""
+    if start < end and load1(data, start) == _MARK[0] and _has_mark(data, start, end):
+        start += len(_MARK)
+    while end > start and load1(data, end - 1) == _RETURN:
+        end -= 1
+        if exact:
+            break
+    return start, end
+
+
+@kernel
+def _is_separator(data: NDArray[np.uint8], newline: int, exact: bool) -> bool:
+    """Whether the line that ends at `newline` separates events; found from its end, as lines may be long."""
+    p = newline
+    while p > 0 and (data[p - 1] == _RETURN or (not exact and is_blank(data[p - 1]))):
+        p -= 1
+        if exact:
+            break
+    if p >= len(_MARK) and _has_mark(data, p - len(_MARK), p):
+        p -= len(_MARK)
+    return p == 0 or data[p - 1] == _NEWLINE
+
+
+@entry_kernel
+def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, exact: bool) -> int:
+    """End of the last complete event of ``data[:end]``, 0 if none ends after byte `known`."""
+    for i in range(end - 1, known - 1, -1):
+        if data[i] == _NEWLINE and (not multiline or _is_separator(data, i, exact)):
+            return i + 1
+    return 0
+
+
+@inline_kernel
+def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, byte: int) -> int:
+    """First place of a byte that `bits` marks, `end` if it is not there."""
+    p = next_one(bits, p)
+    while p < end and load1(data, p) != byte:
+        p = next_one(bits, p + 1)
+    return p
+
+
+@inline_kernel
+def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, exact: bool) -> Line:
+    """Find the end of the line that begins at `p`, and trim it."""
+    control = next_one(breaks, p)
+    newline = _find(data, breaks, control, end, _NEWLINE)
+    start, stop = _trim(data, p, newline, exact)
+    return Line(start, stop, min(newline + 1, end), control)
+
+
+@inline_kernel
+def is_empty(data: NDArray[np.uint8], place: Line, exact: bool) -> bool:
+    """Whether a line separates events: for VW only if nothing is left of it."""
+    p = place.start
+    while not exact and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
+        p += 1
+    return p == place.stop
+
+
+@inline_kernel
+def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> int:
+    """First bar of a line, its end if it has none."""
+    return _find(data, marks, place.start, place.stop, _BAR)
+
+
+# -- events ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def _open_event(state: Records) -> None:
+    state.first_line = state.lines
+    state.first_span = state.spans
+    state.first_feature = state.features
+    state.first_cost = state.costs
+    state.first_tag_byte = state.tag_bytes
+    state.skipped = False
+    state.labelled = False
+
+
+@kernel
+def drop_event(state: Records) -> None:
+    """Forget the lines of the event, and those still to come."""
+    state.lines = state.first_line
+    state.spans = state.first_span
+    state.features = state.first_feature
+    state.costs = state.first_cost
+    state.tag_bytes = state.first_tag_byte
+    state.skipped = True
+
+
+@kernel
+def close_event(
+    rules: Rules | JsonRules, state: Records, lines: Records, costs: Records, events: NDArray[np.int64]
+) -> None:
+    """Make the lines since the last event an event, if there are any and it is good."""
+    n = state.lines - state.first_line
+    if rules.slots:
+        code, bad = slot_problem(lines, costs, state.first_line, state.lines, state.costs, rules.exact)
+        if n > 0 and code != Code.FINE:
+            line = state.line_number
+            state.line_number = lines[bad].number
+            report(state, code, state.line_begin, state.line_begin, rules.strict or rules.exact)
+            state.line_number = line
+            n = 0
+            drop_event(state)
+    elif n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
+        line = state.line_number
+        state.line_number = lines[state.first_line].number
+        report(state, Code.NO_ACTIONS, state.line_begin, state.line_begin, rules.strict)
+        state.line_number = line
+        n = 0
+        drop_event(state)
+    if n > 0:
+        events[state.events] = state.first_line
+        state.events += 1
+    _open_event(state)
+
+
+# -- lines -----------------------------------------------------------------------------------------------
+
+
+@inline_kernel
+def open_line(state: Records, lines: Records, p: int) -> Records:
+    """Record of the line that begins at `p`, with nothing in it yet."""
+    state.line_begin = p
+    line = lines[np.uint64(state.lines)]
+    line.number = state.line_number
+    line.start = state.spans
+    line.cost = state.costs
+    line.tag = state.tag_bytes
+    line.label = UNLABELLED
+    line.weight = _ONE
+    line.initial = _ZERO
+    line.shared = line.slot = False
+    return line
+
+
+@kernel
+def _count_bars(data: NDArray[np.uint8], start: int, end: int) -> int:
+    bars = 0
+    for i in range(start, end):
+        bars += data[i] == _BAR
+    return bars
+
+
+@inline_kernel
+def has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
+    """Whether the table of names has room for those that a line may bring."""
+    room: int = len(names) // 2 - state.names - 1
+    return place.stop - place.start <= room or _count_bars(data, place.start, place.stop) <= room
+
+
+# -- records ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def begin_records(state: Records) -> None:
+    """Forget all records."""
+    state.events = state.lines = state.spans = state.features = state.costs = state.tag_bytes = 0
+    _open_event(state)
+
+
+@kernel
+def close_records(state: Records, lines: Records, spans: Records, events: NDArray[np.int64]) -> None:
+    """End the last record of each kind."""
+    events[state.events] = state.lines
+    line = lines[state.lines]
+    line.start = state.spans
+    line.cost = state.costs
+    line.tag = state.tag_bytes
+    spans[state.spans].start = state.features

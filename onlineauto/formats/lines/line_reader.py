@@ -1,0 +1,269 @@
+"""LineReader: bytes in, Blocks out; what the readers of all formats of lines have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from onlineauto.errors import InputError, ParseError
+from onlineauto.features.block import Block
+from onlineauto.features.namespaces import DEFAULT, Namespaces
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
+from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
+from onlineauto.formats.lines.mark_kernels import bitmap_size
+from onlineauto.formats.lines.namespace_table_kernels import insert
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import NAME, STATE, Reader
+from onlineauto.formats.sources.source import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.sources.source import ByteSource, Source
+
+__all__ = ["LineReader"]
+
+_FIRST_TABLE = 1024
+
+
+class LineReader(ABC):
+    """Blocks of the events of a source; iterate once.
+
+    Memory does not grow with the text, except for the names of namespaces and an event larger than
+    `block_bytes`. From a pipe, events come as soon as they are complete.
+
+    A format gives `_make_room` and `_read`, and sets `_rules` to how it reads.
+
+    Attributes
+    ----------
+    namespaces : Namespaces
+        Names met so far, shared by all blocks.
+    diagnostics : Diagnostics
+        Problems met so far.
+    name : str
+        Name of the source in messages.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened; or, from the iteration and after everything before was yielded,
+        cannot be read further.
+    ParseError
+        From the iteration, after everything before was yielded: a line that is fatal.
+    """
+
+    def __init__(
+        self,
+        source: Source | ByteSource,
+        *,
+        rules: Rules | JsonRules,
+        unit: Literal["line", "event"],
+        block_bytes: int,
+        diagnostics: Diagnostics | None,
+        name: str | None,
+    ) -> None:
+        self.namespaces = Namespaces()
+        self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
+        self._bytes = opened(source, name=name)
+        self.name = self._bytes.name
+        self._rules = rules
+        self._unit = unit
+        self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
+        self._text_bytes = block_bytes
+        self._reader = _make_reader()
+        self._state = self._reader.state[0]
+
+    @abstractmethod
+    def _size_for(self, text_bytes: int) -> int:
+        """Size of a buffer for so many bytes of text, which stand at its beginning."""
+
+    @abstractmethod
+    def _make_room(self, end: int) -> None:
+        """Find the marks of the buffer's first `end` bytes, and make the records as many as it may need."""
+
+    @abstractmethod
+    def _read(self, p: int, end: int) -> tuple[int, int]:
+        """Call the kernel that reads on from `p`: why it came back, and where to go on."""
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield blocks of one or more complete events."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the same; to be closed, if it is not gone through to the end."""
+        try:
+            yield from self._read_blocks()
+        finally:
+            self._bytes.close()
+
+    def parse(self, text: bytes) -> list[Block]:
+        """Read a text of its own, besides the source; its namespaces are numbered with those met before.
+
+        Only `diagnostics` begin anew with it.
+        """
+        self.diagnostics = Diagnostics()
+        self._state["line_number"], self._state["fatal"] = 0, False
+        if len(text) > self._text_bytes:
+            self._enlarge(2 * len(text), filled=0)
+        self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
+        return list(self._parse(len(text)))
+
+    def _enlarge(self, text_bytes: int, *, filled: int) -> None:
+        """Make the buffer one for so many bytes of text, with those kept that it is filled with."""
+        buffer = np.empty(self._size_for(text_bytes), np.uint8)
+        buffer[:filled] = self._buffer[:filled]
+        self._buffer, self._text_bytes = buffer, text_bytes
+
+    def _read_blocks(self) -> Iterator[Block]:
+        filled, known = 0, 0
+        failure: InputError | None = None
+        separated = self._unit == "event"
+        while True:
+            if filled == self._text_bytes:
+                self._enlarge(2 * filled, filled=filled)
+            try:
+                more = self._bytes.read(self._text_bytes - filled)
+            except InputError as error:
+                failure = self._locate(error)
+                break
+            if not more:
+                break
+            self._buffer[filled : filled + len(more)] = np.frombuffer(more, np.uint8)
+            known, filled = filled, filled + len(more)
+            cut = find_cut(self._buffer, known, filled, separated, self._rules.exact)
+            if cut:
+                yield from self._parse(cut)
+                self._buffer[: filled - cut] = self._buffer[cut:filled].copy()
+                filled -= cut
+        if failure is not None:
+            raise failure
+        yield from self._parse(filled)
+
+    def _locate(self, error: InputError) -> InputError:
+        line = int(self._state["line_number"]) + 1
+        return InputError(f"{self.name}:{line}: {error}; everything before this line was used")
+
+    def _parse(self, end: int) -> Iterator[Block]:
+        """Yield the events of the buffer's first `end` bytes."""
+        self._make_room(end)
+        reason, p = GROW, 0
+        while reason == GROW:
+            reason, p = self._read(p, end)
+            self._collect_names()
+            if reason == GROW:
+                self._grow_names()
+        last = self._collect_problems(stopped=reason == STOPPED)
+        if self._state["events"]:
+            yield self._make_block()
+        if reason != DONE:
+            assert last is not None
+            raise ParseError(str(last), line=last.line, column=last.column)
+
+    def _make_bitmaps(self, end: int) -> None:
+        """Make the bitmaps large enough for so many bytes."""
+        if len(self._reader.marks) < bitmap_size(end):
+            marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
+            self._reader = self._reader._replace(marks=marks, breaks=breaks)
+
+    def _make_records(self, **need: int) -> None:
+        """Make records as many as are needed, and one more of each kind."""
+        larger = {}
+        for name, size in need.items():
+            records = getattr(self._reader, name)
+            if len(records) < size + 1:
+                larger[name] = np.empty(size + size // 4 + 1, records.dtype)
+        self._reader = self._reader._replace(**larger)
+
+    def _collect_names(self) -> None:
+        """Take up the names that the kernel met for the first time."""
+        names, known = self._reader.names, len(self.namespaces)
+        if known == self._state["names"]:
+            return
+        fresh = names[names["number"] >= known]
+        found = [
+            (number, self._buffer[start:end].tobytes(), hash_)
+            for _, start, end, number, hash_ in fresh.tolist()
+        ]
+        if self._state["default_name"] >= known:
+            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
+        for _, name, hash_ in sorted(found):
+            self.namespaces.add(name or b"\0", hash_)
+
+    def _grow_names(self) -> None:
+        """Give the table of names twice the room."""
+        names = _make_names(2 * len(self._reader.names))
+        insert(self._reader.names, names)
+        self._reader = self._reader._replace(names=names)
+
+    def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
+        """Pass on what the kernel found wrong; return the last of it."""
+        state, diagnostic = self._state, None
+        n = int(state["problems"])
+        for i, (code, line, column, start, end) in enumerate(state["problem"][:n].tolist()):
+            diagnostic = make_diagnostic(
+                Code(code),
+                file=self.name,
+                line=line,
+                column=column,
+                text=self._buffer[start : min(end, start + MOST_TEXT)].tobytes(),
+                unit=self._unit,
+                fatal=stopped and i == n - 1,
+            )
+            self.diagnostics.keep(diagnostic)
+        counts = state["problem_count"]
+        for code in np.flatnonzero(counts).tolist():
+            self.diagnostics.count(Code(code), int(counts[code]))
+        counts[:] = 0
+        state["problems"] = 0
+        return diagnostic
+
+    def _make_block(self) -> Block:
+        """Copy the records of the events."""
+        reader, state = self._reader, self._state
+        return Block(
+            event_start=reader.events[: state["events"] + 1].copy(),
+            lines=_copied(reader.lines, state["lines"] + 1),
+            costs=_copied(reader.costs, state["costs"]),
+            spans=_copied(reader.spans, state["spans"] + 1),
+            features=_copied(reader.features, state["features"]),
+            tag=reader.tag[: state["tag_bytes"]].copy(),
+            namespaces=self.namespaces,
+            name_bits=int(self._rules.kept).bit_length(),
+        )
+
+
+def _copied(records: Records, n: int) -> Records:
+    """The first `n` records, copied byte by byte: NumPy would go through their fields."""
+    copied = np.empty(n, records.dtype)
+    copied.view(np.uint8)[:] = records[:n].view(np.uint8)
+    return copied
+
+
+def _make_reader() -> Reader:
+    """Records for a text that has not begun."""
+    state = np.zeros(1, STATE)
+    state["default_name"] = -1
+    return Reader(
+        state=state,
+        events=np.empty(0, np.int64),
+        lines=np.empty(0, LINE),
+        spans=np.empty(0, SPAN),
+        features=np.empty(0, FEATURE),
+        costs=np.empty(0, COST),
+        tag=np.empty(0, np.uint8),
+        names=_make_names(_FIRST_TABLE),
+        marks=np.empty(0, np.uint8),
+        breaks=np.empty(0, np.uint8),
+    )
+
+
+def _make_names(size: int) -> Records:
+    names = np.zeros(size, NAME)
+    names["number"] = -1
+    return names

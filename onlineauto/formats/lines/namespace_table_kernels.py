@@ -1,0 +1,80 @@
+"""Numbers for the names of namespaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import few_bytes, hash_name
+from onlineauto.jit import entry_kernel, inline_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = ["default_number", "insert", "name_slot"]
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(32)
+_ONE = np.uint64(1)
+
+
+@inline_kernel
+def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """64-bit hash of a name, never 0: its length and its words of eight bytes, each mixed in."""
+    key = np.uint64(end - start) * _MIX
+    while start < end:
+        stop = min(start + 8, end)
+        key = (key ^ few_bytes(data, start, stop)) * _MIX
+        key ^= key >> _SHIFT
+        start = stop
+    return key | _ONE
+
+
+@inline_kernel
+def _slot(names: Records, key: np.uint64) -> int:
+    """Where `key` is in the table, or the free place where it belongs."""
+    mask = np.uint64(len(names) - 1)
+    slot = (key >> _SHIFT) & mask
+    while names[slot].key != 0 and names[slot].key != key:
+        slot = (slot + _ONE) & mask
+    return slot  # type: ignore[return-value]
+
+
+@entry_kernel
+def insert(old: Records, new: Records) -> None:
+    """Copy a table into a larger, empty one."""
+    for i in range(len(old)):
+        if old[i].key != 0:
+            new[_slot(new, old[i].key)] = old[i]
+
+
+@inline_kernel
+def name_slot(
+    data: NDArray[np.uint8], start: int, end: int, rules: Rules | JsonRules, state: Records, names: Records
+) -> int:
+    """Slot of the namespace called ``data[start:end]``; a new name gets the next number."""
+    key = _key(data, start, end)
+    slot = _slot(names, key)
+    name = names[slot]
+    if name.key == 0:
+        name.key = key
+        name.start = start
+        name.end = end
+        name.hash = hash_name(data, start, end, rules.hash_seed, rules.hash_all)
+        name.number = state.names
+        state.names += 1
+    return slot
+
+
+@inline_kernel
+def default_number(state: Records) -> int:
+    """Number of the namespace that has no name."""
+    if state.default_name < 0:
+        state.default_name = state.names
+        state.names += 1
+    return np.int64(state.default_name)  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""Decimal text to numbers."""

@@ -1,0 +1,182 @@
+"""Sources of bytes: a file, standard input, bytes or an open binary file; packed or not."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from onlineauto.errors import InputError
+from onlineauto.formats.sources.unpacking import may_be_packed, unpacker_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.formats.sources.unpacking import Unpacker
+
+__all__ = ["ByteSource", "Source", "name_of", "opened"]
+
+Source = str | os.PathLike[str] | bytes | IO[bytes] | None
+"""A path, ``"-"`` or None for standard input, the text itself as bytes, or an open binary file."""
+
+_CHUNK = 1 << 16
+
+
+class ByteSource:
+    """A stream of bytes, unpacked if it is gzip or zstd.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file or None
+        ``"-"`` and None are standard input. A file that was open already is left open.
+    name : str, optional
+        Its name in messages; the path by default.
+
+    Attributes
+    ----------
+    name : str
+        Its name in messages.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it cannot be opened.
+    """
+
+    def __init__(self, source: Source, *, name: str | None = None) -> None:
+        self._owned: IO[bytes] | None = None
+        file = self._open(source)
+        self.name = name if name is not None else name_of(source)
+        self._read_some: Callable[[int], bytes | None] = getattr(file, "read1", None) or file.read
+        self._begun = False
+        self._ahead = b""
+        self._unpacker: Unpacker | None = None
+        self._peeked = b""
+        self._failure: InputError | None = None
+
+    def _open(self, source: Source) -> IO[bytes]:
+        if source is None or source == "-":
+            return sys.stdin.buffer
+        if isinstance(source, bytes):
+            return io.BytesIO(source)
+        if not isinstance(source, str | os.PathLike):
+            return source
+        try:
+            self._owned = Path(source).open("rb", buffering=0)  # noqa: SIM115 (closed by close)
+        except OSError as error:
+            raise InputError(f"{os.fspath(source)}: {_reason(error)}") from error
+        return self._owned
+
+    def _begin(self) -> None:
+        """Find out from the first bytes whether this is packed; wait for no more of them than that takes."""
+        self._begun = True
+        while may_be_packed(self._ahead):
+            more = self._read_raw(1)
+            if not more:
+                break
+            self._ahead += more
+        self._unpacker = unpacker_for(self._ahead)
+
+    def _read_raw(self, size: int) -> bytes:
+        try:
+            return self._read_some(size) or b""
+        except OSError as error:
+            raise InputError(_reason(error)) from error
+
+    def begins_with(self, magic: bytes) -> bool:
+        """Whether the unpacked bytes begin so; they are still to be read. Waits for no more than it takes.
+
+        >>> source = ByteSource(b"1 |a x")
+        >>> source.begins_with(b"1 |"), source.read(3), source.read(3)
+        (True, b'1 |', b'a x')
+        """
+        try:
+            while len(self._peeked) < len(magic) and magic.startswith(self._peeked):
+                more = self._next(len(magic) - len(self._peeked))
+                if not more:
+                    break
+                self._peeked += more
+        except InputError as error:  # for `read` to raise, where it is located
+            self._failure = error
+        return self._peeked.startswith(magic)
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` bytes, as soon as there are some; none is the end.
+
+        Raises
+        ------
+        InputError
+            The bytes cannot be read or unpacked; the message says why, not where.
+        """
+        if self._peeked:
+            data, self._peeked = self._peeked[:size], self._peeked[size:]
+            return data
+        if self._failure is not None:
+            raise self._failure
+        return self._next(size)
+
+    def _next(self, size: int) -> bytes:
+        if not self._begun:
+            self._begin()
+        if self._unpacker is None:
+            if not self._ahead:
+                return self._read_raw(size)
+            data, self._ahead = self._ahead[:size], self._ahead[size:]
+            return data
+        while True:
+            data = self._unpacker.take(size)
+            if data:
+                return data
+            packed = self._ahead or self._read_raw(_CHUNK)
+            self._ahead = b""
+            if not packed:
+                self._unpacker.end()
+                return b""
+            self._unpacker.give(packed)
+
+    def plain_file(self) -> int | None:
+        """Descriptor of a file on the disk that was opened here and is not packed; None if it is not one."""
+        if not self._begun:
+            self.begins_with(b"\0")
+        if self._owned is None or self._unpacker is not None:
+            return None
+        descriptor = self._owned.fileno()
+        return descriptor if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+    def close(self) -> None:
+        """Close the file, if it was opened here; nothing more is read."""
+        self._begun, self._ahead, self._peeked = True, b"", b""
+        self._unpacker = self._failure = None
+        self._read_some = lambda _: b""
+        if self._owned is not None:
+            self._owned.close()
+
+
+def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
+    """Open a source, unless it is open already."""
+    return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
+
+
+def name_of(source: Source) -> str:
+    """Name of a source in messages."""
+    if source is None or source == "-":
+        return "<stdin>"
+    if isinstance(source, bytes):
+        return "<bytes>"
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<file>"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, not a file of events"
+    if isinstance(error, PermissionError):
+        return "may not be read"
+    return error.strerror or str(error)

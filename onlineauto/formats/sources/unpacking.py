@@ -1,0 +1,117 @@
+"""Unpacking: gzip and zstd, as their bytes come; found out by the first bytes."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+from onlineauto.errors import InputError
+
+__all__ = ["Unpacker", "may_be_packed", "unpacker_for"]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE_MAGICS = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+"""A zstd file may begin with what is no data: that of ``pzstd`` does."""
+
+_GZIP = 31  # zlib's name for the gzip container
+
+
+class Unpacker(Protocol):
+    """Takes packed bytes as they come and gives unpacked ones."""
+
+    def give(self, packed: bytes) -> None:
+        """Hand over bytes to unpack."""
+
+    def take(self, size: int) -> bytes:
+        """Unpack at most `size` bytes; none if more are needed first."""
+
+    def end(self) -> None:
+        """No more bytes come: complain if something is missing."""
+
+
+def may_be_packed(begin: bytes) -> bool:
+    """Whether bytes are the beginning of a format's magic, but not all of it."""
+    magics = (_GZIP_MAGIC, _ZSTD_MAGIC, *_SKIPPABLE_MAGICS)
+    return any(magic.startswith(begin) and magic != begin for magic in magics)
+
+
+def unpacker_for(begin: bytes) -> Unpacker | None:
+    """Return what unpacks a source that begins so; None if it is not packed.
+
+    >>> unpacker_for(b"1 |a x") is None
+    True
+    """
+    if begin.startswith(_GZIP_MAGIC):
+        return _Gunzip()
+    if begin.startswith((_ZSTD_MAGIC, *_SKIPPABLE_MAGICS)):
+        try:
+            from onlineauto.formats.sources.unzstd import Unzstd
+        except ImportError:
+            raise InputError("zstd needs a package: pip install 'onlineauto[zstd]'") from None
+        return Unzstd()
+    return None
+
+
+class _Gunzip:
+    """Members of a gzip stream, unpacked one after the other as their bytes come."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+        self._packed = b""
+        self._begun = False
+        self._error: InputError | None = None
+        self._salvaged = b""  # what comes before the error
+
+    def give(self, packed: bytes) -> None:
+        self._packed += packed
+
+    def take(self, size: int) -> bytes:
+        while self._packed and self._error is None:
+            if not self._begun and not self._skip_padding():
+                break
+            data = self._unpack(size)
+            if data:
+                return data
+        if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
+            return held  # which it took in with the last bytes, for which there was no room
+        data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
+        if not data and self._error is not None:
+            raise self._error
+        return data
+
+    def _unpack(self, size: int) -> bytes:
+        before = self._member.copy()
+        try:
+            data = self._member.decompress(self._packed, size)
+        except zlib.error as error:
+            self._error = InputError(f"the gzip data are damaged ({error})")
+            self._salvaged = _salvage(before, self._packed)
+            return b""
+        self._begun = True
+        self._packed = self._member.unconsumed_tail
+        if self._member.eof:
+            self._packed = self._member.unused_data
+            self._member = zlib.decompressobj(_GZIP)
+            self._begun = False
+        return data
+
+    def _skip_padding(self) -> bool:
+        """Drop zeros between members; whether anything is left."""
+        self._packed = self._packed.lstrip(b"\0")
+        return bool(self._packed)
+
+    def end(self) -> None:
+        if self._begun:
+            raise InputError("the gzip data end too early: the file is truncated")
+
+
+def _salvage(member: zlib._Decompress, packed: bytes) -> bytes:
+    """Unpack up to the byte that is wrong."""
+    data = b""
+    try:
+        for i in range(len(packed)):
+            data += member.decompress(packed[i : i + 1])
+    except zlib.error:
+        pass
+    return data

@@ -1,0 +1,1 @@
+"""VW text, read strictly, and written."""

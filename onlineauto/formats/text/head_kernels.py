@@ -1,0 +1,83 @@
+"""Heads in native mode: what stands before the first ``|`` of a line, label and tag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.lines.ccb_label_kernels import read_slot_label
+from onlineauto.formats.lines.label_kernels import add_tag, is_word, next_word, read_costs, read_simple
+from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.formats.numbers.number_kernels import DECIMAL, read_number
+from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit.words import load1
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = ["read_head"]
+
+_QUOTE = 39
+_SHARED = np.frombuffer(b"shared", np.uint8)
+
+
+@inline_kernel
+def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
+    """Bounds of the last word between blanks and tabs; empty if there is none."""
+    while end > start and is_blank(load1(data, end - 1)):
+        end -= 1
+    first = end
+    while first > start and not is_blank(load1(data, first - 1)):
+        first -= 1
+    return first, end
+
+
+@inline_kernel
+def _looks_like_label(
+    data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int, rules: Rules
+) -> bool:
+    """Whether a tag may have been meant as a label."""
+    if rules.simple:
+        return read_number(data, start, end)[1] == DECIMAL
+    return next_one(marks, start) < end or (rules.multiline and is_word(data, start, end, _SHARED))
+
+
+@kernel
+def read_head(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    start: int,
+    bar: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
+    tag: NDArray[np.uint8],
+) -> bool:
+    """Read label and tag of a line; False, with the problem reported, if something is wrong with them.
+
+    The tag is the last word, if it touches the bar or begins with ``'``.
+    """
+    first, last = _last_word(data, start, bar)
+    if first == last:
+        if rules.slots:
+            report(state, Code.SLOT_LABEL, start, start, rules.strict)
+        return not rules.slots
+    end = bar
+    if last == bar or data[first] == _QUOTE:
+        add_tag(data, first, last, state, tag)
+        end = first
+        alone = next_word(data, marks, start, end)[0] == end
+        if alone and data[first] != _QUOTE and _looks_like_label(data, marks, first, last, rules):
+            report(state, Code.TAG_LIKE_LABEL, first, last, False)
+    if rules.simple:
+        return read_simple(data, marks, start, end, rules.strict, state, line)
+    if rules.slots:
+        return read_slot_label(data, marks, start, end, rules, state, line, costs)
+    return read_costs(data, marks, start, end, rules, state, line, costs)

@@ -1,0 +1,105 @@
+"""Read the lines of a chunk of VW text into records, in native mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.formats.lines.feature_kernels import read_features
+from onlineauto.formats.lines.line_kernels import (
+    DONE,
+    GROW,
+    STOPPED,
+    Line,
+    begin_records,
+    close_event,
+    close_records,
+    drop_event,
+    find_bar,
+    find_line,
+    has_room,
+    is_empty,
+    open_line,
+)
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.text.head_kernels import read_head
+from onlineauto.jit import entry_kernel, inline_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+
+__all__ = ["read_lines"]
+
+
+@inline_kernel
+def _is_text(place: Line, bar: int, strict: bool, state: Records) -> bool:
+    """Whether a line is text and has a ``|``; reports if not."""
+    if place.control < place.stop:
+        report(state, Code.CONTROL_BYTE, place.control, place.control + 1, strict)
+        return False
+    if bar == place.stop:
+        report(state, Code.NO_BAR, place.start, place.stop, strict)
+        return False
+    return True
+
+
+@entry_kernel
+def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+    """Read lines from `p` on, which is a line's beginning, to `end`, which is an event's.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        The text.
+    p, end : int
+        The bytes ``p <= i < end`` are read; 0 begins with empty records.
+    rules : Rules
+        How to read.
+    reader : Reader
+        Where to write, and the marks of ``data[:end]``.
+
+    Returns
+    -------
+    reason : int
+        `DONE`, `GROW` or `STOPPED`.
+    p : int
+        Where to go on.
+    """
+    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
+    marks, breaks = reader.marks, reader.breaks
+    if p == 0:
+        begin_records(state)
+    while p < end and not state.fatal:
+        place = find_line(data, breaks, p, end, False)
+        if not has_room(data, place, state, names):
+            return GROW, p
+        begin, p = p, place.after
+        state.line_number += 1
+        if is_empty(data, place, False):
+            if rules.multiline:
+                close_event(rules, state, lines, costs, events)
+            continue
+        if state.skipped:
+            continue
+        line = open_line(state, lines, begin)
+        bar = find_bar(data, marks, place)
+        good = _is_text(place, bar, rules.strict, state)
+        if good and (bar > place.start or rules.slots):
+            good = read_head(data, marks, place.start, bar, rules, state, line, costs, tag)
+        if good and read_features(data, marks, bar, place.stop, rules, state, spans, features, names):
+            state.lines += 1
+        else:
+            drop_event(state)
+        if not rules.multiline:
+            close_event(rules, state, lines, costs, events)
+    if state.fatal:
+        drop_event(state)
+    else:
+        close_event(rules, state, lines, costs, events)
+    close_records(state, lines, spans, events)
+    return (STOPPED if state.fatal else DONE), p

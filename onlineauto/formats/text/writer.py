@@ -1,0 +1,172 @@
+r"""Write blocks as VW text that is read back as the same blocks.
+
+Of a feature's name a block has the hash only. A name of digits is hashed to its number plus the hash of the
+namespace, so the number that gives the same hash stands in for the name, and nothing that a learner sees is
+lost: ``|user tom`` becomes ``|user 1003740317``. Not so under ``--hash all``, which hashes digits as well.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.features.block import UNLABELLED
+from onlineauto.features.namespaces import DEFAULT
+from onlineauto.features.records import HASH_BITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+
+__all__ = ["NO_WEIGHT", "block_text", "number_text"]
+
+NO_WEIGHT = "text has for numeric labels only (a log has one from 1 on: onlineauto.interop.write_dsjson)"
+"""Why the weight of an event of a bandit is not written to text."""
+
+_NO_TEXT = bytes(range(32)) + b"\x7f :|"
+"""Bytes that a name cannot have in a text."""
+
+
+def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
+    r"""Text of the events of a block, for native mode; line numbers are not kept.
+
+    Parameters
+    ----------
+    block : Block
+        Read with ``--hash strings``.
+    multiline : bool
+        Whether an empty line ends each event.
+    slots : bool
+        Whether lines are labelled as ``--ccb_explore_adf`` has them.
+
+    Raises
+    ------
+    InputError
+        A number or a name cannot be written so that it is read back, as exact mode may have them; or an event
+        without a numeric label has a weight, as ``pdrop`` gives it.
+
+    Examples
+    --------
+    >>> from onlineauto.formats.text_reader import TextReader
+    >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", multiline=False)
+    >>> print(block_text(block, multiline=False).decode(), end="")
+    1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
+    """
+    _refuse_what_is_not_finite(block)
+    if block.name_bits < HASH_BITS:
+        raise InputError("names of these blocks, for --rnd with --vw_exact, are not whole: no text has them")
+    heavy = (block.label == UNLABELLED) & (block.weight != 1)
+    if heavy.any():
+        line = int(heavy.argmax())
+        number, weight = block.line_number[line], block.weight[line]
+        raise InputError(f"line {number}: its event has the weight {weight}, which {NO_WEIGHT}")
+    n_lines = int(block.event_start[-1])
+    label = _slot_words if slots else _label_words
+    lines = [
+        b" ".join([*label(block, line), *_tag_words(block, line), spans])
+        for line, spans in zip(range(n_lines), _spans_of_lines(block), strict=True)
+    ]
+    if not multiline:
+        return b"".join(line + b"\n" for line in lines)
+    return b"".join(b"\n".join(lines[i:j]) + b"\n\n" for i, j in pairwise(block.event_start.tolist()))
+
+
+def number_text(value: np.float32) -> str:
+    """Shortest text that is read back as the same float32.
+
+    >>> number_text(np.float32(0.1)), number_text(np.float32(3))
+    ('0.1', '3.0')
+    """
+    return str(value)
+
+
+def _refuse_what_is_not_finite(block: Block) -> None:
+    probability = block.probability[block.probability > -np.inf]  # else it is an action that a slot can have
+    columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
+    if not all(np.isfinite(column).all() for column in columns):
+        raise InputError(
+            "a label, weight or value is infinite or NaN, as --vw_exact may read it; no text for native mode "
+            "has that"
+        )
+
+
+def _label_words(block: Block, line: int) -> list[bytes]:
+    if block.shared[line]:
+        return [b"shared"]
+    costs = range(block.cost_start[line], block.cost_start[line + 1])
+    if costs:
+        return [_cost_word(block, i) for i in costs]
+    label = block.label[line]
+    if label == UNLABELLED:
+        return []
+    return [number_text(each).encode() for each in (label, block.weight[line], block.initial[line])]
+
+
+def _slot_words(block: Block, line: int) -> list[bytes]:
+    if not block.slot[line]:
+        return [b"ccb", b"shared" if block.shared[line] else b"action"]
+    words, confined = [b"ccb", b"slot"], []
+    for i in range(block.cost_start[line], block.cost_start[line + 1]):
+        if block.probability[i] == -np.inf:
+            confined.append(str(block.cost_action[i]).encode())
+        elif block.cost[i] == UNLABELLED:
+            raise InputError("what was logged of a slot has no cost, which text for native mode has to have")
+        else:
+            words.append(_cost_word(block, i))
+    return [*words, b",".join(confined)] if confined else words
+
+
+def _cost_word(block: Block, i: int) -> bytes:
+    words = [str(block.cost_action[i])]
+    if block.cost[i] != UNLABELLED:
+        words.append(number_text(block.cost[i]))
+        if block.probability[i] != 0:  # without one it was taken as uniform
+            words.append(number_text(block.probability[i]))
+    return ":".join(words).encode()
+
+
+def _tag_words(block: Block, line: int) -> list[bytes]:
+    tag = block.tag[block.tag_start[line] : block.tag_start[line + 1]].tobytes()
+    if not tag:
+        return []
+    _refuse_control_bytes(tag.replace(b":", b""), "tag")
+    return [b"'" + tag]
+
+
+def _spans_of_lines(block: Block) -> list[bytes]:
+    """Text of each line from its first bar on."""
+    namespaces = block.namespaces
+    for name in namespaces.names:
+        if name != DEFAULT:
+            _refuse_control_bytes(name, "namespace")
+    heads = [b"|" if name == DEFAULT else b"|" + name for name in namespaces.names]
+    words = _feature_words(block, np.array([*namespaces.hashes, 0], np.uint32))
+    starts = block.span_start.tolist()
+    spans = [
+        b" ".join([heads[namespace], *words[starts[i] : starts[i + 1]]])
+        for i, namespace in enumerate(block.span_namespace.tolist())
+    ]
+    of_lines = block.line_start[: block.event_start[-1] + 1].tolist()
+    return [b" ".join(spans[i:j]) or b"|" for i, j in pairwise(of_lines)]
+
+
+def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
+    """Each feature as a number that stands in for its name, and its value."""
+    seeds = np.repeat(hashes[block.span_namespace], np.diff(block.span_start))
+    names = (block.hash[: len(seeds)] - seeds).tolist()
+    values = block.value.astype("U32").tolist()
+    return [
+        (f"{name}" if value == "1.0" else f"{name}:{value}").encode()
+        for name, value in zip(names, values, strict=False)
+    ]
+
+
+def _refuse_control_bytes(name: bytes, what: str) -> None:
+    if name.translate(None, _NO_TEXT) != name:
+        raise InputError(
+            f"{what} {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
+        )

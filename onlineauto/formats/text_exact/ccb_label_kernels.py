@@ -1,0 +1,136 @@
+"""Labels of events that have slots as VW reads them, for exact mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.lines.ccb_event_kernels import CONFINED
+from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
+from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.text_exact.label_kernels import (
+    count_vw_parts,
+    next_vw_part,
+    vw_number,
+    vw_probability,
+)
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+
+__all__ = ["read_vw_slot_label"]
+
+_SPACE, _MINUS, _PLUS, _ZERO_DIGIT, _NINE = 32, 45, 43, 48, 57
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_TOLERANCE = np.float32(1e-4)
+_MOST_WORDS = 4
+
+
+@kernel
+def _read_action(data: NDArray[np.uint8], start: int, end: int, state: Records) -> np.uint32:
+    """VW's ``int_of_string``: the number that the text begins with; 0, with a warning, if there is none."""
+    p, value = start, np.int64(0)
+    if p < end and (data[p] == _MINUS or data[p] == _PLUS):
+        p += 1
+    first = p
+    while p < end and _ZERO_DIGIT <= data[p] <= _NINE:
+        value = np.int64(value * 10 + data[p] - _ZERO_DIGIT) & np.int64(0xFFFFFFFF)
+        p += 1
+    if p == first:
+        report(state, Code.VW_INT, start, end, False)
+        return np.uint32(0)
+    return np.uint32(-value if data[start] == _MINUS else value)
+
+
+@kernel
+def _read_outcome(
+    data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
+) -> None:
+    """Read ``action:cost:probability[,action:probability...]``; empty parts do not count."""
+    part, p = next_vw_part(data, start, end, COMMA)
+    if count_vw_parts(data, part, p, COLON) != 3:
+        report(state, Code.SLOT_OUTCOME, start, end, True)
+        return
+    first, q = next_vw_part(data, part, p, COLON)
+    second, r = next_vw_part(data, q, p, COLON)
+    third, s = next_vw_part(data, r, p, COLON)
+    action = _read_action(data, first, q, state)
+    total = probability = vw_probability(data, third, s, line_end, state)
+    add_cost(state, costs, action, vw_number(data, second, r, line_end, state), probability)
+    n = 1
+    while not state.fatal:
+        part, p = next_vw_part(data, p, end, COMMA)
+        if part == p:
+            break
+        if count_vw_parts(data, part, p, COLON) != 2:
+            report(state, Code.SLOT_OUTCOME, part, p, True)
+            return
+        first, q = next_vw_part(data, part, p, COLON)
+        second, r = next_vw_part(data, q, p, COLON)
+        _read_action(data, first, q, state)
+        total += vw_probability(data, second, r, line_end, state)
+        n += 1
+    if n > 1 and not abs(total - _ONE) < _TOLERANCE:
+        report(state, Code.SLOT_SUM, start, end, True)
+
+
+@kernel
+def _read_lists_or_outcome(
+    data: NDArray[np.uint8],
+    p: int,
+    end: int,
+    line_end: int,
+    state: Records,
+    costs: Records,
+    outcome: bool,
+) -> None:
+    """Read the words that are an outcome, of which there may be one, or those that are none."""
+    begin, found = p, False
+    while not state.fatal:
+        start, p = next_vw_part(data, p, end, _SPACE)
+        if start == p:
+            return
+        if (next_part(data, start, p, COLON) < p) != outcome:
+            continue
+        if outcome:
+            if found:
+                report(state, Code.SLOT_LABEL, begin, end, True)
+                return
+            _read_outcome(data, start, p, line_end, state, costs)
+            found = True
+            continue
+        after = start
+        while True:
+            part, after = next_vw_part(data, after, p, COMMA)
+            if part == after:
+                break
+            add_cost(state, costs, _read_action(data, part, after, state), UNLABELLED, CONFINED)
+
+
+@kernel
+def read_vw_slot_label(
+    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
+) -> None:
+    """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``; anything else is fatal.
+
+    Source
+    ------
+    VW 9.11.9, ``parse_ccb_label``.
+    """
+    n, begin = count_vw_parts(data, p, end, _SPACE), p
+    start, p = next_vw_part(data, p, end, _SPACE)
+    kind, after = next_vw_part(data, p, end, _SPACE)
+    line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)
+    known = line.shared or line.slot or is_word(data, kind, after, ACTION)
+    if not (known and is_word(data, start, p, CCB)) or n > (_MOST_WORDS if line.slot else 2):
+        report(state, Code.SLOT_LABEL, begin, end, True)
+        return
+    _read_lists_or_outcome(data, after, end, line_end, state, costs, True)
+    _read_lists_or_outcome(data, after, end, line_end, state, costs, False)

@@ -1,0 +1,186 @@
+"""Features of a line as VW reads them, for exact mode."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name
+from onlineauto.formats.lines.feature_kernels import close_span, hash_string
+from onlineauto.formats.lines.mark_kernels import next_one
+from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.formats.numbers.float_kernels import parse_vw_float
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = ["read_vw_features"]
+
+_BAR, _COLON, _TAB, _NEWLINE, _RETURN, _SPACE = 124, 58, 9, 10, 13, 32
+_ONE = np.float32(1)
+_ZERO = np.float32(0)
+
+_ENDS_FEATURE = np.zeros(256, np.bool_)
+_ENDS_FEATURE[[_SPACE, _TAB, _RETURN, _BAR]] = True
+
+_ENDS_STRING = np.zeros(256, np.bool_)
+_ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
+
+
+class Feature(NamedTuple):
+    """A feature that was read, or why it was not."""
+
+    after: int  # the byte after it
+    hash: np.uint32
+    value: F32
+    nameless: bool  # its number is still to be added to its hash
+    code: Code  # what is wrong, and the bounds of that
+    start: int
+    end: int
+
+
+@kernel
+def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+    """VW's string value at `p`: blanks are skipped first; empty if nothing else is left."""
+    start = p
+    while start < end and _ENDS_STRING[data[start]]:
+        start += 1
+    if start == end:
+        return p, p
+    stop = start
+    while stop < end and not _ENDS_STRING[data[stop]]:
+        stop += 1
+    return start, stop
+
+
+@kernel
+def _feature(
+    data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, rules: Rules
+) -> Feature:
+    """Read the feature of this name; a string's value is 1, whatever the namespace's weight."""
+    p = name[1]
+    value = weight
+    string = p, p
+    code, wrong = Code.FINE, p
+    if p < end and data[p] == _COLON:
+        p += 1
+        wrong = p
+        number, after = parse_vw_float(data, p, end)
+        if after == p:
+            string = _string(data, p, end)
+            after = string[1]
+            value = _ONE
+        elif math.isnan(number):
+            code = Code.VW_VALUE_NAN
+            value = np.float32(weight * _ZERO)
+        else:
+            value = np.float32(weight * np.float32(number))
+        p = after
+    nameless = False
+    if string[0] < string[1]:
+        hash_ = hash_string(data, name, string, seed, rules.hash_all) & rules.kept
+    elif name[0] < name[1]:
+        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all) & rules.kept
+    else:
+        hash_ = seed
+        nameless = True
+    return Feature(p, hash_, value, nameless, code, wrong, end)
+
+
+@kernel
+def _weight(
+    data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records
+) -> tuple[F32, int]:
+    """Read a namespace's weight at `p`, after the colon, and the byte after it."""
+    number, after = parse_vw_float(data, p, end)
+    weight = np.float32(number)
+    if after >= end:
+        report(state, Code.VW_NAMESPACE_FLOAT, bar, p, strict)
+    if math.isnan(weight):
+        report(state, Code.VW_NAMESPACE_NAN, p, end, strict)
+        weight = _ONE
+    return weight, after
+
+
+@kernel
+def _read_span(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    p: int,
+    bar: int,
+    end: int,
+    seed: np.uint32,
+    weight: F32,
+    rules: Rules,
+    state: Records,
+    features: Records,
+) -> tuple[int, int]:
+    """Read VW's list of features: the byte after it, and the number of features now."""
+    n, nameless = state.features, 0
+    while p < end and is_blank(data[p]):
+        p += 1
+        if p >= end or _ENDS_FEATURE[data[p]]:
+            continue
+        feature = _feature(data, (p, next_one(marks, p)), end, seed, weight, rules)
+        p = feature.after
+        if feature.code != Code.FINE:
+            report(state, feature.code, feature.start, feature.end, rules.strict)
+        hash_ = feature.hash
+        if feature.nameless:
+            hash_ = np.uint32(hash_ + np.uint32(nameless))
+            nameless += 1
+        if feature.value != _ZERO:
+            features[n].hash = hash_
+            features[n].value = feature.value
+            n += 1
+    if p < end and data[p] != _BAR and data[p] != _RETURN:
+        report(state, Code.VW_FEATURES, bar, p, rules.strict)
+    return p, n
+
+
+@kernel
+def read_vw_features(
+    data: NDArray[np.uint8],
+    marks: NDArray[np.uint8],
+    bar: int,
+    end: int,
+    rules: Rules,
+    state: Records,
+    spans: Records,
+    features: Records,
+    names: Records,
+) -> None:
+    """Read the features of a line as VW does, its oddities included.
+
+    Source
+    ------
+    VW 9.11.9, ``tc_parser`` in ``parse_example_text.cc``.
+    """
+    p = bar
+    while p < end and data[p] == _BAR:
+        start = p + 1
+        p = next_one(marks, start)
+        weight, seed = _ONE, rules.default_hash
+        has_weight = p < end and data[p] == _COLON
+        if p > start:
+            name = names[name_slot(data, start, p, rules, state, names)]
+            number, seed = name.number, name.hash
+            if has_weight:
+                weight, p = _weight(data, p + 1, bar, end, rules.strict, state)
+        elif has_weight:
+            report(state, Code.VW_NAMESPACE, bar, p, rules.strict)
+            break
+        else:
+            number = default_number(state)
+        p, n = _read_span(data, marks, p, bar, end, seed, weight, rules, state, features)
+        close_span(state, spans, number, n)
+    if p < end and data[p] != _RETURN:
+        report(state, Code.VW_END, bar, p, rules.strict)

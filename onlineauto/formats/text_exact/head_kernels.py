@@ -1,0 +1,91 @@
+"""Labels and tags as VW finds them before the first ``|`` of a line, for exact mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.formats.lines.label_kernels import add_tag
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.text_exact.ccb_label_kernels import read_vw_slot_label
+from onlineauto.formats.text_exact.label_kernels import read_vw_costs, read_vw_simple
+from onlineauto.jit import kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.reader_state_kernels import Rules
+
+__all__ = ["read_vw_head", "read_vw_label"]
+
+_SPACE, _TAB, _QUOTE = 32, 9, 39
+
+
+@kernel
+def _after_tab(data: NDArray[np.uint8], start: int, end: int) -> int:
+    """The byte after the first tab, `start` if there is none."""
+    for i in range(start, end):
+        if data[i] == _TAB:
+            return i + 1
+    return start
+
+
+@kernel
+def read_vw_head(
+    data: NDArray[np.uint8],
+    start: int,
+    bar: int,
+    line_end: int,
+    rules: Rules,
+    state: Records,
+    line: Records,
+    costs: Records,
+    tag: NDArray[np.uint8],
+) -> None:
+    """Read label and tag of a line as VW does: a tab discards everything before it.
+
+    Source
+    ------
+    VW 9.11.9, ``substring_to_example`` in ``parse_example_text.cc`` and the label parsers.
+    """
+    start = _after_tab(data, start, bar)
+    last = bar
+    while last > start and data[last - 1] == _SPACE:
+        last -= 1
+    first = last
+    while first > start and data[first - 1] != _SPACE:
+        first -= 1
+    if first == last:
+        if rules.slots:
+            report(state, Code.SLOT_LABEL, start, start, True)
+        return
+    end = bar
+    if last == bar or data[first] == _QUOTE:
+        add_tag(data, first, last, state, tag)
+        end = first
+    if rules.simple:
+        read_vw_simple(data, start, end, line_end, state, line)
+    elif rules.slots:
+        read_vw_slot_label(data, start, end, line_end, state, line, costs)
+    else:
+        read_vw_costs(data, start, end, line_end, state, line, costs)
+
+
+@kernel
+def read_vw_label(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    line: Records,
+    costs: Records,
+) -> None:
+    """Read a label that stands alone, in a JSON string."""
+    if rules.simple:
+        read_vw_simple(data, start, end, end, state, line)
+    else:
+        read_vw_costs(data, start, end, end, state, line, costs)

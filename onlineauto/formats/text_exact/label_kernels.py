@@ -1,0 +1,151 @@
+"""Labels as VW reads them, for exact mode."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import hash_name
+from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.numbers.float_kernels import parse_vw_float
+from onlineauto.jit import F32, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+
+__all__ = [
+    "count_vw_parts",
+    "next_vw_part",
+    "read_vw_costs",
+    "read_vw_simple",
+    "vw_number",
+    "vw_probability",
+]
+
+_COLON, _SPACE, _TAB, _QUOTE = 58, 32, 9, 39
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_SHARED_MARK = np.float32(-1)
+_SHARED = np.frombuffer(b"shared", np.uint8)
+_GRAPH = np.frombuffer(b"graph", np.uint8)
+
+
+@kernel
+def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tuple[int, int]:
+    """Bounds of the next part that is not empty; empty at the end."""
+    while p < end and data[p] == separator:
+        p += 1
+    start = p
+    while p < end and data[p] != separator:
+        p += 1
+    return start, p
+
+
+@kernel
+def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
+    """How many parts there are that are not empty."""
+    n = 0
+    while True:
+        start, p = next_vw_part(data, p, end, separator)
+        if start == p:
+            return n
+        n += 1
+
+
+@kernel
+def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+    """VW's ``float_of_string``: 0, with a warning, for what is no number.
+
+    After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows. VW's even
+    leaves the line; what it finds there depends on its buffer, so this one does not.
+    """
+    limit = line_end if 11 <= data[start] <= 13 else end
+    value, after = parse_vw_float(data, start, limit)
+    if after == start or math.isnan(value):
+        report(state, Code.VW_FLOAT, start, end, False)
+        return _ZERO
+    return np.float32(value)
+
+
+@kernel
+def read_vw_simple(
+    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records
+) -> None:
+    """Read ``[label [weight [initial]]]``; more words than these are no label."""
+    n = count_vw_parts(data, p, end, _SPACE)
+    if n > 3:
+        report(state, Code.VW_TOO_MANY_TOKENS, p, end, False)
+        return
+    for i in range(n):
+        start, p = next_vw_part(data, p, end, _SPACE)
+        value = vw_number(data, start, p, line_end, state)
+        if i == 0:
+            line.label = value
+        elif i == 1:
+            line.weight = value
+        else:
+            line.initial = value
+
+
+@kernel
+def vw_probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+    """Probability, brought between 0 and 1."""
+    value = vw_number(data, start, end, line_end, state)
+    if value > _ONE:
+        report(state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
+        return _ONE
+    if value < _ZERO:
+        report(state, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
+        return _ZERO
+    return value
+
+
+@kernel
+def _read_cost(
+    data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
+) -> None:
+    """Read ``action[:cost[:probability]]``; empty parts do not count."""
+    n = count_vw_parts(data, start, end, _COLON)
+    if n == 0 or n > 3:
+        report(state, Code.VW_MALFORMED_COST, start, end, True)
+        return
+    action, p = next_vw_part(data, start, end, _COLON)
+    action_end = p
+    cost, probability = UNLABELLED, _ZERO
+    if n > 1:
+        part, p = next_vw_part(data, p, end, _COLON)
+        cost = vw_number(data, part, p, line_end, state)
+    if n > 2:
+        part, p = next_vw_part(data, p, end, _COLON)
+        probability = vw_probability(data, part, p, line_end, state)
+    if is_word(data, action, action_end, _SHARED):
+        if n == 1:
+            probability = _SHARED_MARK
+        else:
+            report(state, Code.VW_SHARED_WITH_COST, start, end, False)
+    if is_word(data, action, action_end, _GRAPH):
+        report(state, Code.VW_GRAPH, start, end, True)
+        return
+    add_cost(state, costs, hash_name(data, action, action_end, np.uint32(0), False), cost, probability)
+
+
+@kernel
+def read_vw_costs(
+    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
+) -> None:
+    """Read the words of a contextual-bandit label; ``shared`` alone is a mark and no cost."""
+    first = state.costs
+    while not state.fatal:
+        start, p = next_vw_part(data, p, end, _SPACE)
+        if start == p:
+            break
+        _read_cost(data, start, p, line_end, state, costs)
+    if state.costs == first + 1 and costs[first].probability == _SHARED_MARK:
+        line.shared = True
+        state.costs = first

@@ -1,0 +1,106 @@
+"""Read the lines of a chunk of VW text into records as VW does, for exact mode.
+
+Apart from native mode, so that who needs one of the two need not wait until both are compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.formats.lines.label_kernels import is_word
+from onlineauto.formats.lines.line_kernels import (
+    DONE,
+    GROW,
+    STOPPED,
+    begin_records,
+    close_event,
+    close_records,
+    find_bar,
+    find_line,
+    has_room,
+    is_empty,
+    open_line,
+)
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.text_exact.feature_kernels import read_vw_features
+from onlineauto.formats.text_exact.head_kernels import read_vw_head
+from onlineauto.jit import entry_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+
+__all__ = ["read_vw_lines"]
+
+_SAVE = np.frombuffer(b"save", np.uint8)
+_ZERO = np.float32(0)
+
+
+@kernel
+def _is_save(state: Records, line: Records, tag: NDArray[np.uint8]) -> bool:
+    """Whether the line is VW's command to save the model: a tag ``save...`` and no features."""
+    if state.spans > line.start:
+        return False
+    return is_word(tag, line.tag, min(state.tag_bytes, line.tag + len(_SAVE)), _SAVE)
+
+
+@kernel
+def _settle_vw_line(
+    start: int, bar: int, strict: bool, state: Records, line: Records, tag: NDArray[np.uint8]
+) -> bool:
+    """Warn about the weight and the command to save; whether the line is an example."""
+    if line.weight < _ZERO:
+        report(state, Code.VW_WEIGHT, start, bar, strict)
+    save = _is_save(state, line, tag)
+    if save:
+        report(state, Code.VW_SAVE, start, bar, False)
+    return not (save or state.fatal)
+
+
+@kernel
+def _drop_line(state: Records, line: Records, features: int) -> None:
+    """Forget the line, before which there were so many features."""
+    state.spans = line.start
+    state.features = features
+    state.costs = line.cost
+    state.tag_bytes = line.tag
+
+
+@entry_kernel
+def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+    """Read lines from `p` on to `end`; parameters and results are those of native mode's `read_lines`."""
+    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
+    marks, breaks = reader.marks, reader.breaks
+    if p == 0:
+        begin_records(state)
+    while p < end and not state.fatal:
+        place = find_line(data, breaks, p, end, True)
+        if not has_room(data, place, state, names):
+            return GROW, p
+        begin, p = p, place.after
+        state.line_number += 1
+        if is_empty(data, place, True):
+            if rules.multiline:
+                close_event(rules, state, lines, costs, events)
+            continue
+        n_features, line = state.features, open_line(state, lines, begin)
+        bar = find_bar(data, marks, place)
+        if bar > place.start or rules.slots:
+            read_vw_head(data, place.start, bar, place.stop, rules, state, line, costs, tag)
+        if not state.fatal:
+            read_vw_features(data, marks, bar, place.stop, rules, state, spans, features, names)
+        if _settle_vw_line(place.start, bar, rules.strict, state, line, tag):
+            state.lines += 1
+        else:
+            _drop_line(state, line, n_features)
+        if not rules.multiline:
+            close_event(rules, state, lines, costs, events)
+    close_event(rules, state, lines, costs, events)
+    close_records(state, lines, spans, events)
+    return (STOPPED if state.fatal else DONE), p

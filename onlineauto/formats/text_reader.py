@@ -1,0 +1,149 @@
+"""Read VW text, block by block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from onlineauto.features.hash_kernels import murmur3
+from onlineauto.features.records import HASH_BITS
+from onlineauto.formats.lines.line_reader import LineReader
+from onlineauto.formats.lines.mark_kernels import find_marks
+from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.text.line_kernels import read_lines
+from onlineauto.formats.text_exact.line_kernels import read_vw_lines
+
+if TYPE_CHECKING:
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.sources.source import ByteSource, Source
+
+__all__ = ["TextReader"]
+
+
+class TextReader(LineReader):
+    r"""Blocks of the events of a VW text; iterate once.
+
+    Memory does not grow with the text, except for the names of namespaces and an event larger than
+    `block_bytes`. From a pipe, events come as soon as they are complete.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file, None or ByteSource
+        ``"-"`` and None are standard input; gzip and zstd are found out.
+    label : {"simple", "cb", "ccb"}
+        ``label [weight [initial]]``; ``action:cost:probability`` and ``shared``; or ``ccb`` and ``shared``,
+        ``action`` or ``slot [action:cost:probability[,action:probability...]] [action,action...]``.
+    multiline : bool
+        Whether empty lines separate events; else every line is one.
+    exact : bool
+        Read as VW 9.11.9 does, oddities and warnings included. Else a bad line is skipped, in multi-line
+        input with the whole of its event, and reported.
+    hash_all : bool
+        ``--hash all``: names of digits only are hashed as any other.
+    hash_seed : int
+        ``--hash_seed``, a uint32.
+    strict : bool
+        ``--strict_parse``: the first bad line is an error.
+    uniform : bool
+        ``--missing_probability uniform``: a label without a probability is read as one with 0; not if
+        `exact`.
+    name_bits : int
+        Low bits to keep of the hashes of names, if `exact`; features without a name keep all.
+    block_bytes : int
+        Bytes to read at once.
+    diagnostics : Diagnostics, optional
+        Where to count problems; a new one by default.
+    name : str, optional
+        Name of the source in messages.
+
+    Attributes
+    ----------
+    namespaces : Namespaces
+        Names met so far, shared by all blocks.
+    diagnostics : Diagnostics
+        Problems met so far.
+    name : str
+        Name of the source in messages.
+
+    Raises
+    ------
+    InputError
+        The source cannot be opened; or, from the iteration and after everything before was yielded,
+        cannot be read further.
+    ParseError
+        From the iteration, after everything before was yielded: a bad line if `strict`; with `exact`, a
+        label that is fatal to VW.
+
+    Source
+    ------
+    VW's input format; 9.11.9's ``parse_example_text.cc`` for `exact`.
+
+    Examples
+    --------
+    >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
+    >>> for block in TextReader(text, label="cb", multiline=True):
+    ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)
+    1 3 [b'user', b'item'] [1. 2. 1.] [-1.]
+    """
+
+    def __init__(
+        self,
+        source: Source | ByteSource,
+        *,
+        label: Literal["simple", "cb", "ccb"] = "simple",
+        multiline: bool,
+        exact: bool = False,
+        hash_all: bool = False,
+        hash_seed: int = 0,
+        strict: bool = False,
+        uniform: bool = False,
+        name_bits: int = HASH_BITS,
+        block_bytes: int = 1 << 18,
+        diagnostics: Diagnostics | None = None,
+        name: str | None = None,
+    ) -> None:
+        rules = Rules(
+            simple=label == "simple",
+            slots=label == "ccb",
+            multiline=multiline,
+            exact=exact,
+            hash_all=hash_all,
+            strict=strict,
+            uniform=uniform,
+            kept=np.uint32(2**name_bits - 1),
+            hash_seed=np.uint32(hash_seed),
+            default_hash=_default_hash(hash_seed),
+        )
+        super().__init__(
+            source,
+            rules=rules,
+            unit="event" if multiline else "line",
+            block_bytes=block_bytes,
+            diagnostics=diagnostics,
+            name=name,
+        )
+        self._text_rules = rules
+
+    def _size_for(self, text_bytes: int) -> int:
+        return text_bytes
+
+    def _make_room(self, end: int) -> None:
+        self._make_bitmaps(end)
+        blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
+        lines = newlines + 1
+        lists = end // 2 if self._text_rules.slots else 0  # of actions, with commas between
+        self._make_records(
+            events=lines, lines=lines, spans=bars, features=blanks, costs=blanks + lines + lists, tag=end
+        )
+
+    def _read(self, p: int, end: int) -> tuple[int, int]:
+        read = read_vw_lines if self._text_rules.exact else read_lines
+        return read(self._buffer, p, end, self._text_rules, self._reader)
+
+
+def _default_hash(hash_seed: int) -> np.uint32:
+    """Hash of the namespace without a name."""
+    if hash_seed == 0:
+        return np.uint32(0)
+    return np.uint32(murmur3(np.empty(0, np.uint8), 0, 0, np.uint32(hash_seed)))

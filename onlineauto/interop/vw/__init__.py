@@ -1,0 +1,1 @@
+"""Vowpal Wabbit's model files, read and written."""

@@ -1,0 +1,179 @@
+"""Champions as model files that Vowpal Wabbit loads."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from onlineauto.explorers._kernels import LEARNT as EXPLORED
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.interop.vw.decay import VwDecay
+from onlineauto.interop.vw.evidence import estimator_of
+from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
+from onlineauto.interop.vw.model import fields_of
+from onlineauto.interop.vw.options import EXPLORER_FIELDS, PER_MODEL
+from onlineauto.interop.vw.words import champion_words
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    GRAVITY,
+    HOLDOUT_WEIGHT,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    UNLABELLED_WEIGHT,
+    WEIGHT,
+    T,
+    W,
+)
+from onlineauto.learners.options import CbOptions
+from onlineauto.learners.rule import initial_t
+from onlineauto.workspace.model_file import replace_file
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["vw_model_bytes", "write_vw_model"]
+
+
+def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write a model file that Vowpal Wabbit 9.11.9 loads with ``-i``; of a search, the champion.
+
+    It predicts the same: a model of exact mode bit for bit, another one but for the rounding of sums and of
+    what text has as decimals. Unless it is to predict only, it can go on learning, too.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The model, which stays as it is.
+    target : path or binary file
+        Where to; a path is written in one step.
+
+    Raises
+    ------
+    OptionError
+        VW does not have what it predicts by.
+    OSError
+        It cannot be written; what was at that path is as it was.
+    """
+    data = vw_model_bytes(workspace)
+    if isinstance(target, str | os.PathLike):
+        replace_file(target, [data])
+    else:
+        target.write(data)
+
+
+def vw_model_bytes(workspace: Workspace) -> bytes:
+    """What `write_vw_model` writes.
+
+    Raises
+    ------
+    OptionError
+        VW does not have what the model predicts by.
+    """
+    words, parts = champion_words(workspace)
+    exploration = workspace.learner.task.exploration
+    whole = workspace.learner.fields > 1 or exploration.bounds  # for which time counts, without rates too
+    explorer = chosen_explorer(workspace.configuration).name
+    several = whole and len(parts) > 1
+    if several:
+        words.append(PER_MODEL.decode())
+    model = workspace.learner.model
+    later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies them, as it does its own
+    lanes = [0] if workspace.learner.overlapping else parts
+    cell, value = _cells(workspace, lanes, whole=whole, penalised=not later)
+    low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
+    bits = int(math.log2(len(model.weights) * _room(lanes)))
+    options = "".join(f" {word}" for word in words).encode("utf-8", "surrogateescape")
+    bandit, explores = workspace.kind != "simple", "explore" in workspace.kind
+    kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""
+    decay = workspace.learner.task.decay
+    file = VwFile(
+        head=VwHead(low=low, high=high, bits=bits, options=options),
+        told=bool(workspace.state()["slots"]["told"]),
+        decay=_decay(decay),
+        explorer=_explorer(workspace, explorer) if kinds else (),
+        averages=_averages(workspace, len(parts) if several else 1) if bandit else (),
+        descent=_descent(workspace, parts if several else parts[:1], later=later) if whole else None,
+        cell=cell,
+        value=value,
+    )
+    shape = VwShape(slots=workspace.learner.task.slots, decaying=len(decay.place), explorer=kinds)
+    return vw_file_bytes(file, shape=shape)
+
+
+def _averages(workspace: Workspace, models: int) -> tuple[tuple[int, int], ...]:
+    """Events and actions that mtr has averaged over, of so many models with their estimates."""
+    count = models // 2 if models > 1 and workspace.configuration[CbOptions].cb_type == "dr" else models
+    sums = [(int(events), int(actions)) for actions, events in workspace.learner.model.sums[0].reshape(-1, 2)]
+    return tuple((sums + [(0, 0)] * count)[:count])
+
+
+def _room(parts: list[int]) -> int:
+    """Lanes that VW has room for."""
+    return 1 << (len(parts) - 1).bit_length()
+
+
+def _cells(
+    workspace: Workspace, parts: list[int], *, whole: bool, penalised: bool
+) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+    """Numbers and values of the cells of the champion that are not zero."""
+    learner = workspace.learner
+    model = learner.model
+    fields = fields_of(workspace.configuration) if whole else [W]
+    begun = learner.unlearnt.any()
+    rows = np.arange(len(model.weights)) if begun else np.flatnonzero(model.touched)
+    value = model.weights[np.ix_(rows, np.array(fields), np.array(parts))].transpose(0, 2, 1)
+    if penalised:
+        for part, lane in enumerate(parts):
+            value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)
+    cell = rows[:, None].astype(np.uint64) * np.uint64(_room(parts)) + np.arange(len(parts), dtype=np.uint64)
+    kept = (value != 0).any(axis=2)
+    return cell[kept], np.ascontiguousarray(value[kept])
+
+
+def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
+    """Weights of a lane with its penalties."""
+    penalties = workspace.learner.model.lanes[workspace.learner.model.penalised[lane]]
+    gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
+    left = np.maximum(np.abs(weight) - gravity, np.float32(0))
+    return np.asarray(np.copysign(left, weight) * contraction, np.float32)
+
+
+def _explorer(workspace: Workspace, name: str) -> tuple[float, ...]:
+    exploration = workspace.learner.task.exploration
+    if EXPLORER_FIELDS[name] == "ff":
+        return tuple(map(float, exploration.costs))
+    learnt = int(exploration.counts[EXPLORED])
+    return (max(exploration.tau - learnt, 0) if name == "first" else learnt,)
+
+
+def _decay(decay: Decay) -> VwDecay:
+    return VwDecay(
+        tuple(
+            tuple(estimator_of(evidence) for evidence in decay.evidence[model, : model + 1])
+            for model in range(len(decay.place))
+        ),
+        tuple(map(int, decay.place)),
+    )
+
+
+def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescent:
+    model = workspace.learner.model
+    shared, first = model.shared, model.lanes[model.penalised[parts[0]]]
+    return VwDescent(
+        initial_t=float(initial_t(workspace.configuration)),
+        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # which VW forgets
+        norms=tuple(map(float, model.lanes[parts, NORM])),
+        weights=tuple(map(float, model.lanes[parts, WEIGHT])),
+        low=float(shared[MIN_LABEL]),
+        high=float(shared[MAX_LABEL]),
+        passes=workspace.current_pass,
+        gravity=float(first[GRAVITY]) if later else 0.0,
+        contraction=float(first[CONTRACTION]) if later else 1.0,
+    )

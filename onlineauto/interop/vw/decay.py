@@ -1,0 +1,50 @@
+"""The state of ``--epsilon_decay`` in Vowpal Wabbit's model files.
+
+Source: VW 9.11.9 ``epsilon_decay.cc``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.interop.vw.search import VwEstimator, estimator_fields
+
+if TYPE_CHECKING:
+    from onlineauto.interop.vw.fields import Fields
+
+__all__ = ["VwDecay", "decay_fields"]
+
+
+class VwDecay(NamedTuple):
+    """All of it.
+
+    Attributes
+    ----------
+    evidence : tuple of tuple of VwEstimator
+        Bounds on the reward of each model, the champion last: since each one before it began, and its own.
+    place : tuple of int
+        Where the weights of each model are.
+    audited : int
+        Number of the next event that ``--epsilon_decay_audit`` writes of.
+    """
+
+    evidence: tuple[tuple[VwEstimator, ...], ...] = ()
+    place: tuple[int, ...] = ()
+    audited: int = 1
+
+    @classmethod
+    def of(cls, models: int) -> VwDecay:
+        """Return the state of so many models before the first event."""
+        return cls(tuple((VwEstimator(),) * (model + 1) for model in range(models)), tuple(range(models)))
+
+
+def decay_fields(fields: Fields, it: VwDecay) -> VwDecay:
+    """Lay the state out, of as many models as there are."""
+    fields.constant("I", len(it.evidence))
+    evidence = []
+    for each in it.evidence:
+        fields.constant("I", len(each))
+        evidence.append(tuple([estimator_fields(fields, estimator) for estimator in each]))
+    fields.constant("I", len(it.place))
+    place = tuple([fields.number("Q", place) for place in it.place])
+    return VwDecay(tuple(evidence), place, fields.number("Q", it.audited))

@@ -1,0 +1,322 @@
+"""Vowpal Wabbit's model files: what is in one, as a value, and the layout of it.
+
+::
+
+    file = head  options  checksum  told  decay  explorer  search  averages  descent  cell ...
+
+What lies behind the checksum depends on the options: whether slots are told from one another, of
+``--ccb_explore_adf``; the state of ``--epsilon_decay``; an explorer's counter, if it has one; the state of
+``--automl``; the sums of ``--cb_type mtr``; those of gradient descent; and then, until the file ends, the
+cells that are not zero, each with its number. There is no checksum of these, and nothing says how many they
+are: a file that was cut off between two of them is one with fewer cells, and one with changed weights is one
+with other weights.
+
+Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore_adf_*.cc``,
+``automl_iomodel.cc``, ``confidence_sequence_robust.cc``, ``epsilon_decay.cc``,
+``conditional_contextual_bandit.cc``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.interop.vw.decay import VwDecay, decay_fields
+from onlineauto.interop.vw.fields import FieldReader, Fields, FieldWriter
+from onlineauto.interop.vw.search import NO_SEARCH, VwSearch, search_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "VERSION",
+    "VwDescent",
+    "VwFile",
+    "VwHead",
+    "VwShape",
+    "begins_as_vw",
+    "read_vw_file",
+    "vw_file_bytes",
+]
+
+VERSION = b"9.11.9"
+"""The version whose files are read, and that files are written as."""
+
+_BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
+_WIDE_BITS = 31
+"""From so many bits on, the number of a cell is a uint64."""
+_KEPT = 4
+"""Numbers of a cell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VwHead:
+    """What every file begins with.
+
+    Attributes
+    ----------
+    version, identity : bytes
+        Of the program, and what ``--id`` called the model.
+    low, high : float
+        Smallest and largest label.
+    bits : int
+        Two to the power of this is the number of cells.
+    options : bytes
+        A command line, with a blank before each word.
+    """
+
+    version: bytes = VERSION
+    identity: bytes = b""
+    low: float = 0.0
+    high: float = 0.0
+    bits: int = 18
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VwDescent:
+    """Sums of gradient descent, and the counters of the run.
+
+    Attributes
+    ----------
+    initial_t, t : float
+        ``--initial_t``, and the events since, each by its weight.
+    norms, weights : tuple of float
+        Of each model, or of the first: Σ weight · Σ (x/n)², Σ weight.
+    losses : tuple of (float, float)
+        Sum of all losses, and of those since the last row of progress.
+    interval : float
+        When that was.
+    low, high : float
+        Smallest and largest label, again.
+    labelled, labels, unlabelled, before : float
+        Weight of the labelled events; their labels; weight of the others; the first, at the last row.
+    events, features, passes : int
+        How many.
+    gravity, contraction : float
+        What penalties take off the size of every weight, and by what they multiply the rest.
+    """
+
+    initial_t: float = 0.0
+    t: float = 0.0
+    norms: tuple[float, ...] = (0.0,)
+    weights: tuple[float, ...] = (0.0,)
+    losses: tuple[float, float] = (0.0, 0.0)
+    interval: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    labelled: float = 0.0
+    labels: float = 0.0
+    unlabelled: float = 0.0
+    before: float = 0.0
+    events: int = 0
+    features: int = 0
+    passes: int = 0
+    gravity: float = 0.0
+    contraction: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VwShape:
+    """What lies behind the options of a file, which these say.
+
+    Attributes
+    ----------
+    slots : bool
+        Whether ``--ccb_explore_adf`` is on.
+    decaying : int
+        Models of ``--epsilon_decay``, or 0.
+    explorer : str
+        Kinds of the numbers that the explorer keeps: ``Q`` is a uint64, ``f`` a float32.
+    search : bool
+        Whether ``--automl`` is on.
+    averages, models : int
+        Models of ``--cb_type mtr``, and of gradient descent, whose sums are kept.
+    fields : int
+        Numbers of a cell that are kept.
+    """
+
+    slots: bool = False
+    decaying: int = 0
+    explorer: str = ""
+    search: bool = False
+    averages: int = 0
+    models: int = 1
+    fields: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VwFile:
+    """All of a file.
+
+    Attributes
+    ----------
+    head : VwHead
+        What it begins with.
+    told : bool
+        Whether slots are told from one another: the model has met several, or one with features.
+    decay : VwDecay
+        The state of ``--epsilon_decay``.
+    explorer : tuple of float
+        What the explorer keeps.
+    search : VwSearch
+        The state of ``--automl``.
+    averages : tuple of (int, int)
+        Events and actions that ``--cb_type mtr`` has averaged over, of each model, or of the first.
+    descent : VwDescent or None
+        None in a model that is to predict only.
+    cell : uint64[n]
+        Numbers of the cells that are not zero, in ascending order.
+    value : float32[n, fields]
+        What they have: the weight, and what goes with it.
+    """
+
+    head: VwHead = field(default_factory=VwHead)
+    told: bool = False
+    decay: VwDecay = field(default_factory=VwDecay)
+    explorer: tuple[float, ...] = ()
+    search: VwSearch = NO_SEARCH
+    averages: tuple[tuple[int, int], ...] = ()
+    descent: VwDescent | None = None
+    cell: NDArray[np.uint64]
+    value: NDArray[np.float32]
+
+
+def begins_as_vw(data: bytes) -> bool:
+    """Whether a file that begins with this is a model file, of any version since the seventh."""
+    return _BEGIN.match(data) is not None
+
+
+def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) -> VwFile:
+    """Take a file apart.
+
+    Parameters
+    ----------
+    data : bytes
+        All of it.
+    name : str
+        What to call it in messages.
+    shape : callable
+        Says what lies behind the options of a head.
+
+    Raises
+    ------
+    InputError
+        It is none, of another version, or not whole.
+    """
+    reader = FieldReader(data, name=name)
+    begin = _BEGIN.match(data)
+    if begin is None:
+        raise reader.fail("it begins with something else")
+    if begin[1] != VERSION:
+        raise reader.fail(f"it is of version {begin[1].decode()}, and only {VERSION.decode()} is known")
+    head = _head(reader, VwHead())
+    expected = shape(head)
+    told = bool(reader.number("B", 0)) if expected.slots else False
+    decay = decay_fields(reader, VwDecay.of(expected.decaying)) if expected.decaying else VwDecay()
+    explorer = tuple([reader.number(kind, 0) for kind in expected.explorer])
+    search = search_fields(reader, NO_SEARCH) if expected.search else NO_SEARCH
+    averages = _averages(reader, ((0, 0),) * expected.averages)
+    descent, fields = None, 1
+    if reader.number("B", 0):
+        zeros = (0.0,) * expected.models
+        descent, fields = _descent(reader, VwDescent(norms=zeros, weights=zeros)), expected.fields
+    cells = np.dtype([("cell", _kind_of_cell(head.bits)), ("value", "<f4", (fields,))])
+    left = len(data) - reader.at
+    if left % cells.itemsize:
+        raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
+    found = np.frombuffer(data, cells, offset=reader.at)
+    cell = found["cell"].astype(np.uint64)
+    if (cell[1:] <= cell[:-1]).any():
+        raise reader.fail("its cells are out of order")
+    if len(cell) and int(cell[-1]) >= 1 << head.bits:
+        raise reader.fail(
+            f"it has cell {cell[-1]} of 2^{head.bits}, as those have that Vowpal Wabbit cannot load"
+        )
+    return VwFile(
+        head=head,
+        told=told,
+        decay=decay,
+        explorer=explorer,
+        search=search,
+        averages=averages,
+        descent=descent,
+        cell=cell,
+        value=found["value"].astype(np.float32),
+    )
+
+
+def vw_file_bytes(file: VwFile, *, shape: VwShape) -> bytes:
+    """Put a file together, of a shape that its options have."""
+    writer = FieldWriter()
+    _head(writer, file.head)
+    if shape.slots:
+        writer.number("B", file.told)
+    if shape.decaying:
+        decay_fields(writer, file.decay)
+    for kind, number in zip(shape.explorer, file.explorer, strict=True):
+        writer.number(kind, number)
+    if shape.search:
+        search_fields(writer, file.search)
+    _averages(writer, file.averages)
+    writer.number("B", file.descent is not None)
+    if file.descent is not None:
+        _descent(writer, file.descent)
+    fields = file.value.shape[1]
+    cells = np.zeros(len(file.cell), [("cell", _kind_of_cell(file.head.bits)), ("value", "<f4", (fields,))])
+    cells["cell"], cells["value"] = file.cell, file.value
+    return b"".join([*writer.parts, cells.tobytes()])
+
+
+def _kind_of_cell(bits: int) -> str:
+    return "<u4" if bits < _WIDE_BITS else "<u8"
+
+
+def _text(fields: Fields, text: bytes) -> bytes:
+    return fields.bytes_(text + b"\0").partition(b"\0")[0]
+
+
+def _head(fields: Fields, head: VwHead) -> VwHead:
+    version = _text(fields, head.version)
+    fields.summed()
+    identity = _text(fields, head.identity)
+    fields.constant("B", ord("m"))
+    low, high = fields.number("f", head.low), fields.number("f", head.high)
+    bits = fields.number("I", head.bits)
+    for _ in ("lda", "ngram", "skips"):
+        fields.constant("I", 0)
+    options = _text(fields, head.options)
+    fields.checksum()
+    return VwHead(version=version, identity=identity, low=low, high=high, bits=bits, options=options)
+
+
+def _averages(fields: Fields, averages: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple([(fields.number("Q", events), fields.number("Q", actions)) for events, actions in averages])
+
+
+def _descent(fields: Fields, it: VwDescent) -> VwDescent:
+    number = fields.number
+    return VwDescent(
+        initial_t=number("f", it.initial_t),
+        norms=tuple([number("d", norm) for norm in it.norms]),
+        t=number("d", it.t),
+        losses=(number("d", it.losses[0]), number("d", it.losses[1])),
+        interval=number("f", it.interval),
+        low=number("f", it.low),
+        high=number("f", it.high),
+        labelled=number("d", it.labelled),
+        labels=number("d", it.labels),
+        unlabelled=number("d", it.unlabelled),
+        events=number("Q", it.events),
+        features=number("Q", it.features),
+        weights=tuple([number("d", weight) for weight in it.weights]),
+        before=number("d", it.before),
+        passes=number("Q", it.passes),
+        gravity=number("d", it.gravity),
+        contraction=number("d", it.contraction),
+    )

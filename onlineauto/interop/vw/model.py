@@ -1,0 +1,223 @@
+"""Models that Vowpal Wabbit has saved, as workspaces."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.search import Candidate, Slot, State
+from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.report.progress import Progress
+from onlineauto.errors import InputError
+from onlineauto.explorers._kernels import LEARNT as EXPLORED
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.slots import SlotOptions
+from onlineauto.interop.vw.evidence import evidence_of
+from onlineauto.interop.vw.file import read_vw_file
+from onlineauto.interop.vw.options import EXPLORER_FIELDS, configuration_of, shape_of
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    GRAVITY,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    WEIGHT,
+    A,
+    N,
+    T,
+    W,
+    materialize,
+)
+from onlineauto.learners.rule import make_rule
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.loop.learner import Learner
+    from onlineauto.engine.stream.counters import Count
+    from onlineauto.interop.vw.decay import VwDecay
+    from onlineauto.interop.vw.file import VwDescent, VwFile
+    from onlineauto.interop.vw.search import VwConfig, VwSearch
+    from onlineauto.options import Configuration
+
+__all__ = ["fields_of", "load_vw_model", "read_vw_model"]
+
+_STATES = (State.NEW, State.LIVE, State.INACTIVE, State.REMOVED)
+_KINDS = (Kind.EXCLUSION, Kind.INCLUSION)
+_MOST = 2**62
+
+
+def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Any) -> Workspace:
+    """Make the workspace that a model file of Vowpal Wabbit 9.11.9 has, in exact mode.
+
+    It predicts what VW does with ``-i``, and goes on to learn as VW does: what VW does not save begins anew.
+    So of several models (bags, covers, estimates of ``dr``, live slots) all but the first begin with new
+    sums, unless the file was made with ``--per_model_save_load``.
+
+    Parameters
+    ----------
+    source : path or bytes
+        The file, or what is in it.
+    **options
+        Options besides those of the file: VW does not save all of them, not ``loss_function`` and ``l1``.
+
+    Raises
+    ------
+    InputError
+        The file is none, of another version, not whole, or has options that are not reproduced.
+    OptionError
+        An option cannot have another value, or options are at odds.
+
+    Source: VW ``-i``.
+    """
+    return load_vw_model(source, REGISTRY.from_keywords(**options))[0]
+
+
+def load_vw_model(
+    source: str | os.PathLike[str] | bytes, given: Configuration
+) -> tuple[Workspace, dict[str, Any]]:
+    """Do as `read_vw_model`, and return what our model file says of the run that the model was in, too.
+
+    Raises
+    ------
+    InputError
+        The file is none, of another version, not whole, or has options that are not reproduced.
+    OptionError
+        An option cannot have another value, or options are at odds.
+    """
+    data, name = _data_of(source)
+    file = read_vw_file(
+        data,
+        name=name,
+        shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
+    )
+    workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
+    if file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index:
+        workspace.restore(workspace.state() | {"slots": {"told": True}})
+    try:
+        _fill_learner(workspace.learner, file, workspace.configuration)
+        _fill_decay(workspace.learner.task.decay, file.decay)
+        if workspace.searching.slots.live.searching:
+            _fill_search(workspace, file.search)
+    except (IndexError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} does not fit its own options: {error}") from None
+    if not workspace.learner.task.training:
+        materialize(workspace.learner.model, 0)
+    return workspace, {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
+
+
+def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
+    """What the run had counted, as our runs do."""
+    progress = Progress(workspace.configuration, kind=workspace.kind)
+    progress.example_number, progress.total_features = descent.events, descent.features
+    progress.weighted_labelled, progress.weighted_unlabelled = descent.labelled, descent.unlabelled
+    progress.weighted_labels, progress.sum_loss = descent.labels, descent.losses[0]
+    progress.min_label, progress.max_label = descent.low, descent.high
+    return progress.counts()
+
+
+def _data_of(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
+    if isinstance(source, bytes):
+        return source, "the model"
+    try:
+        return Path(source).read_bytes(), os.fspath(source)
+    except OSError as error:
+        raise InputError(f"cannot read the model {os.fspath(source)}: {error.strerror}") from None
+
+
+def fields_of(configuration: Configuration) -> list[int]:
+    """Fields of a cell that VW saves."""
+    rule = make_rule(configuration)
+    return [W, *([A] if rule.adaptive else []), *([N] if rule.normalized else [])]
+
+
+def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) -> None:
+    model = learner.model
+    cell, lane = divmod(file.cell, model.weights.shape[2])
+    fields = fields_of(configuration)[: file.value.shape[1]]
+    model.weights[cell[:, None], fields, lane[:, None]] = file.value
+    model.touched[cell] = True
+    model.shared[MIN_LABEL], model.shared[MAX_LABEL] = file.head.low, file.head.high
+    if file.descent is not None:
+        _fill_sums(learner, file.descent)
+    sums = model.sums.reshape(len(model.sums), -1, 2)
+    if learner.task.search_below:
+        sums = sums.swapaxes(0, 1)
+    for place, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
+        sums[place] = actions, events
+    exploration = learner.task.exploration
+    name = chosen_explorer(configuration).name
+    if file.explorer and EXPLORER_FIELDS[name] == "ff":
+        exploration.costs[:] = file.explorer
+    elif file.explorer:
+        (count,) = file.explorer
+        exploration.counts[EXPLORED] = max(exploration.tau - count, 0) if name == "first" else count
+
+
+def _fill_sums(learner: Learner, descent: VwDescent) -> None:
+    shared, lanes = learner.model.shared, learner.model.lanes
+    shared[T], shared[MIN_LABEL], shared[MAX_LABEL] = descent.t, descent.low, descent.high
+    lanes[: len(descent.norms), NORM] = descent.norms
+    lanes[: len(descent.weights), WEIGHT] = descent.weights
+    lanes[0, [GRAVITY, CONTRACTION]] = descent.gravity, descent.contraction
+
+
+def _fill_decay(decay: Decay, found: VwDecay) -> None:
+    """Let the models of ``--epsilon_decay`` go on where VW's were."""
+    if sorted(found.place) != list(range(len(decay.place))):
+        raise ValueError(f"{found.place} are not the places of {len(decay.place)} models")
+    decay.place[:] = found.place
+    for model, estimators in enumerate(found.evidence):
+        for since, each in enumerate(estimators):
+            if not each.updates == each.lower.observations == each.upper.observations <= _MOST:
+                raise ValueError("bounds of one model are of other events")
+            decay.evidence[model, since] = evidence_of(each)
+
+
+def _fill_search(workspace: Workspace, found: VwSearch) -> None:
+    """Let the search go on where VW's was."""
+    if not 0 < len(found.live) <= workspace.searching.slots.n_slots or found.valid > len(found.configs):
+        raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")
+    numbers = [each.config for each in found.live] + [number for _, number in found.queue]
+    times = [found.learnt, *(each.lease for each in found.configs), *(count for _, count in found.counts)]
+    if max(numbers) >= len(found.configs) or max(times) > _MOST:
+        raise ValueError("numbers of configs or of events are out of range")
+    if any(len(element) not in (2, 3) for config in found.configs for element in config.elements):
+        raise ValueError("interactions are of two namespaces or of three")
+    searching = workspace.searching
+    namespaces = [bytes([key]) for key, _ in found.counts]
+    search = replace(
+        searching.search,
+        candidates=tuple(map(_candidate, found.configs)),
+        n_valid=found.valid,
+        queue=found.queue,
+        slots=tuple(Slot(each.config, each.gives_way) for each in found.live),
+        namespaces=tuple(namespaces),
+    )
+    tree = searching.state()
+    slots = tree["slots"]
+    arrays, tally = slots["arrays"], slots["tally"]
+    tally[LEARNT] = found.learnt
+    for slot, each in enumerate(found.live):
+        arrays["updates"][slot] = each.own.updates
+        for who, estimator in ((SELF, each.own), (CHAMPION, each.champion)):
+            arrays["evidence"][slot, who] = evidence_of(estimator)
+            arrays["last"][slot, who] = estimator.weight, estimator.reward
+    known = {
+        "configs": [search.config(slot) for slot in range(len(search.slots))],
+        "indices": [slot.index for slot in search.slots],
+        "namespaces": namespaces,
+        "counts": [(bytes([key]), count, 0) for key, count in found.counts],
+    }
+    searching.restore(tree | {"search": search, "slots": slots | known}, workspace.learner.model)
+
+
+def _candidate(found: VwConfig) -> Candidate:
+    elements = tuple(tuple(bytes([key]) for key in element) for element in found.elements)
+    return Candidate(Config(elements, _KINDS[found.kind]), found.lease, _STATES[found.state])

@@ -1,0 +1,121 @@
+"""The options in the head of a Vowpal Wabbit model file, and what they say of the rest of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.loop.task import parts_of_slot
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.engine.stream.source import kind_of
+from onlineauto.errors import InputError, OptionError
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.interop.vw.file import VwShape
+from onlineauto.learners.options import CbOptions
+from onlineauto.learners.rule import make_rule
+
+if TYPE_CHECKING:
+    from onlineauto.interop.vw.file import VwHead
+    from onlineauto.options import Configuration
+
+__all__ = ["EXPLORER_FIELDS", "PER_MODEL", "configuration_of", "shape_of"]
+
+EXPLORER_FIELDS = {"first": "Q", "squarecb": "Q", "regcb": "Q", "cover": "Q", "synthcover": "ff"}
+"""Kinds of the numbers that an explorer keeps."""
+
+PER_MODEL = b"--per_model_save_load"
+"""The option that lets a file have the sums of all models, and not of the first alone."""
+
+_IMPLIED = {"csoaa_ldf", "csoaa_rank", PER_MODEL[2:].decode()}
+_BANDITS = ("cb_explore", "cb", "ccb_explore_adf", "cb_explore_adf", "cb_adf")
+"""Each brings those behind it."""
+
+_OF_SLOTS = {"cb_sample"}
+"""What slots bring, too."""
+
+
+def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Configuration:
+    """Options of a file, with those `given` besides, in exact mode.
+
+    VW keeps some options only: others, such as ``--loss_function``, have to be given again, as to VW itself.
+
+    Parameters
+    ----------
+    head : VwHead
+        The head of the file.
+    given : Configuration
+        Options that the file does not have, or that may have another value.
+    name : str
+        What to call the file in messages.
+
+    Raises
+    ------
+    InputError
+        The file has options that are not reproduced.
+    OptionError
+        An option cannot have another value, or options are at odds.
+    """
+    made = _own(head, name=name)
+    values: dict[str, Any] = {each: made.get(each) for each in made.supplied}
+    for option in REGISTRY.options:
+        if option.name not in given.supplied:
+            continue
+        value = given.get(option.name)
+        if value != values.get(option.name, value) and not option.override:
+            raise OptionError(
+                f"{option.flag} {value} cannot be: {name} was made with {option.flag} {values[option.name]}; "
+                "leave it out"
+            )
+        values[option.name] = value
+    return REGISTRY.from_keywords(**values | {"vw_exact": True})
+
+
+def _own(head: VwHead, *, name: str) -> Configuration:
+    """Options that a file has."""
+    values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
+    option = ""
+    for word in head.options.decode("utf-8", "backslashreplace").split():
+        if word.startswith("--"):
+            option = word[2:]
+            values.setdefault(option, [])
+        elif option:
+            values[option].append(word)
+    bandit = next((kind for kind in _BANDITS if kind in values), "")
+    left_out = _IMPLIED | (set(_BANDITS) - {bandit}) | (_OF_SLOTS if bandit == "ccb_explore_adf" else set())
+    words = []
+    for option, texts in values.items():
+        if option not in left_out:
+            words += [f"--{option}={text}" for text in texts] or [f"--{option}"]
+    try:
+        return REGISTRY.parse(["--vw_exact", *words])
+    except OptionError as error:
+        raise InputError(f"{name} was made with options that are not reproduced: {error}") from None
+
+
+def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
+    """What lies behind the options of a file, if these are they.
+
+    Raises
+    ------
+    OptionError
+        They are not reproduced.
+    """
+    kind = kind_of(configuration)
+    rule = make_rule(configuration)
+    bandit, explorer = kind != "simple", chosen_explorer(configuration)
+    automl = configuration[AutomlOptions].automl
+    averages = models = 1
+    if PER_MODEL in head.options.split():
+        estimates = bandit and configuration[CbOptions].cb_type == "dr"
+        models = (automl or 1) * parts_of_slot(configuration, kind=kind, estimates=estimates)
+        averages = models // 2 if estimates else models
+    return VwShape(
+        slots=kind == "ccb_explore_adf",
+        decaying=models_of(configuration),
+        explorer=EXPLORER_FIELDS.get(explorer.name, "") if "explore" in kind else "",
+        search=automl is not None,
+        averages=averages if bandit else 0,
+        models=models,
+        fields=1 + rule.adaptive + rule.normalized,
+    )

@@ -1,0 +1,172 @@
+"""Champions as command lines of Vowpal Wabbit, and what has none."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
+from onlineauto.engine.loop.task import check_apart
+from onlineauto.engine.options.registry import REGISTRY, check_alone
+from onlineauto.errors import OptionError
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.features.interactions import WILDCARD, parse_full_names
+from onlineauto.features.slots import TOLD_NAME
+from onlineauto.options import options_of
+from onlineauto.options.value import to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.features.interactions import Product
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["champion_words"]
+
+_INTERACTIONS = ("quadratic", "cubic", "interactions")
+_LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
+_WRITTEN = {"bit_precision", "constant", "initial_weight"}
+"""What the rest of the file says, or what the weights are past."""
+_SEARCH = {option.name for option in options_of(AutomlOptions)}
+_NATIVE = {
+    "cover": "lays its policies out otherwise",
+    "regcb": "goes by other plausible costs",
+    "elim": "goes by other plausible costs",
+    "cb_sample": "draws otherwise",
+    "ccb_explore_adf": "draws otherwise",
+    "rnd": "makes other guesses",
+}
+"""What native mode predicts otherwise than VW with, and why."""
+_PRINTABLE = range(32, 127)
+_PLAIN = set(_PRINTABLE) - set(b" \\")
+
+
+def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
+    """Return options with which VW predicts as the champion does, and the lanes of the models that it needs.
+
+    Raises
+    ------
+    OptionError
+        VW does not have what the champion predicts by; the message says what.
+    """
+    configuration, searching = workspace.configuration, workspace.searching
+    check_alone(configuration)
+    check_apart(configuration, kind=workspace.kind, parts=workspace.learner.width)
+    if not workspace.exact:
+        _refuse(workspace)
+    values: dict[str, Any] = {
+        option.name: configuration.get(option.name)
+        for option in REGISTRY.options
+        if option.keep and option.vw and option.name in configuration.supplied
+    }
+    searched = configuration[AutomlOptions].automl is not None
+    if searched:
+        champion = [
+            each for each in searching.interactions(0) if TOLD_NAME not in each
+        ]  # VW has these anyway
+        values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
+        values |= dict(searching.slots.configs[0].settings)
+    elif not workspace.exact and "experimental_full_name_interactions" in values:
+        full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
+        values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
+    if workspace.exact and (state := int(workspace.learner.task.exploration.random[0])):
+        values["random_seed"] = state
+    searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
+    words: list[str] = []
+    for name, value in values.items():
+        if name not in searches | _WRITTEN:
+            words += _words(name, value)
+    return words, _parts(workspace, values)
+
+
+def _words(name: str, value: Any) -> Iterator[str]:
+    """Words of one option."""
+    if value is True:
+        yield f"--{name}"
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        text = to_text(each)
+        if name in _LETTERS:
+            text = text.replace(" ", r"\x20")
+        if not text or re.search(r"\s", text) or text.startswith("--"):
+            raise OptionError(f"--{name} {text!r} cannot be in a model file of Vowpal Wabbit")
+        yield from (f"--{name}", text)
+
+
+def _letters(interaction: tuple[bytes, ...]) -> str:
+    """First bytes of names, as an option has them.
+
+    Raises
+    ------
+    OptionError
+        One of them stands for all names.
+    """
+    letters = b"".join(name[:1] for name in interaction)
+    if b":" in letters:
+        raise OptionError("Vowpal Wabbit takes a namespace that begins with ':' for all of them")
+    return "".join(chr(byte) if byte in _PLAIN else rf"\x{byte:02x}" for byte in letters)
+
+
+def _letters_of_terms(terms: Product) -> str:
+    """First bytes of the full names of an interaction.
+
+    Raises
+    ------
+    OptionError
+        One of them stands for all names.
+    """
+    if WILDCARD in terms:
+        raise OptionError(
+            "Vowpal Wabbit has no --experimental_full_name_interactions with ':' that cross the same"
+        )
+    return _letters(tuple(term.name for term in terms))
+
+
+def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
+    """Lanes of the models that VW has for these options."""
+    lanes = workspace.learner.champion_rows()
+    if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
+        return lanes[::2]  # the others are for the estimates of dr alone
+    return lanes
+
+
+def _refuse(workspace: Workspace) -> None:
+    """Refuse what VW cannot express of a model of native mode.
+
+    Raises
+    ------
+    OptionError
+        The message says what.
+    """
+    configuration = workspace.configuration
+    for reason in _reasons(workspace, configuration):
+        raise OptionError(
+            f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, where it does not"
+        )
+
+
+def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
+    if "namespaces" in configuration[AutomlOptions].searched():
+        yield "--search namespaces leaves namespaces out, those too that are met later"
+    explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
+    if "epsilon_decay" in configuration.supplied and explorer in ("first", "squarecb"):
+        yield f"--{explorer} goes by the age of each model of --epsilon_decay"
+    for name, reason in _NATIVE.items():
+        if name == explorer or name in configuration.supplied:
+            yield f"it {reason} with --{name}"
+    layout = workspace.state()["layout"]
+    names = sorted({*layout["known"], *workspace.searching.slots.namespaces})
+    for name, other in pairwise(names):
+        if name[:1] == other[:1]:
+            yield f"namespaces {_shown(name)} and {_shown(other)} begin with one letter, and are one to it"
+    for name in names:
+        if name[0] not in _PRINTABLE or name[:1] == b":":
+            yield f"it does not cross namespace {_shown(name)}"
+    if layout["left_out"]:
+        yield "there are namespaces that wildcards leave out"
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode("utf-8", "backslashreplace"))

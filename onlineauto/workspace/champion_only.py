@@ -1,0 +1,109 @@
+"""Spin-off: the champion alone, to predict with (``--predict_only_model``).
+
+Of a cell it has the weight alone, unless the explorer goes by plausible costs, which take all four numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
+from onlineauto.automl.search import Slot
+from onlineauto.engine.loop.task import check_apart
+from onlineauto.engine.options.registry import REGISTRY, check_alone
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners.model_state import materialised
+from onlineauto.options import options_of
+from onlineauto.workspace.inspection.vw_command import OF_LEARNING
+
+if TYPE_CHECKING:
+    from onlineauto.automl.config import Interaction
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["spin_off", "spun_off"]
+
+
+def spin_off(workspace: Workspace) -> State:
+    """State of a model that has the champion alone and, of its cells, what it takes to predict.
+
+    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. In
+    exact mode it is what VW makes of it: no search, the champion's interactions as if given by hand, and it
+    can go on learning, from the weights alone.
+
+    Raises
+    ------
+    OptionError
+        The champion cannot be alone, see `check_alone` and `check_apart`.
+    """
+    check_alone(workspace.configuration)
+    check_apart(workspace.configuration, kind=workspace.kind, parts=workspace.learner.width)
+    state = workspace.state()
+    small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
+    _copy_champion(workspace, small)
+    if workspace.exact:
+        return small.state() | {"layout": state["layout"], "slots": state["slots"]}
+    searching = workspace.searching
+    alone = replace(
+        searching.search,
+        candidates=(searching.search.candidate(0),),
+        n_valid=1,
+        queue=(),
+        slots=(Slot(0),),
+    )
+    tree = small.state()
+    told = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
+    known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
+    live = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
+    tree["search"] |= told | {"search": alone, "slots": live}
+    return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
+
+
+def spun_off(workspace: Workspace) -> Workspace:
+    """The champion alone, as a workspace."""
+    alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
+    alone.restore(spin_off(workspace))
+    return alone
+
+
+def _options(workspace: Workspace) -> dict[str, object]:
+    """Options of the small model: the same number of cells, each with the lanes of one slot."""
+    configuration, width = workspace.configuration, workspace.learner.width
+    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    searches = configuration[AutomlOptions].automl is not None
+    if workspace.exact:  # its lanes share the table
+        decides = OF_DECAY if "epsilon_decay" in kept else ()
+        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
+        kept -= {"quadratic", "cubic", "interactions"} if searches else set()
+    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+    if workspace.exact:
+        lanes = 1 if workspace.learner.overlapping else 1 << (width - 1).bit_length()
+        options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
+        if searches:
+            options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
+    elif searches:
+        options["automl"] = 1
+    return options
+
+
+def _letters(interaction: Interaction) -> str:
+    return b"".join(interaction).decode("latin-1").replace(" ", r"\x20")
+
+
+def _copy_champion(source: Workspace, target: Workspace) -> None:
+    """Let `target` predict as the champion of `source` does."""
+    target.learner.take_after(source.learner)
+    champion, parts = source.learner.champion_lanes(), target.learner.champion_lanes()
+    mine, model = source.learner.model, target.learner.model
+    kept = slice(target.learner.fields)
+    weights = mine.weights[:, kept][..., champion]
+    if source.exact:
+        weights[:, W] = materialised(weights[:, W], mine.lanes[mine.penalised[champion]])
+    model.touched[:] = (weights != model.weights[:, kept][..., parts]).any(axis=(1, 2))
+    model.weights[:, kept, parts] = weights
+    model.sums[0] = mine.sums[0]
+    if source.exact:
+        model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
+    else:
+        model.lanes[parts], model.shared[:] = mine.lanes[champion], mine.shared

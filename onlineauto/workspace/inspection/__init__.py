@@ -1,0 +1,1 @@
+"""What a model knows, for people: weights by name, audits, readable models."""

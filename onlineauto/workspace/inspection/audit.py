@@ -1,0 +1,130 @@
+"""Audit: what each example is made of and what each of its features weighs (``--audit``), as VW prints it.
+
+Two lines for an example: its prediction, before any link, and its tag; and, by how much they say, its
+features, each as ``name:cell:value:weight@gradients``, behind a tab. Under ``--vw_exact`` the examples come
+as often as VW predicts them: the logged action once more when it is learnt.
+
+Source: VW ``gd.cc`` (``print_audit_features``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.state import SIMPLE
+from onlineauto.engine.report.predictions import spell_number
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.features.block import UNLABELLED
+from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, A, W
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.engine.event.state import Task
+    from onlineauto.features.block import Block
+    from onlineauto.workspace.inspection.named_examples import Listed, NamedExample
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["Audit", "learnt_example"]
+
+_ZERO = np.float32(0)
+
+
+def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
+    """Which example of the one event of a block is learnt, by its number, and its label; None if none is."""
+    first, end = block.event_start[0], block.event_start[1]
+    if not task.training:
+        return None
+    if task.shape == SIMPLE:
+        label, weight = block.label[first], block.weight[first]
+        return (0, label) if label != UNLABELLED and weight > 0 else None
+    for i in range(block.cost_start[first], block.cost_start[end]):
+        if block.cost[i] == UNLABELLED:
+            continue
+        if task.n_actions:
+            return int(block.cost_action[i]) - 1, block.cost[i]
+        line = int(np.searchsorted(block.cost_start, i, side="right")) - 1
+        return line - int(first) - int(block.shared[first]), block.cost[i]
+    return None
+
+
+class Audit:
+    """Prints the examples of an event, with the champion's weights.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Whose weights these are.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._learner = workspace.learner
+        self._model, self._rule = workspace.learner.model, workspace.learner.rule
+        self._task, self._exact, self._layout = workspace.learner.task, workspace.exact, workspace.layout
+        self._lanes = workspace.weights.shape[2]
+        self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
+        if self._exact:
+            explorer = chosen_explorer(workspace.configuration).name
+            self._repeats += workspace.kind.startswith("cb_explore") and explorer != "greedy"
+
+    def text(self, block: Block, examples: Iterable[NamedExample]) -> str:
+        """What to print of the one event of a block, with its examples, before it is learnt."""
+        listed = list(examples)
+        label = learnt_example(self._task, block)
+        if self._task.shape == SIMPLE:
+            low, high = self._range(None if label is None else label[1])
+            return "".join(self._example(block, each, low, high) for each in listed)
+        low, high = self._range(None)
+        printed = [self._example(block, each, low, high) for each in listed]
+        if not self._exact or not self._task.training:
+            return "".join(printed)
+        if label is None:
+            return "".join(printed * (1 + self._explores))
+        low, high = self._range(label[1])
+        learnt = self._example(block, listed[label[0]], low, high)
+        return "".join(printed * self._repeats) + learnt
+
+    def _range(self, label: np.float32 | None) -> tuple[np.float32, np.float32]:
+        """Range of predictions, with a label that is about to be learnt."""
+        low, high = (np.float32(self._model.shared[i]) for i in (MIN_LABEL, MAX_LABEL))
+        if label is not None and self._rule.track_labels:
+            low, high = min(low, label), max(high, label)
+        return low, high
+
+    def _example(self, block: Block, example: NamedExample, low: np.float32, high: np.float32) -> str:
+        lane = self._learner.champion_lane()
+        penalties = self._model.lanes[self._model.penalised[lane]]
+        gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
+        held = self._layout.interactions.holders[:, 0]
+        prediction = block.initial[example.line] if self._task.shape == SIMPLE else _ZERO
+        shown: list[tuple[float, str]] = []
+        with np.errstate(all="ignore"):
+            for feature in example.features:
+                if not held[feature.run] or not (feature.used or self._exact):
+                    continue
+                raw = self._model.weights[feature.cell, W, lane]
+                weight = _truncated(raw, gravity)
+                if feature.used:
+                    prediction = np.float32(prediction + weight * feature.value)
+                said = -abs(float(raw * feature.value))
+                shown.append((said, self._feature(feature, weight * contraction, lane)))
+            prediction = np.float32(prediction * contraction)
+        prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
+        shown.sort(key=lambda each: each[0])
+        tag = block.tag_of(example.tagged)
+        first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
+        return f"{first}\n{''.join(text for _, text in shown)}\n"
+
+    def _feature(self, feature: Listed, weight: np.float32, lane: int) -> str:
+        text = f"\t{feature.name}:{feature.cell * self._lanes + lane}:{feature.value:g}:{weight:g}"
+        if self._rule.adaptive and self._task.training:
+            text += f"@{self._model.weights[feature.cell, A, lane]:g}"
+        return text
+
+
+def _truncated(weight: np.float32, gravity: np.float32) -> np.float32:
+    if not gravity < abs(weight):
+        return _ZERO
+    return weight - gravity if weight > 0 else weight + gravity

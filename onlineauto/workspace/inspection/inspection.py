@@ -1,0 +1,138 @@
+"""Inspection: what a model is, as plain values: for people, and for programs as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.text import namespace_text
+from onlineauto.engine.report.search_story import story
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners._kernels import A, N, T, W
+from onlineauto.learners.model_state import materialised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["inspection"]
+
+
+def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
+    """What a model is: options, champion, history, namespaces, live slots, and its largest weights.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The model.
+    names : mapping of int to str
+        Names of weights by their numbers, as far as they are known; see `InverseHash`.
+    top : int
+        How many weights.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> found = inspection(Workspace(quadratic="ab").fit(["1 |a x |b y"]), names={}, top=1)
+    >>> found["options"], found["champion"]["interactions"], found["learnt"]["weights"]
+    ('--quadratic ab', ['ab'], 4)
+    """
+    shared, learner = workspace.learner.model.shared, workspace.learner
+    low, high = workspace.label_range
+    return {
+        "options": workspace.configuration.command(kept=True),
+        "predicts_only": workspace.predicts_only,
+        "learnt": {
+            "weight_of_events": float(shared[T]),
+            "passes": workspace.current_pass,
+            "weights": int(np.count_nonzero(workspace.weights[:, W])),
+            "label_range": [low, high],
+        },
+        "champion": _champion(workspace),
+        "history": list(story(workspace.searching)) if _searches(workspace) else [],
+        "namespaces": list(_namespaces(workspace)),
+        "slots": [_slot(workspace, slot) for slot in range(len(workspace.estimates))]
+        if _searches(workspace)
+        else [],
+        "top_weights": list(_largest(workspace, names, top, fields=learner.fields)),
+    }
+
+
+def _searches(workspace: Workspace) -> bool:
+    return workspace.configuration[AutomlOptions].automl is not None
+
+
+def _champion(workspace: Workspace) -> dict[str, Any]:
+    if _searches(workspace):
+        crossed = _texts(workspace.searching.interactions(0))
+        return {"interactions": crossed, "settings": dict(workspace.searching.slots.configs[0].settings)}
+    options = workspace.configuration[FeatureOptions]
+    given = (*options.quadratic, *options.cubic, *options.interactions)
+    full_names = options.experimental_full_name_interactions
+    return {"interactions": [*given, *full_names], "settings": {}}
+
+
+def _texts(interactions: Iterable[Interaction]) -> list[str]:
+    return ["*".join(map(namespace_text, names)) for names in interactions]
+
+
+def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
+    """Namespaces that were met; how often, if there is a search, which counts them."""
+    slots = workspace.searching.slots
+    if not _searches(workspace):
+        yield from ({"name": namespace_text(name)} for name in workspace.layout.state()["known"])
+        return
+    for name in slots.namespaces:
+        yield {"name": namespace_text(name), "actions": slots.count(name), "features": slots.size(name)}
+
+
+def _slot(workspace: Workspace, slot: int) -> dict[str, Any]:
+    searching, estimates = workspace.searching, workspace.estimates
+    config, paired = searching.slots.configs[slot], searching.slots.live.paired
+    found: dict[str, Any] = {
+        "slot": slot,
+        "interactions": len(searching.interactions(slot)),
+        "differs_by": _difference(workspace, slot),
+        "settings": dict(config.settings),
+        "events": estimates.updates(slot) if slot else searching.slots.champion_events,
+        "reward": [estimates.lower(slot), estimates.upper(slot)],
+    }
+    if slot:
+        found["champion_reward"] = [estimates.champion_lower(slot), estimates.champion_upper(slot)]
+        if paired:
+            found["evidence"] = estimates.promise(slot)
+    if not searching.replays:
+        found["lease"] = None if slot == 0 else searching.search.lease(slot)
+    return found
+
+
+def _difference(workspace: Workspace, slot: int) -> list[str]:
+    """Interactions that a slot has and the champion has not, with +, and the other way round, with -."""
+    champion, own = (set(workspace.searching.interactions(each)) for each in (0, slot))
+    gained, lost = sorted(own - champion), sorted(champion - own)
+    return [f"+{text}" for text in _texts(gained)] + [f"-{text}" for text in _texts(lost)]
+
+
+def _largest(
+    workspace: Workspace, names: Mapping[int, str], top: int, *, fields: int
+) -> Iterator[dict[str, Any]]:
+    """The champion's largest weights, those with names by these."""
+    model, lanes = workspace.learner.model, workspace.weights.shape[2]
+    lane = workspace.learner.champion_lane()
+    weights = materialised(model.weights[:, W, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
+    cells = np.flatnonzero(weights)
+    largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
+    for cell in largest.tolist():
+        found: dict[str, Any] = {
+            "name": names.get(cell * lanes),
+            "number": cell * lanes + lane,
+            "weight": float(weights[cell]),
+        }
+        if fields > 1:
+            found["gradients"] = float(model.weights[cell, A, lane])
+            found["scale"] = float(model.weights[cell, N, lane])
+        yield found

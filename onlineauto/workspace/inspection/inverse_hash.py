@@ -1,0 +1,62 @@
+"""Inverse hash: the names of the weights, from the features met (``--invert_hash``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from onlineauto.workspace.inspection.named_examples import NamedExample
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["InverseHash"]
+
+
+class InverseHash:
+    """Collects names; of features that share a weight it keeps the first one's, as VW does.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Whose live slots say which weights a feature has.
+
+    Attributes
+    ----------
+    names : dict of int to str
+        Name of each weight, by its number: that of the cell times the lanes, plus the lane. Weights of a lane
+        but the first end with its number in brackets.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.names: dict[int, str] = {}
+        self._workspace = workspace
+        self._lanes = workspace.weights.shape[2]
+
+    def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
+        """Names of the weights that examples have, in all live slots now or in the champion's alone."""
+        listed = list(examples)  # which may bring interactions
+        live, width = self._workspace.searching.slots.live, self._workspace.learner.width
+        exact, found = self._workspace.exact, dict[int, str]()
+        lanes = [
+            [
+                (slot * live.slot_step + part * live.part_step)
+                for slot in range(live.n if challengers else 1)
+                if holds[slot]
+                for part in range(width)
+            ]
+            for holds in self._workspace.layout.interactions.holders
+        ]
+        for example in listed:
+            for name, cell, _, run, used in example.features:
+                if used or exact:
+                    for lane in lanes[run]:
+                        found.setdefault(cell * self._lanes + lane, name)
+        return found
+
+    def note(self, named: Mapping[int, str]) -> None:
+        """Keep names of weights that have none."""
+        for number, name in named.items():
+            if number not in self.names:
+                lane = number % self._lanes
+                self.names[number] = f"{name}[{lane}]" if lane else name

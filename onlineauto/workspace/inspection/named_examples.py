@@ -1,0 +1,231 @@
+"""Named examples: the features of an event as the learner uses them, one by one and with their names.
+
+Slow, in Python, for looking at: the loop lists them by itself, without names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from onlineauto.engine.event.state import CB
+from onlineauto.errors import OptionError
+from onlineauto.features.records import CONSTANT_HASH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.features.block import Block
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["Listed", "NamedExample", "NamedExamples", "Nameless", "Names"]
+
+_FNV = 16777619
+_WRAP = 2**64 - 1
+_ONE = np.float32(1)
+
+
+class Names(Protocol):
+    """What features are called."""
+
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
+        """What a feature of a namespace is called, `seed` being the hash of the namespace's name."""
+
+
+class Nameless:
+    """Names where there are none: VW keeps none for the second pass."""
+
+    def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
+        """Nothing."""
+        return None
+
+
+class Listed(NamedTuple):
+    """A feature of an example.
+
+    Attributes
+    ----------
+    name : str
+        Its name, or the names that are crossed with ``*`` between them.
+    cell : int
+        Its cell in the table of weights.
+    value : float32
+        Its value.
+    run : int
+        Which of the `Interactions` it is of: 1 + the number of the product, 0 for none.
+    used : bool
+        Whether it is used, and not only shown as what interactions are made of.
+    """
+
+    name: str
+    cell: int
+    value: np.float32
+    run: int
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExample:
+    """One line of an event that is an example, or one action of it.
+
+    Attributes
+    ----------
+    line : int
+        Number of the line in the block.
+    tagged : int
+        Number of the line whose tag it has: VW gives the first action that of the shared line.
+    features : list of Listed
+        In the order in which the learner adds them up.
+    """
+
+    line: int
+    tagged: int
+    features: list[Listed]
+
+
+class _Feature(NamedTuple):
+    name: str | None
+    hash: int
+    value: np.float32
+
+
+_Groups = dict[int, list[_Feature]]
+"""Features by group key, in the order of first appearance."""
+
+
+class _Partial(NamedTuple):
+    """Some factors of a product."""
+
+    name: str | None
+    state: int
+    value: np.float32
+    place: int
+
+
+class NamedExamples:
+    """Lists the examples of events.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Whose options and live slots say what is used.
+    names : Names
+        What features are called.
+
+    Raises
+    ------
+    OptionError
+        There may be interactions of full names by VW's rules, which the loop alone knows to list; or actions
+        share weights with other models.
+    """
+
+    def __init__(self, workspace: Workspace, names: Names) -> None:
+        name = "experimental_full_name_interactions"
+        if workspace.exact and name in workspace.configuration.supplied:
+            raise OptionError(f"--{name} with --vw_exact is not shown by name; leave --vw_exact out")
+        if workspace.learner.overlapping:
+            raise OptionError(
+                f"with --vw_exact, weights of --{workspace.kind} have no names where the number of models is "
+                "no power of two: actions share them with other models"
+            )
+        self._workspace, self._names = workspace, names
+        self._mask = len(workspace.weights) - 1
+
+    def of(self, block: Block) -> Iterator[NamedExample]:
+        """Yield the examples of the events of a block, before it is learnt."""
+        layout = self._workspace.layout
+        layout.update(block)
+        task = self._workspace.learner.task
+        for first, end in pairwise(block.event_start.tolist()):
+            if task.shape == CB:
+                for action in range(task.n_actions):
+                    groups = self._numbered(self._own(block, first), action)
+                    yield NamedExample(first, first, self._listed(groups, {}, {}))
+                continue
+            begin = first + bool(block.shared[first])
+            shared = self._own(block, first, constant=False) if begin > first else {}
+            made: dict[int, list[Listed]] = {}
+            for line in range(begin, end):
+                groups = self._own(block, line)
+                for key, features in shared.items():
+                    groups[key] = groups[key] + features if key in groups else features
+                tagged = first if self._workspace.exact and line == begin else line
+                yield NamedExample(line, tagged, self._listed(groups, shared, made))
+
+    def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
+        """Groups of the features of a line, and the constant's."""
+        layout, groups = self._workspace.layout.kernel_layout, _Groups()
+        for span in range(block.line_start[line], block.line_start[line + 1]):
+            number = int(block.span_namespace[span])
+            key = int(layout.key[number])
+            if layout.ignore[key]:
+                continue
+            name, seed = block.namespaces.names[number], block.namespaces.hashes[number]
+            of = slice(block.span_start[span], block.span_start[span + 1])
+            groups.setdefault(key, []).extend(
+                _Feature(self._names.of(name, hash_, seed=seed), hash_, value)
+                for hash_, value in zip(block.hash[of].tolist(), block.value[of], strict=True)
+            )
+        if constant and layout.constant_key >= 0:
+            groups.setdefault(layout.constant_key, []).append(_Feature("Constant", int(CONSTANT_HASH), _ONE))
+        return groups
+
+    def _numbered(self, groups: _Groups, action: int) -> _Groups:
+        """Groups of an action of ``--cb N``, whose number is in the low bits of every hash."""
+        kept = int(self._workspace.learner.task.numbering.kept)
+        return {
+            key: [feature._replace(hash=(feature.hash & kept) + action) for feature in features]
+            for key, features in groups.items()
+        }
+
+    def _listed(self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]]) -> list[Listed]:
+        """List the features of groups; products of the shared ones alone are `made` once for an event."""
+        layout = self._workspace.layout
+        linear, interactions = layout.kernel_layout, layout.interactions
+        listed = [
+            Listed(
+                feature.name or "", feature.hash & self._mask, feature.value, 0, not linear.ignore_linear[key]
+            )
+            for key, features in groups.items()
+            for feature in features
+        ]
+        start, factor = interactions.start.tolist(), interactions.factor.tolist()
+        with np.errstate(all="ignore"):  # as the kernels, which cross what overflows too
+            for product in range(interactions.n_group):
+                keys = factor[start[product] : start[product + 1]]
+                if not all(key in groups for key in keys):
+                    continue
+                if not all(groups[key] is shared.get(key) for key in keys):
+                    listed += self._crossed([groups[key] for key in keys], keys, product)
+                    continue
+                if product not in made:
+                    made[product] = list(self._crossed([groups[key] for key in keys], keys, product))
+                listed += made[product]
+        return listed
+
+    def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
+        """Every choice of one feature of each factor; of the same one again, none before the last place."""
+        permutes = self._workspace.layout.interactions.permutations
+        chosen = [_Partial(None, 0, _ONE, 0)]
+        for k, features in enumerate(factors):
+            repeats, last = k > 0 and not permutes and keys[k] == keys[k - 1], k == len(factors) - 1
+            chosen = [
+                _Partial(
+                    _joined(partial.name, feature.name),
+                    partial.state ^ feature.hash if last else _FNV * (partial.state ^ feature.hash) & _WRAP,
+                    partial.value * feature.value,
+                    place,
+                )
+                for partial in chosen
+                for place, feature in enumerate(features)
+                if not repeats or place >= partial.place
+            ]
+        for name, state, value, _ in chosen:
+            yield Listed(name or "", state & self._mask, value, product + 1, used=True)
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return f"{one}*{other}" if one is not None and other is not None else other if one is None else one

@@ -1,0 +1,200 @@
+"""Readable model: all that a model is, as text (``--readable_model``, ``--invert_hash``), in VW's layout.
+
+Under ``--vw_exact`` it is what VW 9.11.9 writes, its checksum included. Otherwise version and options are
+ours, and weights of live slots lie side by side: that of lane k of a cell has the number lanes · cell + k.
+
+Source: VW ``parse_regressor.cc``, ``gd.cc``, and ``save_load`` of the reductions.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.features.hash_kernels import murmur3
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    GRAVITY,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    WEIGHT,
+    A,
+    N,
+    T,
+    W,
+)
+from onlineauto.learners.model_state import materialised
+from onlineauto.learners.rule import initial_t
+from onlineauto.workspace.inspection.readable_search import readable_search
+from onlineauto.workspace.inspection.vw_command import vw_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from onlineauto.engine.report.progress import Progress
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["readable_model"]
+
+_COUNTERS = {"squarecb": "squarecb", "regcb": "squarecb", "cover": "cover", "first": "first"}
+
+
+def readable_model(
+    workspace: Workspace,
+    progress: Progress,
+    *,
+    names: Mapping[int, str] | None = None,
+    weights_only: bool = False,
+    hexfloat: bool = False,
+) -> Iterator[str]:
+    """Yield the lines of a model's text, each with its newline.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The model.
+    progress : Progress
+        What the run has counted.
+    names : mapping of int to str, optional
+        Names of weights by their numbers (`InverseHash`), to be put before these.
+    weights_only : bool
+        Leave out all that it takes to go on (``--predict_only_model``).
+    hexfloat : bool
+        Spell weights exactly, in hexadecimal; not if `weights_only`, as in VW.
+    """
+    program = "9.11.9" if workspace.exact else f"onlineauto {version('onlineauto')}"
+    yield f"Version {program}\n"
+    checksum = 0
+    for text in _header(workspace, resumes=not weights_only):
+        yield text
+        checksum = _hash(text, checksum)
+    yield f"Checksum: {checksum}\n"
+    for line in _reductions(workspace, weights_only=weights_only):
+        yield f"{line}\n"
+    yield f":{int(not weights_only)}\n"
+    if not weights_only:
+        for name, value in _online_state(workspace, progress):
+            yield f"{name} {value:g}\n" if isinstance(value, float) else f"{name} {value}\n"
+    yield from _weights(workspace, names, weights_only=weights_only, hexfloat=hexfloat)
+
+
+def _hash(text: str, seed: int) -> int:
+    data = np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)
+    return int(murmur3(data, 0, len(data), np.uint32(seed)))
+
+
+def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
+    """Texts that the checksum is taken of, one after the other."""
+    configuration, shared = workspace.configuration, workspace.learner.model.shared
+    yield "Id \n"
+    yield f"Min label:{shared[MIN_LABEL]:g}\n"
+    yield f"Max label:{shared[MAX_LABEL]:g}\n"
+    yield f"bits:{configuration[FeatureOptions].bit_precision}\n"
+    yield "lda:0\n"
+    yield "0 ngram:"
+    yield "\n"
+    yield "0 skip:"
+    yield "\n"
+    command = " " + configuration.command(kept=True)
+    if workspace.exact:
+        command = vw_command(configuration, seed=_random_state(workspace), resumes=resumes)
+    yield f"options:{command}\n"
+
+
+def _random_state(workspace: Workspace) -> int:
+    drawn = int(workspace.learner.task.exploration.random[0])
+    return workspace.search.random_state if workspace.configuration.get("automl") is not None else drawn
+
+
+def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
+    """Lines of the explorer, the search and the bandit."""
+    if workspace.kind == "simple":
+        if workspace.configuration.get("automl") is not None and not weights_only:
+            yield from readable_search(workspace.searching, exact=False)
+        return
+    exploration = workspace.learner.task.exploration
+    explorer = chosen_explorer(workspace.configuration).name
+    if workspace.kind.startswith("cb_explore"):
+        counter = int(exploration.counts[LEARNT])
+        if explorer == "synthcover":
+            yield f"_min_cost {exploration.costs[0]:g}"
+            yield f"_max_cost {exploration.costs[1]:g}"
+        elif explorer in _COUNTERS:
+            left = max(exploration.tau - counter, 0) if explorer == "first" else counter
+            yield f"cb {_COUNTERS[explorer]} adf storing example counter:  = {left}"
+    if workspace.configuration.get("automl") is not None and not weights_only:
+        yield from readable_search(workspace.searching, exact=workspace.exact)
+    actions, events = workspace.learner.model.sums[0, :2].tolist()
+    yield f"event_sum {events}"
+    yield f"action_sum {actions}"
+
+
+def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[str, float | int]]:
+    """What it takes to go on, by VW's names."""
+    model, counts = workspace.learner.model, progress.counts()
+    shared, lane = model.shared, model.lanes[0]
+    yield "initial_t", float(initial_t(workspace.configuration))
+    yield "norm normalizer", float(lane[NORM])
+    yield "t", float(shared[T])
+    yield "sum_loss", progress.sum_loss
+    yield "sum_loss_since_last_dump", float(counts["_recent_loss"] or 0)
+    yield "dump_interval", float(counts["_mark"] or 0)
+    yield "min_label", float(shared[MIN_LABEL])
+    yield "max_label", float(shared[MAX_LABEL])
+    yield "weighted_labeled_examples", progress.weighted_labelled
+    yield "weighted_labels", progress.weighted_labels
+    yield "weighted_unlabeled_examples", progress.weighted_unlabelled
+    yield "example_number", progress.example_number
+    yield "total_features", progress.total_features
+    yield "total_weight", float(lane[WEIGHT])
+    yield "sd::oec.weighted_labeled_examples", float(counts["_old_labelled"] or 0)
+    yield "current_pass", progress.current_pass
+    yield "l1_state", float(lane[GRAVITY])
+    yield "l2_state", float(lane[CONTRACTION])
+
+
+def _weights(
+    workspace: Workspace, names: Mapping[int, str] | None, *, weights_only: bool, hexfloat: bool
+) -> Iterator[str]:
+    """Lines of the weights: those of which something that is written is not 0."""
+    rule, task = workspace.learner.rule, workspace.learner.task
+    fields = [W]
+    if not weights_only and task.training:
+        fields += [A] if rule.adaptive else []
+        fields += [N] if rule.normalized else []
+    model, weights, lanes = workspace.learner.model, workspace.weights, workspace.weights.shape[2]
+    if not workspace.learner.unlearnt[fields].any():
+        cells = np.flatnonzero(model.touched)
+        weights = weights[cells]
+    else:
+        cells = np.arange(len(weights))
+    rows = weights[:, fields]
+    if weights_only:
+        rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
+    rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
+    numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
+    kept = (rows != 0).any(axis=1)
+    spell = _hexadecimal if hexfloat and not weights_only else "{:g}".format
+    for number, row in zip(numbers[kept].tolist(), rows[kept].tolist(), strict=True):
+        name = None if names is None else names.get(number) if row[0] != 0 else None
+        if name is None:
+            before = ":" if names is not None and weights_only else ""
+        else:
+            before = f"{name}:"
+        yield f"{before}{number}:{' '.join(map(spell, row))}\n"
+
+
+def _hexadecimal(value: float) -> str:
+    """Spell a number as C does: without zeros at the end.
+
+    >>> _hexadecimal(1.5), _hexadecimal(-2.0), _hexadecimal(0.0)
+    ('0x1.8p+0', '-0x1p+1', '0x0p+0')
+    """
+    mantissa, found, exponent = value.hex().partition("p")
+    return mantissa.rstrip("0").rstrip(".") + found + exponent if "." in mantissa else value.hex()

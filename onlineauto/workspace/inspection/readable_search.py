@@ -1,0 +1,120 @@
+"""The state of a search as the text of a model has it: a line for each number, as VW writes them.
+
+In native mode namespaces are named, where VW has their first bytes as numbers; settings are written too, and
+what compares the live configs is left to ``onlineauto inspect``.
+
+Source: VW ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.config import Kind
+from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
+from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Config
+    from onlineauto.engine.search.live_configs import LiveSlots
+    from onlineauto.engine.search.search_engine import Searching
+
+__all__ = ["readable_search"]
+
+_PREFIX = "_automl_config_manager"
+
+
+def readable_search(searching: Searching, *, exact: bool) -> Iterator[str]:
+    """Yield the lines of a search, without newlines; namespaces are those of the last block."""
+    search, slots = searching.search, searching.slots
+    yield "_automl_state = Experimenting"
+    yield f"{_PREFIX}_count = {slots.live.tally[LEARNT]}"
+    yield f"{_PREFIX}_champ = 0"
+    yield f"{_PREFIX}_valid_config_size = {search.n_valid}"
+    met = [name for name in slots.namespaces if slots.count(name)]
+    yield f"{_PREFIX}_ns_counter.size() = {len(met)}"
+    for i, name in enumerate(met):
+        yield f"{_PREFIX}_ns_counter.key{i} = {_namespace(name, exact=exact)}"
+        yield f"{_PREFIX}_ns_counter[key{i}] = {slots.count(name)}"
+    yield f"{_PREFIX}_configs.size() = {len(search.candidates)}"
+    for i, candidate in enumerate(search.candidates):
+        yield from _config(candidate.config, f"{_PREFIX}_configs[{i}]", exact=exact)
+        yield f"{_PREFIX}_configs[{i}]_lease = {candidate.lease}"
+        yield f"{_PREFIX}_configs[{i}]_state = {candidate.state.value.capitalize()}"
+        kind = "Exclusion" if candidate.config.kind is Kind.EXCLUSION else "Interaction"
+        yield f"{_PREFIX}_configs[{i}]_type = {kind}"
+    yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
+    for i, slot in enumerate(search.slots):
+        if not slots.live.paired:
+            yield from _estimator(slots, i, SELF, f"{_PREFIX}_estimators[{i}].first")
+        yield f"{_PREFIX}_estimators[{i}].first_index = {slot.index}"
+        yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(slot.gives_way).lower()}"
+        if not slots.live.paired:
+            yield from _estimator(slots, i, CHAMPION, f"{_PREFIX}_estimators[{i}].second")
+    yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
+    for i, (priority, index) in enumerate(search.queue):
+        yield f"{_PREFIX}_index_queue[{i}].first = {_number(priority)}"
+        yield f"{_PREFIX}_index_queue[{i}].second = {index}"
+
+
+def _namespace(name: bytes, *, exact: bool) -> str:
+    return str(name[0]) if exact else name.decode("utf-8", "surrogateescape")
+
+
+def _config(config: Config, name: str, *, exact: bool) -> Iterator[str]:
+    yield f"{name}_exclusions.size() = {len(config.elements)}"
+    for i, element in enumerate(config.elements):
+        yield f"{name}_exclusions[{i}].size() = {len(element)}"
+        for k, namespace in enumerate(element):
+            yield f"{name}_exclusions[{i}][{k}] = {_namespace(namespace, exact=exact)}"
+    for setting, value in config.settings:
+        yield f"{name}_{setting} = {value}"
+
+
+def _estimator(slots: LiveSlots, slot: int, who: int, name: str) -> Iterator[str]:
+    live = slots.live
+    weight, reward = live.last[slot, who].tolist()
+    yield f"{name}_update_count = {live.updates[slot]}"
+    yield f"{name}_last_w = {_number(weight)}"
+    yield f"{name}_last_r = {_number(reward)}"
+    for row, side in ((LOWER, "lower"), (UPPER, "upper")):
+        state = live.evidence[slot, who, row].copy()
+        if slot == 0 and who == CHAMPION:  # whose histogram VW has moved to slot 1
+            state[USED] = 0
+        yield from _sequence(state, f"{name}_{side}")
+
+
+def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
+    yield f"{name}_t = {int(state[T])}"
+    for at, what in ((SUM, "sum_x"), (LOW, "sum_low_v"), (MID, "sum_mid_v")):
+        yield f"{name}_gt_{what} = {_number(state[at])}"
+    yield f"{name}_gt_t = {int(state[T])}"
+    entries = list(_histogram(state))
+    yield f"{name}_gt_sum_v_histo.size() = {len(entries)}"
+    for i, (bucket, strong, value) in enumerate(entries):
+        yield f"{name}_gt_sum_v_histo.key{i}.first = {bucket}"
+        yield f"{name}_gt_sum_v_histo.key{i}.second = {str(strong).lower()}"
+        yield f"{name}_gt_sum_v_histo[key{i}] = {_number(value)}"
+
+
+def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
+    """Entries that VW has: for an error in a bucket, two, and one of the next, which may be 0."""
+    before, last = False, int(state[USED]) - 2
+    for bucket in range(last + 2):
+        weight, term = float(state[HISTOGRAM + 2 * bucket]), float(state[HISTOGRAM + 2 * bucket + 1])
+        met = term != 0 or bucket == last or (weight != 0 and not before)
+        if weight != 0 or met or before:
+            yield bucket, False, weight
+        if met:
+            yield bucket, True, term or -0.0
+        before = met
+
+
+def _number(value: float) -> str:
+    """The shortest text that is read back as this number."""
+    return repr(float(value)).removesuffix(".0")

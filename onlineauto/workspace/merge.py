@@ -1,0 +1,247 @@
+"""Merge: models that were learnt apart, with the same options, as one.
+
+Each weight of the result is an average. Where rates adapt, it is by Σ gradient², so that who has seen more
+of a feature has more of a say in it, and the averages of Σ gradient² and of scales go by the same. Where they
+do not, it is by the weight of the events that each model has learnt. With a base, from which all of them went
+on, it is an average of what each has learnt since, and the base is added. Sums and counts are sums.
+
+Source: VW ``merge_models``, whose float operations these are, in its order.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.errors import OptionError
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    GRAVITY,
+    HOLDOUT_WEIGHT,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    RATE,
+    UNLABELLED_WEIGHT,
+    WEIGHT,
+    A,
+    N,
+    T,
+    W,
+    materialize,
+)
+from onlineauto.learners.rule import initial_t
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["labelled_weight", "merged"]
+
+
+class _Part(NamedTuple):
+    """What is merged of a model, or of what it has learnt since its base."""
+
+    cells: NDArray[np.float32]  # [rows, 4, lanes]
+    lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
+    sums: NDArray[np.int64]
+    times: NDArray[np.float64]  # [2]: T, UNLABELLED_WEIGHT
+    learnt: NDArray[np.float64]  # [1]: weight of the labelled events
+    explored: NDArray[np.int64]  # [1]: events that the explorer has learnt
+
+    def plus(self, other: _Part) -> _Part:
+        return _Part(*map(operator.add, self, other))
+
+    def minus(self, other: _Part) -> _Part:
+        return _Part(*map(operator.sub, self, other))
+
+
+def merged(
+    models: Sequence[Workspace], *, base: Workspace | None = None, learnt: Sequence[float] | None = None
+) -> Workspace:
+    """Make one model of several that were learnt apart.
+
+    Parameters
+    ----------
+    models : sequence of Workspace
+        Two or more, of the same options; they stay as they are.
+    base : Workspace, optional
+        The model that all of them went on from.
+    learnt : sequence of float, optional
+        Weight of the labelled events that each has learnt, and last that of the base, if there is one, where
+        that is known better than from the models. It matters only if no rates adapt.
+
+    Raises
+    ------
+    OptionError
+        There is one model only, or they are of other options; or one searches, or can only predict; or it has
+        a champion of its own, as with ``--epsilon_decay``; or no rates adapt, and nothing was learnt; or they
+        are of ``--ccb_explore_adf`` with ``--vw_exact``, and VW cannot merge them.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> one, other = Workspace().fit(["1 |a x"] * 9), Workspace().fit(["1 |a y"] * 9)
+    >>> merged([one, other]).predict("|a x y").round(1)
+    array([1.], dtype=float32)
+
+    Source: VW ``merge_models``.
+    """
+    everyone = [*models, *([base] if base is not None else [])]
+    _check(models, everyone)
+    if models[0].exact:
+        _check_slots(everyone, based=base is not None)
+    made = type(models[0])(configuration=_configuration(models[0]))
+    rows = _rows(made, everyone)
+    counts = learnt or [labelled_weight(model) for model in everyone]
+    parts = [_part(model, rows, count) for model, count in zip(everyone, counts, strict=True)]
+    began = parts.pop() if base is not None else None
+    if began is not None:
+        parts = [part.minus(began) for part in parts]
+    adaptive = made.learner.rule.adaptive
+    part = reduce(_Part.plus, parts)._replace(cells=_averaged(parts, adaptive=adaptive))
+    part.times[0] += 0.0 if adaptive or made.learner.rule.normalized else 1.0  # as in VW
+    _fill(made, rows, part if began is None else began.plus(part), everyone)
+    return made
+
+
+def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
+    if len(models) < 2:
+        raise OptionError("merge takes two models or more")
+    if any(model.predicts_only for model in everyone):
+        raise OptionError("a model that was saved to predict only cannot be merged: it has no sums")
+    if models[0].configuration[AutomlOptions].automl is not None:
+        raise OptionError("models of --automl cannot be merged: each has searched by itself")
+    if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
+        raise OptionError("models of --epsilon_decay cannot be merged: each has a champion of its own")
+    commands = [_configuration(model).command(kept=True) for model in everyone]
+    for command in commands:
+        if command != commands[0]:
+            raise OptionError(
+                f"models of other options cannot be merged: one is of {commands[0]!r}, one of {command!r}"
+            )
+
+
+def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
+    """Refuse what has different interactions to VW: it makes those of slots when they are to be told apart.
+
+    Of what models have learnt since a base it makes a model that has met no slots.
+    """
+    told = {bool(each) for each in _told(everyone)}
+    if based and True in told:
+        raise OptionError(
+            "models of --ccb_explore_adf with --vw_exact cannot be merged from a base, nor by Vowpal "
+            "Wabbit; leave the base out, or learn without --vw_exact"
+        )
+    if len(told) > 1:
+        raise OptionError(
+            "these models of --ccb_explore_adf with --vw_exact cannot be merged, nor by Vowpal Wabbit: "
+            "some have met events of several slots, or slots with features, and some have not"
+        )
+
+
+def _told(everyone: Sequence[Workspace]) -> list[bool | None]:
+    """Say whether models tell slots from one another by now; None if they never do."""
+    return [model.state()["slots"]["told"] for model in everyone]
+
+
+def _configuration(model: Workspace) -> Configuration:
+    """Options of a model; those of VW's do without the seed, which it moves on as it draws."""
+    configuration = model.configuration
+    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    if model.exact:
+        kept -= {"random_seed"}
+    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in kept})
+
+
+def labelled_weight(model: Workspace) -> float:
+    """Weight of the labelled events that a model has learnt."""
+    shared = model.learner.model.shared
+    others = shared[UNLABELLED_WEIGHT] + shared[HOLDOUT_WEIGHT]
+    return float(shared[T] - float(initial_t(model.configuration)) - others)
+
+
+def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
+    """Cells that are to be merged: those that any has learnt, or all, if they do not begin as zeros."""
+    touched = reduce(np.logical_or, [model.learner.model.touched for model in everyone])
+    return np.arange(len(touched)) if made.learner.unlearnt.any() else np.flatnonzero(touched)
+
+
+def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
+    if not model.exact:  # VW forgets how far its penalties are
+        model = copy.deepcopy(model)
+        for lane in np.unique(model.learner.model.penalised):
+            materialize(model.learner.model, int(lane))
+    of, exploration = model.learner.model, model.learner.task.exploration
+    cells = of.weights[rows]
+    cells[:, RATE] = 0
+    return _Part(
+        cells=cells,
+        lanes=of.lanes[:, [NORM, WEIGHT]],
+        sums=of.sums,
+        times=of.shared[[T, UNLABELLED_WEIGHT]],
+        learnt=np.array([learnt]),
+        explored=exploration.counts[[LEARNT]],
+    )
+
+
+def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
+    """Average the cells of several models."""
+    average = np.zeros_like(parts[0].cells)
+    if not adaptive:
+        learnt = [np.float32(part.learnt[0]) for part in parts]
+        everything = sum(learnt, np.float32(0))
+        if not everything > 0:
+            raise OptionError("models cannot be weighed against each other: none has learnt a labelled event")
+        for part, count in zip(parts, learnt, strict=True):
+            average[:, W] += part.cells[:, W] * (count / everything)
+        return average
+    total = np.zeros_like(average[:, A])
+    for part in parts:
+        total += part.cells[:, A]
+    seen = total > 0
+    for part in parts:
+        share = np.divide(part.cells[:, A], total, where=seen, out=np.zeros_like(total))
+        average[:, W] += part.cells[:, W] * share
+        for field in (A, N):
+            average[:, field] += np.where(seen, part.cells[:, field] * share, part.cells[:, field])
+    return average
+
+
+def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Sequence[Workspace]) -> None:
+    """Let a new model be what was merged."""
+    of, exploration = made.learner.model, made.learner.task.exploration
+    of.weights[rows], of.touched[rows] = part.cells, True
+    of.lanes[:, [NORM, WEIGHT]] = part.lanes
+    of.lanes[:, GRAVITY], of.lanes[:, CONTRACTION] = 0.0, 1.0
+    of.sums[:] = part.sums
+    of.shared[[T, UNLABELLED_WEIGHT]] = part.times
+    shared = [model.learner.model.shared for model in everyone]
+    of.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
+    of.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
+    if not made.exact:  # VW forgets them
+        exploration.counts[LEARNT] = part.explored[0]
+        costs = [model.learner.task.exploration.costs for model in everyone]
+        exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
+    layouts = [model.state()["layout"] for model in everyone]
+    state = made.state()
+    known, left_out = (
+        {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
+    )
+    state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
+    if not made.exact:  # VW forgets that slots are told apart
+        told = _told(everyone)
+        state |= {"slots": {"told": next(filter(None, told), told[0])}}
+    made.restore(state)

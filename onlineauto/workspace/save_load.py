@@ -1,0 +1,141 @@
+"""Models: a workspace as a file, and a workspace from one."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
+
+from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.errors import InputError, OptionError
+from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["ModelSource", "load_model", "save_model"]
+
+ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
+"""A path, what the file has, or an open binary file."""
+
+
+_ANEW_IF_EXACT: Final = ("oracle_type",)
+"""What VW lets a model be given anew; native oracles could not make sense of configs of another one's."""
+
+
+def save_model(
+    state: Mapping[str, Any], target: str | os.PathLike[str] | BinaryIO, *, run: State | None = None
+) -> None:
+    """Write the state of a workspace, and of the run that it is at work in, to a file.
+
+    Parameters
+    ----------
+    state : mapping
+        `Workspace.state`.
+    target : path or binary file
+        Where to; a path is written in one step.
+    run : mapping, optional
+        What the run needs to go on: its counters, and how far it was.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; what was at that path is as it was.
+    """
+    program = f"onlineauto {version('onlineauto')}"
+    parts = encoded({"program": program, "model": state, "run": run or {}})
+    if isinstance(target, str | os.PathLike):
+        replace_file(target, parts)
+    else:
+        for part in parts:
+            target.write(part)
+
+
+def _read(source: ModelSource) -> tuple[State, str]:
+    """Read what a file has, and say what to call it in messages.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no model, not whole, or of a later version.
+    """
+    if isinstance(source, str | os.PathLike):
+        tree, name = read_file(source), os.fspath(source)
+    else:
+        name = "the model" if isinstance(source, bytes) else str(getattr(source, "name", "the model"))
+        tree = decoded(source if isinstance(source, bytes) else source.read(), name=name)
+    if not isinstance(tree.get("model"), dict) or not isinstance(tree["model"].get("options"), str):
+        raise InputError(f"{name} is not a model file that this program understands: it has no options")
+    return tree, name
+
+
+def _configured(configuration: Configuration, tree: State, *, name: str) -> Configuration:
+    """Options of a model that is read from a file called `name`, with those of the `configuration` at hand.
+
+    Raises
+    ------
+    OptionError
+        An option that the model keeps is given another value, and cannot have another.
+    InputError
+        The model's own options are not those of this program.
+    """
+    try:
+        made = REGISTRY.parse(tree["model"]["options"])
+    except OptionError as error:
+        raise InputError(f"{name} is of a program with other options: {error}") from None
+    given = {
+        option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
+    }
+    exact = bool(made.get("vw_exact"))
+    for option in REGISTRY.options:
+        if option.name not in configuration.supplied:
+            continue
+        value, before = configuration.get(option.name), made.get(option.name)
+        anew = option.override or (exact and option.name in _ANEW_IF_EXACT)
+        if option.keep and value != before and not anew:
+            shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
+            raise OptionError(f"{option.flag} {value} cannot be: {name} was made {shown}; leave it out")
+        given[option.name] = value
+    return REGISTRY.from_keywords(**given)
+
+
+def load_model(
+    make: Callable[..., Workspace], source: ModelSource, configuration: Configuration
+) -> tuple[Workspace, State]:
+    """Make the workspace that a file has; return it, and what the file says of the run that it was in.
+
+    Parameters
+    ----------
+    make : callable
+        `Workspace`, or what makes one of a configuration.
+    source : path, bytes or binary file
+        The model.
+    configuration : Configuration
+        Options besides those that it keeps.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no model, not whole, or of a later version.
+    OptionError
+        An option that the model keeps is given another value, and cannot have another.
+    """
+    tree, name = _read(source)
+    workspace = make(configuration=_configured(configuration, tree, name=name))
+    try:
+        workspace.restore(tree["model"])
+    except OptionError:
+        raise
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # whole, but of another program
+        raise InputError(f"{name} does not fit its own options: {type(error).__name__}: {error}") from None
+    return workspace, tree.get("run") or {}

@@ -1,0 +1,502 @@
+"""Workspace: a model that reads, predicts and learns; the one engine behind every surface."""
+
+from __future__ import annotations
+
+from operator import is_not
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.ensembles.ensemble_search_kernels import run_below
+from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
+from onlineauto.engine.event.validity import first_invalid_event
+from onlineauto.engine.loop.buffers import (
+    enough_room,
+    enough_scratch,
+    make_buffers,
+    make_outcomes,
+    make_results,
+)
+from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.engine.loop.holdout import Holdout
+from onlineauto.engine.loop.learner import Learner
+from onlineauto.engine.loop.run_kernels import run_events
+from onlineauto.engine.options.registry import REGISTRY, RunOptions, refuse_command_line
+from onlineauto.engine.search.factory import make_layout, make_searching
+from onlineauto.engine.stream.position import Position, again, behind, cut
+from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
+from onlineauto.errors import InputError, OptionError
+from onlineauto.features.records import make_stream
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.jit import Sealed
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
+from onlineauto.workspace.champion_only import spin_off
+from onlineauto.workspace.save_load import load_model, save_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Generator, Iterator
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.search import Search
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.search.estimates import Estimates
+    from onlineauto.engine.search.journal import Entry
+    from onlineauto.engine.stream.source import BlockSource, Sources
+    from onlineauto.features.block import Block
+    from onlineauto.features.records import Stream
+    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.sources.source import Source
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.save_load import ModelSource
+
+
+__all__ = ["Workspace"]
+
+
+class Workspace:
+    r"""A model and everything it has learnt.
+
+    Options are keyword arguments, named as on the command line.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> bandit = Workspace(cb_explore_adf=True, quadratic=["ua"], epsilon=0.2)
+    >>> event = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
+    >>> bandit.learn(event).round(2)
+    array([0.5, 0.5], dtype=float32)
+    >>> bandit.predict("shared |u tom\n|a politics\n|a sports\n").round(2)
+    array([0.9, 0.1], dtype=float32)
+
+    Parameters
+    ----------
+    configuration : Configuration, optional
+        Options already parsed; then no keyword may be given.
+    **options
+        Values of options.
+
+    Attributes
+    ----------
+    configuration : Configuration
+        The options in force.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        What an event is and what is predicted for it.
+    learner : Learner
+        What learns: the table of weights, and the rule.
+    layout : Layout
+        How namespaces become groups of features, and which interactions there are.
+    searching : Searching
+        The search of ``--automl`` at work; without it, of one slot that nobody challenges.
+    diagnostics : Diagnostics
+        What was wrong with the input of `fit` and `stream`, counted and located.
+    position : Position
+        How far `stream` is.
+    predicts_only : bool
+        Whether this is a champion alone, which cannot learn.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, out of range, or at odds with another.
+    """
+
+    def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
+        if configuration is None:
+            configuration = REGISTRY.from_keywords(**options)
+            refuse_command_line(configuration)
+        elif options:
+            raise TypeError("options go either into the configuration or into keywords, not into both")
+        self.configuration = configuration
+        self.kind = kind_of(configuration)
+        self.exact = configuration[RunOptions].vw_exact
+        self.diagnostics = Diagnostics()
+        self.position = Position()
+        self.predicts_only = False
+        self.learner = Learner(configuration, kind=self.kind)
+        self.layout = make_layout(configuration, slots=self.learner.task.slots)
+        self._slot_finder = SlotFinder(configuration, self.layout)
+        simple = self.kind == "simple"
+        self.searching = make_searching(configuration, self.layout, self.learner, simple=simple)
+        self._buffers = make_buffers(actions=16, slots=configuration[AutomlOptions].automl or 1)
+        self._scratch = self.layout.scratch(spans=8)
+        self._context: Sealed[Context] | None = None
+        self._parser = open_lines(b"", configuration)
+
+    def __repr__(self) -> str:
+        """Show the options in force."""
+        return f"Workspace({self.configuration.command()!r})"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, whose arrays are its own."""
+        vars(self).update(state)
+        self._context = None
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Weight, Σ gradient², scale and last rate of every cell: float32[cells, 4, lanes].
+
+        There is a lane for each live slot, the champion's first, and more for estimates and policies.
+        """
+        return self.learner.model.weights
+
+    @property
+    def current_pass(self) -> int:
+        """Number of passes completed."""
+        return self.learner.current_pass
+
+    @property
+    def search(self) -> Search:
+        """The state of the search: configs, queue, leases; a value that does not change.
+
+        Raises
+        ------
+        OptionError
+            A replay decides nothing, and has no such state; `searching.slots` has the live configs.
+        """
+        if self.searching.replays:
+            raise OptionError("a replay has no search of its own; searching.slots has the live configs")
+        return self.searching.search
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """Smallest and largest label or cost that was learnt, or 0; predictions are clipped to it."""
+        shared = self.learner.model.shared
+        return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
+
+    @property
+    def estimates(self) -> Estimates:
+        """Bounds on the rewards of the live slots."""
+        return self.searching.estimates
+
+    @property
+    def on_decision(self) -> Callable[[Entry], object] | None:
+        """Called with each decision of the search, as the journal has it, before it is carried out."""
+        return self.searching.on_decision
+
+    @on_decision.setter
+    def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
+        self.searching.on_decision = listener
+
+    # -- streams ---------------------------------------------------------------------------------------
+
+    def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> EventReader:
+        """Open a source as this workspace understands it, and wait for its first byte.
+
+        Parameters
+        ----------
+        source : path, bytes, binary file or None
+            ``"-"`` and None are standard input.
+        diagnostics : Diagnostics, optional
+            Counts and keeps what is wrong with lines.
+
+        Raises
+        ------
+        InputError
+            The source cannot be opened, or is a file of blocks that this workspace cannot use.
+        """
+        return open_source(source, self.configuration, diagnostics=diagnostics)
+
+    def stream(
+        self,
+        source: Sources,
+        *,
+        diagnostics: Diagnostics | None = None,
+        start: Position | None = None,
+        every: int | None = None,
+        read: BlockSource = read_blocks,
+    ) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn from a source, pass after pass, and yield each block with what it gave.
+
+        The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
+        an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
+
+        With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
+        With a `start`, which is the `position` of another run over this source, it goes on there. With
+        `every`, a block ends behind every so many events of a pass. What is to see
+        each block before it is learnt can `read` in place of `read_blocks`.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read, or cannot be read again for a second pass, or ends before the start.
+        ParseError
+            A line is malformed, under ``--strict_parse``.
+        """
+        run = self.configuration[RunOptions]
+        if run.passes > 1 and not can_be_read_again(source):
+            raise InputError("--passes needs a file: this input cannot be read a second time")
+        holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
+        self.position = start = start or Position()
+        if start.held_out:
+            holdout.recount(start.held_out)
+        for number in range(start.passes, run.passes):
+            heard = found if number == 0 else Diagnostics()
+            blocks = iter(read(source, self.configuration, heard))
+            if number > 0:
+                blocks = again(blocks)
+            if number == start.passes:
+                blocks = behind(start.events, blocks)
+            for block in blocks if every is None else cut(every, blocks):
+                if problem := (yield from self._learn_part(block, holdout)):
+                    raise InputError(f"{heard.of_file}{problem}")
+            self.end_pass()
+            stops = holdout.end_pass()
+            self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())
+            if stops:
+                return
+
+    def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
+        """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
+        valid, message = self._first_invalid(block)
+        part = block if valid == len(block) else block.head(valid)
+        adf = self.learner.task.shape == CB_ADF
+        held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
+        outcomes = self._run(part, held, STREAM)
+        holdout.add(outcomes)
+        passes, events, _ = self.position
+        self.position = Position(passes, events + len(part), holdout.counts())
+        yield part, outcomes
+        return message
+
+    def _first_invalid(self, block: Block) -> tuple[int, str]:
+        """First event that cannot be learnt, and why not; slots are checked as they are read."""
+        task = self.learner.task
+        return first_invalid_event(block) if task.shape == CB_ADF and not task.slots else (len(block), "")
+
+    def fit(self, source: Sources) -> Workspace:
+        r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
+
+        >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
+        array([0.5], dtype=float32)
+        """
+        for _ in self.stream(source):
+            pass
+        return self
+
+    def end_pass(self) -> None:
+        """Close a pass: decay the learning rate."""
+        self.learner.end_pass()
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What a model file has of this workspace: a tree whose arrays are those at work, not copies.
+
+        Raises
+        ------
+        OptionError
+            A journal is replayed.
+        """
+        return {
+            "options": self.configuration.command(kept=True),
+            "predicts_only": self.predicts_only,
+            "learner": self.learner.state(),
+            "layout": self.layout.state(),
+            "slots": self._slot_finder.state(),
+            "search": self.searching.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Become what a workspace of the same options was when it gave this `state`.
+
+        Raises
+        ------
+        OptionError
+            A journal is replayed, or the model is to predict only and this workspace to learn.
+        KeyError, TypeError, ValueError
+            The state is of other options.
+        """
+        if state["predicts_only"] and not self.configuration[RunOptions].testonly:
+            raise OptionError(
+                "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
+                "merged or be converted"
+            )
+        self.predicts_only = state["predicts_only"]
+        self.learner.restore(state["learner"])
+        if not self.predicts_only:
+            self.learner.fields = 4
+        self.layout.restore(state["layout"])
+        self._slot_finder.restore(state["slots"])
+        self.searching.restore(state["search"], self.learner.model)
+        self._context = None
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
+        r"""Write all that this model is to a file, a path in one step; the model stays as it is.
+
+        With `predict_only`, the champion alone: a small model that predicts the same (but single lines as
+        with ``--predict_with champion``) and cannot learn.
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> Workspace(learning_rate=0.3).fit(["1 |a x", "0 |a y"]).save(file)
+        >>> Workspace.load(file.getvalue()).predict("|a x").round(1)
+        array([0.3], dtype=float32)
+
+        Raises
+        ------
+        OSError
+            It cannot be written; what was at that path is as it was.
+        OptionError
+            A journal is replayed.
+        """
+        save_model(spin_off(self) if predict_only else self.state(), target)
+
+    @classmethod
+    def load(cls, source: ModelSource, **options: Any) -> Workspace:
+        """Read a model from a file, or from the bytes of one, to go on exactly where it was saved.
+
+        Options that it does not keep are given anew; of the others only some take another value (epsilon).
+
+        Raises
+        ------
+        InputError
+            The file is no model, not whole, or of a later version.
+        OptionError
+            An option cannot have another value.
+        """
+        return load_model(cls, source, REGISTRY.from_keywords(**options))[0]
+
+    # -- one event, or a few ---------------------------------------------------------------------------
+
+    def learn(self, text: str | bytes) -> NDArray[np.float32]:
+        """Learn one event of VW text or JSON; return the prediction made for it before.
+
+        Returns
+        -------
+        float32[n_actions], float32[n_slots, n_actions] or float32[1]
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
+            ``--ccb_explore_adf`` for each slot, 0 where a slot before it has the action; the prediction of a
+            single line.
+
+        Raises
+        ------
+        InputError
+            The text is not exactly one event.
+        """
+        return self._prediction(self.learn_block(self._parse_one(text)))
+
+    def predict(self, text: str | bytes) -> NDArray[np.float32]:
+        """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
+        return self._prediction(self.predict_block(self._parse_one(text)))
+
+    def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
+        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+
+    def _parse_one(self, text: str | bytes) -> Block:
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        blocks = self._parser.parse(data)
+        if len(blocks) != 1 or len(blocks[0]) != 1:
+            found = sum(map(len, blocks))
+            why = "; ".join(map(str, self._parser.diagnostics.kept)) or f"it has {found} events"
+            raise InputError(f"the text is not one event: {why}")
+        return blocks[0]
+
+    # -- blocks ----------------------------------------------------------------------------------------
+
+    def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
+        """Predict and learn the events of a block, one after the other.
+
+        Parameters
+        ----------
+        block : Block
+            Events, of the kind that this workspace reads.
+        holdout : bool[n_events], optional
+            Events to predict and not to learn.
+
+        Raises
+        ------
+        InputError
+            An event has costs on two lines, or several on one, or `holdout` is not as long as the block;
+            nothing of it is learnt.
+        """
+        if holdout is not None and np.shape(holdout) != (len(block),):
+            raise InputError(
+                f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
+            )
+        _, message = self._first_invalid(block)
+        if message:
+            raise InputError(message)
+        return self._run(block, holdout, STREAM)
+
+    def predict_block(self, block: Block) -> Outcomes:
+        """Predict the events of a block; the model stays as it is."""
+        noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
+        return self._run(block, None, NOTICED if noticed else ASIDE)
+
+    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
+        """Run the loop over a block.
+
+        The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
+        """
+        self.learner.check(block)
+        self.layout.update(block)
+        task = self.learner.task
+        slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None
+        n = len(block if slots is None else slots)
+        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        if slots is not None:
+            held = held[slots.event]
+        results = make_results(block, task, slots=slots, aside=standing != STREAM)
+        searching = self.searching.slots.live.searching and standing != ASIDE
+        if searching:
+            self.searching.open_block()
+        stream = make_stream(block, held, slots, name_bits=self.learner.name_bits)
+        self._scratch = enough_scratch(self._scratch, self.layout, block)
+        cursor = np.zeros(6, np.int64)
+        while True:
+            context = self._make_context(block, stream)
+            begin = int(cursor[EVENT])
+            stop = self.searching.stop(begin, n) if searching else n
+            if task.search_below:
+                pauses = self.searching.trace is not None
+                run_below(context, stream, results, cursor, stop, standing, pauses)
+            else:
+                run_events(context, stream, results, cursor, stop, standing)
+            if not searching:
+                break
+            through = int(cursor[EVENT]) - begin if standing == STREAM else 0
+            at = int(cursor[EVENT])
+            event = at if slots is None else int(slots.event[min(at, n - 1)])
+            random = task.exploration.random if self.exact else None
+            model = self.learner.model
+            self.searching.answer(cursor, block, model, event=event, through=through, random=random)
+            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
+                break
+        return make_outcomes(block, held, results, simple=self.kind == "simple", slots=slots)
+
+    def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
+        """What the loop works with, the same as the last time if nothing of it has changed."""
+        layout, learner, scratch = self.layout, self.learner, self._scratch
+        if len(scratch.factors) < layout.highest_order:
+            self._scratch = scratch = enough_scratch(scratch, layout, block)
+        live = self.searching.slots.live
+        parts = (
+            learner.task,
+            learner.rule,
+            layout.kernel_layout,
+            layout.interactions,
+            layout.again,
+            scratch,
+            learner.model,
+            live,
+            self.searching.screening.screen,
+        )
+        context = self._context
+        if context is None or any(map(is_not, parts, context.value)):
+            context = Sealed(Context(*parts, self._buffers))
+        buffers = enough_room(context, layout, stream)
+        if buffers is not self._buffers:
+            self._buffers = buffers
+            context = Sealed(Context(*parts, buffers))
+        self._context = context
+        return context
+
+
+cast("Any", Workspace).__signature__ = REGISTRY.signature()
