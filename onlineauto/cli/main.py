@@ -54,7 +54,7 @@ def _run(words: list[str]) -> int:
             raise _unknown_verb(verb)
         words.insert(0, verb)  # a file of events: the verb may be left out before it too
     if verb == "evaluate":
-        from onlineauto.cli.evaluate import run as run_evaluate
+        from onlineauto.cli.evaluation.evaluate import run as run_evaluate
 
         return run_evaluate(words)
     configuration = REGISTRY.parse(words)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.report.predictions import Sink
+    from onlineauto.engine.stream.sink import Sink
     from onlineauto.features.block import Block
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace

@@ -24,7 +24,7 @@ import sys
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -38,23 +38,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.sink import Sink
     from onlineauto.features.block import Block
 
-__all__ = ["Predictions", "Sink", "open_sink", "spell_number"]
+__all__ = ["Predictions", "open_sink", "spell_number"]
 
 STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
 """Spelled numbers to remember; a run repeats many."""
-
-
-class Sink(Protocol):
-    """Where bytes go."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take bytes."""
-
-    def flush(self) -> object:
-        """Pass on what was taken."""
 
 
 class Predictions:

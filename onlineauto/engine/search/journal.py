@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from onlineauto.automl.decisions import Decision, Statistics
-    from onlineauto.engine.report.predictions import Sink
+    from onlineauto.engine.stream.sink import Sink
 
 __all__ = [
     "Bounds",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.cli.evaluation_table import shortened
+from onlineauto.cli.evaluation.table import shortened
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:

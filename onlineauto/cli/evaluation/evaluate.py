@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 import numpy as np
 
-from onlineauto.cli.evaluation_picture import check_picture, draw
-from onlineauto.cli.evaluation_table import table
+from onlineauto.cli.evaluation.picture import check_picture, draw
+from onlineauto.cli.evaluation.table import table
 from onlineauto.cli.help import Page, help_text
 from onlineauto.engine.options.registry import REGISTRY as POLICIES
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
