@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.options import option
+from onlineauto.learners.options import CbOptions, UpdateOptions
+from onlineauto.options import option, options_of
 
-__all__ = ["OF_DECAY", "SEARCHED", "AutomlOptions"]
+__all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
@@ -18,8 +19,10 @@ _ALSO = ("automl", "epsilon_decay")
 OF_DECAY = ("cost_range", "tol_x", "opt_func", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` goes by too."""
 
-SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2", "cb_type")
-"""What can be searched."""
+ELEMENTS = ("interactions", "namespaces")
+"""What ``--search`` takes beside the names of tunable options."""
+
+_TUNABLE = [each.name for group in (UpdateOptions, CbOptions) for each in options_of(group) if each.tunable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ class AutomlOptions:
     search: str = option(
         "interactions,learning_rate",
         "What --oracle_type stepwise searches, separated by commas: "
-        + ", ".join(SEARCHED)
+        + ", ".join((*ELEMENTS, *_TUNABLE))
         + ". Namespaces: which "
         "to use by themselves, without crossing.",
         vw=False,

@@ -82,6 +82,7 @@ def space_of(
         n_actions=statistics.n_actions(),
         mature=statistics.learnt() - search.since >= rules.lease,
         searched=rules.searched,
+        tunable=rules.tunable,
         defaults=rules.defaults,
     )
 

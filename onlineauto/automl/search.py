@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.automl.options import AutomlOptions
+    from onlineauto.options import Tunable
 
 __all__ = ["REVIEW", "Candidate", "Rules", "Search", "Slot", "State"]
 
@@ -87,6 +88,8 @@ class Rules:
         Challenger and champion are compared event by event, and not by a bound for each.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters.
+    tunable : mapping of str to Tunable
+        How each hyperparameter is searched, in the order in which they are tried.
     defaults : mapping of str to float or str
         Hyperparameters that the command line asks for.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
@@ -104,6 +107,7 @@ class Rules:
     exact: bool
     paired: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
+    tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     on_drift: str = "ignore"
     telling: tuple[bytes, ...] = ()
@@ -113,6 +117,7 @@ class Rules:
         options: AutomlOptions,
         *,
         exact: bool,
+        tunable: Mapping[str, Tunable] | None = None,
         defaults: Mapping[str, float | str] | None = None,
         telling: tuple[bytes, ...] = (),
     ) -> Rules:
@@ -130,6 +135,7 @@ class Rules:
             exact=exact,
             paired=options.is_paired(exact=exact),
             searched=options.searched(),
+            tunable=tunable or {},
             defaults=defaults or {},
             on_drift="ignore" if exact else options.on_drift,
             telling=telling,

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.errors import OptionError
-from onlineauto.options import Configuration, option
+from onlineauto.options import Configuration, Log, OneOf, option
+
+if TYPE_CHECKING:
+    from onlineauto.features.records import Records
 
 __all__ = ["CbOptions", "LossOptions", "UpdateOptions", "check_loss", "check_prediction_range"]
+
+CB_TYPES = ("mtr", "ips", "dr", "dm")
+"""What costs can be learnt from; the position of a name is its code in kernels."""
+
+
+def _write_rate(record: Records, value: float, default: float) -> None:
+    record["rate"] = value / default if default else 1.0
+
+
+def _write_power(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+    record["minus_power_t"] = -value
+    record["norm_power"] = -record["minus_power_t"] - 1
+    record["square_root"] = record["minus_power_t"] == -0.5
+
+
+def _write_l1(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+    record["l1"] = _rounded(value)
+
+
+def _write_l2(record: Records, value: float, default: float) -> None:  # noqa: ARG001
+    record["l2"] = _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    """Return the float32 nearest to a value, since penalties are float32 numbers in float64 fields."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def _write_cb_type(record: Records, value: str, default: str) -> None:  # noqa: ARG001
+    record["cb_type"] = CB_TYPES.index(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +59,16 @@ class UpdateOptions:
         override=True,
         minimum=0,
         metavar="RATE",
+        tunable=Log(1e-4, 10.0, write=_write_rate),
     )
     power_t: float = option(
-        0.5, "Exponent by which the step size decays.", keep=True, override=True, minimum=0, metavar="POWER"
+        0.5,
+        "Exponent by which the step size decays.",
+        keep=True,
+        override=True,
+        minimum=0,
+        metavar="POWER",
+        tunable=Log(0.1, 1.0, factors=(0.5, 1.5), write=_write_power),
     )
     initial_t: float | None = option(
         None, "Number of events that the step size takes for already seen.", minimum=0, metavar="T", keep=True
@@ -56,6 +97,7 @@ class UpdateOptions:
         metavar="LAMBDA",
         keep=True,
         override=True,
+        tunable=Log(1e-9, 1e-2, factors=(10.0, 0.1), first=1e-6, write=_write_l1),
     )
     l2: float = option(
         0.0,
@@ -64,6 +106,7 @@ class UpdateOptions:
         metavar="LAMBDA",
         keep=True,
         override=True,
+        tunable=Log(1e-9, 1e-2, factors=(10.0, 0.1), first=1e-6, write=_write_l2),
     )
     min_prediction: float | None = option(
         None,
@@ -147,9 +190,10 @@ class CbOptions:
         "What the costs of actions are learnt from: 'mtr' importance-weighted regression on the logged "
         "action, 'ips' inverse propensity scores, 'dr' doubly robust estimates, 'dm' the direct method.",
         keep=True,
-        choices=("mtr", "ips", "dr", "dm"),
+        choices=CB_TYPES,
         metavar="TYPE",
         needs=("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        tunable=OneOf(("mtr", "dr", "ips"), write=_write_cb_type),
     )
     clip_p: float = option(
         0.0,

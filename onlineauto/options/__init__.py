@@ -7,5 +7,18 @@ command lines and keyword arguments into a `Configuration`.
 from onlineauto.options.configuration import Configuration
 from onlineauto.options.option import Group, Option, option, options_of, title_of
 from onlineauto.options.registry import Check, Registry
+from onlineauto.options.tunable import Log, OneOf, Tunable
 
-__all__ = ["Check", "Configuration", "Group", "Option", "Registry", "option", "options_of", "title_of"]
+__all__ = [
+    "Check",
+    "Configuration",
+    "Group",
+    "Log",
+    "OneOf",
+    "Option",
+    "Registry",
+    "Tunable",
+    "option",
+    "options_of",
+    "title_of",
+]

@@ -12,6 +12,8 @@ from onlineauto.options.value import to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.options.tunable import Tunable
+
 __all__ = ["Configuration"]
 
 G = TypeVar("G")
@@ -66,6 +68,14 @@ class Configuration:
             if option.name == name:
                 return value
         raise KeyError(name)
+
+    def tunable(self) -> dict[str, tuple[Tunable, Scalar]]:
+        """Return every option that can be searched: how, and the value it has here."""
+        return {
+            option.name: (option.tunable, cast("Scalar", value))
+            for option, value in self._items()
+            if option.tunable is not None
+        }
 
     def command(self, *, kept: bool = False) -> str:
         """Return the supplied options as a command line, from which `Registry.parse` makes an equal value.

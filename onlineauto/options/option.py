@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from onlineauto.options.tunable import Tunable
+
 __all__ = ["Group", "Option", "option", "options_of", "title_of"]
 
 Group = type[Any]
@@ -71,6 +73,8 @@ class Option:
         Whether the word is a list, its parts separated by commas; from Python a list or tuple is one too.
     bare : object
         The value when the flag is given without one; None if it has to have one.
+    tunable : Log, OneOf or None
+        How the value is searched; None if it is not.
     """
 
     name: str = ""
@@ -96,6 +100,7 @@ class Option:
     synonyms: tuple[tuple[str, str], ...] = ()
     listed: bool = False
     bare: Scalar | None = None
+    tunable: Tunable | None = None
 
     @property
     def flag(self) -> str:
@@ -134,6 +139,7 @@ def option(
     synonyms: tuple[tuple[str, str], ...] = (),
     listed: bool = False,
     bare: Scalar | None = None,
+    tunable: Tunable | None = None,
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
 
@@ -175,6 +181,7 @@ def option(
         synonyms=synonyms,
         listed=listed,
         bare=bare,
+        tunable=tunable,
     )
     return field(default=default, metadata={_KEY: declared})
 

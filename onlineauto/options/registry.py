@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any
@@ -44,11 +44,28 @@ class Registry:
     """
 
     def __init__(self, groups: Sequence[Group], *, checks: Sequence[Check] = ()) -> None:
-        self.groups = tuple(groups)
-        self.options = tuple(option for group in self.groups for option in options_of(group))
+        self.groups: tuple[Group, ...] = ()
+        self.options: tuple[Option, ...] = ()
         self._checks = tuple(checks)
-        self._by_flag = MappingProxyType(_by_flag(self.options))
-        self._positional = next((option for option in self.options if option.positional), None)
+        self._by_flag: Mapping[str, Option] = {}
+        self.add(*groups)
+
+    def add(self, *groups: Group) -> None:
+        """Add groups of options behind those that are there; every surface offers them from then on.
+
+        A package that brings an explorer or a hyperparameter of its own adds its options before it makes or
+        loads a model. A configuration that was made before does not have them.
+
+        Raises
+        ------
+        ValueError
+            If two options share a name or a short name; then none of the groups is added.
+        """
+        together = (*self.groups, *groups)
+        options = tuple(option for group in together for option in options_of(group))
+        self._by_flag = MappingProxyType(_by_flag(options))
+        self._positional = next((option for option in options if option.positional), None)
+        self.groups, self.options = together, options
 
     def __getitem__(self, name: str) -> Option:
         """Return an option by its name, for example ``registry["epsilon"]``."""

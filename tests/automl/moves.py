@@ -13,6 +13,8 @@ from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, R
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.search import Rules, Search
+from onlineauto.learners.options import UpdateOptions
+from onlineauto.options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,6 +143,7 @@ def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
         searched=st.sampled_from(
             [frozenset(names) for names in ({INTERACTIONS}, {INTERACTIONS, RATE}, {RATE})]
         ),
+        tunable=st.just({"learning_rate": options_of(UpdateOptions)[0].tunable}),
         defaults=st.just({"learning_rate": 0.5}),
         on_drift=st.just("ignore") if exact else st.sampled_from(["ignore", "reopen", "reset_challengers"]),
     )

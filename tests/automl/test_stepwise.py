@@ -26,6 +26,7 @@ from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.oracles.stepwise import Stepwise
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from tests.automl.moves import Move, Table, make_rules
 
@@ -47,7 +48,8 @@ def config(*products: bytes) -> Config:
 
 CROSSED = config(b"ay", b"az", b"by", b"bz")
 DEEP = config(b"ay", b"az", b"by", b"bz", b"aby", b"abz")
-SPACE = Space(NAMES, "quadratic", of_actions=OF_ACTIONS)
+TUNABLE = {name: tunable for name, (tunable, _) in REGISTRY.parse("").tunable().items()}
+SPACE = Space(NAMES, "quadratic", of_actions=OF_ACTIONS, tunable=TUNABLE)
 
 
 def proposals(champion: Config, space: Space) -> Sequence[Config]:
@@ -85,7 +87,12 @@ def test_a_mature_champion_may_do_without() -> None:
 
 
 def test_without_actions_lines_are_single() -> None:
-    space = Space((b"a", b"b"), "quadratic", searched=frozenset({"interactions", "learning_rate"}))
+    space = replace(
+        SPACE,
+        namespaces=(b"a", b"b"),
+        of_actions=frozenset(),
+        searched=frozenset({"interactions", "learning_rate"}),
+    )
     found = proposals(config(), replace(space, defaults={"learning_rate": 0.5}))
     assert found == [
         config(b"aa", b"ab", b"bb"),

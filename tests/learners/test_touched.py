@@ -14,7 +14,8 @@ from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Model, Place, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.rule import initial_weights, make_model, make_rule
+from onlineauto.learners.model import initial_weights, make_model
+from onlineauto.learners.rule import make_rule
 from tests.learners.test_update_kernels import (
     ANY_LABEL,
     LOSSES,

@@ -28,7 +28,8 @@ from onlineauto.learners._kernels import (
     update,
 )
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.rule import initial_state, initial_weights, make_model, make_rule
+from onlineauto.learners.model import initial_state, initial_weights, make_model
+from onlineauto.learners.rule import make_rule
 from onlineauto.learners.update_kernels import update_four
 from tests.naive.bandit import make_twin
 

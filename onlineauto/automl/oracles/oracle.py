@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.automl.config import ORDERS, Config, Interaction, Kind, interactions_of, possible_interactions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from onlineauto.automl.random_draw import Draw
+    from onlineauto.options import Tunable
 
 __all__ = ["Oracle", "Space"]
 
@@ -42,6 +43,8 @@ class Space:
         Whether the champion has been one for the length of a first lease.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
+    tunable : mapping of str to Tunable
+        How each hyperparameter is searched, in the order in which they are tried.
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     telling : tuple of bytes
@@ -57,6 +60,7 @@ class Space:
     n_actions: float = 1.0
     mature: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
+    tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     telling: tuple[bytes, ...] = ()
 
@@ -98,9 +102,13 @@ class Space:
             size *= self.sizes.get(name, 1.0)
         return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
 
-    def value(self, config: Config, name: str) -> float | str:
-        """Value of a hyperparameter in a config."""
-        return dict(config.settings).get(name, self.defaults.get(name, 0.0))
+    def one_step(self, config: Config) -> Iterator[Config]:
+        """Yield the neighbours of a config: one hyperparameter that is searched, one step away."""
+        settings = dict(config.settings)
+        for name, tunable in self.tunable.items():
+            if name in self.searched:
+                value: Any = settings.get(name, self.defaults[name])
+                yield from (config.setting(name, each) for each in tunable.neighbours(value))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
         """Those with a new namespace; all, if there is none."""

@@ -27,17 +27,6 @@ _CONTEXTS = 32
 """Of more than twice as many namespaces, the best ones are crossed with as many others, in turns."""
 _FAMILY = 20_000
 """Interactions of the largest family that is looked at."""
-_FACTORS = {
-    "learning_rate": (4.0, 0.25),
-    "power_t": (0.5, 1.5),
-    "l1": (10.0, 0.1),
-    "l2": (10.0, 0.1),
-}
-"""What a hyperparameter is multiplied by, one step to either side."""
-_BEGINNINGS = {"l1": 1e-6, "l2": 1e-6}
-"""What is tried first of one that is 0."""
-_CHOICES = {"cb_type": ("mtr", "dr", "ips")}
-"""Values of those that are no numbers."""
 
 
 class Stepwise(Oracle):
@@ -83,7 +72,7 @@ class Stepwise(Oracle):
             late = [each for each in offered if not space.new.isdisjoint(each)]
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
-            interactions, settings = list(_interactions(champion, space)), list(_settings(champion, space))
+            interactions, settings = list(_interactions(champion, space)), list(space.one_step(champion))
             if not space.of_actions:  # losses tell settings apart as soon as interactions
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
@@ -112,23 +101,6 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
         for dropped in (least[: len(least) * 3 // 4], useless, least[: len(least) // 2]):
             if len(dropped) < len(held):
                 yield champion.crossing(held.difference(dropped))
-
-
-def _settings(champion: Config, space: Space) -> Iterator[Config]:
-    """Configs with another hyperparameter."""
-    for name in (*_FACTORS, *_CHOICES):
-        if name in space.searched:
-            neighbours = _neighbours(name, space.value(champion, name))
-            yield from (champion.setting(name, value) for value in neighbours)
-
-
-def _neighbours(name: str, value: float | str) -> Sequence[float | str]:
-    """Values of a hyperparameter that are one step away."""
-    if isinstance(value, str):
-        return [each for each in _CHOICES[name] if each != value]
-    if value == 0.0:
-        return [_BEGINNINGS[name]] if name in _BEGINNINGS else []
-    return [value * factor for factor in _FACTORS[name]]
 
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:

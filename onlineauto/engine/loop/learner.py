@@ -17,9 +17,10 @@ from onlineauto.explorers.explore_kernels import COVER
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import HASH_BITS
 from onlineauto.learners._kernels import materialize
+from onlineauto.learners.model import initial_weights, make_model
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
-from onlineauto.learners.rule import initial_weights, make_model, make_rule
+from onlineauto.learners.rule import make_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

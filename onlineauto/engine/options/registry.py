@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from onlineauto.automl.options import SEARCHED, AutomlOptions
+from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
 from onlineauto.errors import OptionError
@@ -230,9 +230,10 @@ def check_automl(configuration: Configuration) -> None:
             "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that "
             "were logged, by which less of it always looks better"
         )
-    if not searched or searched - set(SEARCHED):
+    offered = (*ELEMENTS, *configuration.tunable())
+    if not searched or searched - set(offered):
         raise OptionError(
-            f"--search cannot be {automl.search}; it takes some of {', '.join(SEARCHED)}, separated by commas"
+            f"--search cannot be {automl.search}; it takes some of {', '.join(offered)}, separated by commas"
         )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")

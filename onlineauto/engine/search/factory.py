@@ -12,7 +12,7 @@ from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.features.layout import Layout
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.rule import default_settings
+from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
@@ -47,7 +47,7 @@ def make_searching(
         overlapping=learner.overlapping,
         simple=simple,
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
-        defaults=default_settings(configuration),
+        hyperparameters=Hyperparameters(configuration),
         unlearnt=learner.unlearnt,
         decay=learner.task.decay,
         random_seed=run.random_seed,

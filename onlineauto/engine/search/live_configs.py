@@ -22,7 +22,6 @@ from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model_state import by_lanes
-from onlineauto.learners.rule import put_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Decay
     from onlineauto.features.layout import Layout
     from onlineauto.learners._kernels import Model
+    from onlineauto.learners.hyperparameters import Hyperparameters
 
 __all__ = ["LiveSlots"]
 
@@ -68,8 +68,8 @@ class LiveSlots:
         The first champion.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
-    defaults : mapping of str to float or str
-        Hyperparameters of the command line.
+    hyperparameters : Hyperparameters
+        Writes the settings of a config into the record by which it learns.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     decay : Decay
@@ -99,13 +99,14 @@ class LiveSlots:
         overlapping: int,
         first: Config,
         simple: bool,
-        defaults: Mapping[str, float | str],
+        hyperparameters: Hyperparameters,
         unlearnt: NDArray[np.float32],
         decay: Decay,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         slots = options.automl or 1
-        self._simple, self._defaults, self._unlearnt, self._decay = simple, defaults, unlearnt, decay
+        self._simple, self._unlearnt, self._decay = simple, unlearnt, decay
+        self._hyperparameters = hyperparameters
         self._parked: dict[Config, Parked] = {}
         self._removed: set[int] = set()
         self._since = 0
@@ -325,7 +326,7 @@ class LiveSlots:
         self.live.tally[:] = state["tally"]
         self.live = self.live._replace(n=len(self.configs))
         for slot, config in enumerate(self.configs):
-            put_settings(model.settings[slot], dict(config.settings), defaults=self._defaults)
+            self._hyperparameters.write(model.settings[slot], dict(config.settings))
         self._keys, self._version = {}, -1
         self.cross()
 
@@ -356,9 +357,9 @@ class LiveSlots:
 
     def _set(self, slot: int, model: Model) -> None:
         """Let a slot learn with the settings of its config."""
-        put_settings(model.settings[slot], dict(self.configs[slot].settings), defaults=self._defaults)
+        self._hyperparameters.write(model.settings[slot], dict(self.configs[slot].settings))
         settings = self.configs[0].settings
-        compared = {**self._defaults, **dict(settings)}["cb_type"] == "mtr"
+        compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
         for each, config in enumerate(self.configs):
             self.live.alike[each] = self._simple or (compared and config.settings == settings)
 

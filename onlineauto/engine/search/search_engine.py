@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.learners._kernels import Model
+    from onlineauto.learners.hyperparameters import Hyperparameters
 
 __all__ = ["Change", "Searching"]
 
@@ -115,8 +116,8 @@ class Searching:
         Events are single lines, whose losses tell all configs apart.
     cells : int
         Size of the table for screening, a power of two.
-    defaults : mapping of str to float or str
-        Hyperparameters of the command line.
+    hyperparameters : Hyperparameters
+        What can be searched beside interactions, with the values of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     decay : Decay
@@ -162,7 +163,7 @@ class Searching:
         overlapping: int,
         simple: bool,
         cells: int,
-        defaults: Mapping[str, float | str],
+        hyperparameters: Hyperparameters,
         unlearnt: NDArray[np.float32],
         decay: Decay,
         random_seed: int,
@@ -170,7 +171,13 @@ class Searching:
     ) -> None:
         self.options = options
         telling = (SLOT_NAME, TOLD_NAME) if exact and layout.slots else ()
-        self._rules = Rules.of(options, exact=exact, defaults=defaults, telling=telling)
+        self._rules = Rules.of(
+            options,
+            exact=exact,
+            defaults=hyperparameters.defaults,
+            tunable=hyperparameters.tunable,
+            telling=telling,
+        )
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
@@ -182,7 +189,7 @@ class Searching:
             overlapping=overlapping,
             first=self.search.champion,
             simple=simple,
-            defaults=defaults,
+            hyperparameters=hyperparameters,
             unlearnt=unlearnt,
             decay=decay,
             interactions=self._interactions,

@@ -1,0 +1,55 @@
+"""Hyperparameters: the options that the search may change, and the record by which a live config learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.learners._kernels import SETTINGS
+from onlineauto.learners.rule import make_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.features.records import Records
+    from onlineauto.options import Configuration, Tunable
+
+__all__ = ["Hyperparameters"]
+
+
+class Hyperparameters:
+    """All options of a configuration that declare how they are searched (``tunable=``).
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options of the command line.
+
+    Attributes
+    ----------
+    tunable : dict of str to Tunable
+        How each is searched, in the order of the declarations.
+    defaults : dict of str to float or str
+        The values of the command line. The learning rate is the one in force: 10 where plain updates are
+        asked for and no rate is given.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        found = configuration.tunable()
+        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in found.items()}
+        self.defaults = {name: value for name, (_, value) in found.items()}
+        self.defaults["learning_rate"] = float(make_rule(configuration).learning_rate)
+
+    def write(self, record: Records, settings: Mapping[str, float | str]) -> None:
+        """Write values into a record of `SETTINGS`: those of `settings`, and else the defaults."""
+        for name, tunable in self.tunable.items():
+            tunable.write(record, settings.get(name, self.defaults[name]), self.defaults[name])
+        record["plain"] = record["square_root"] and record["l1"] == 0.0 and record["l2"] == 0.0
+
+    def records(self, n: int) -> Records:
+        """Return `n` records of the defaults: SETTINGS[n]."""
+        records = np.zeros(n, SETTINGS)
+        for i in range(n):
+            self.write(records[i], {})
+        return records

@@ -1,0 +1,120 @@
+"""Model: everything that learning changes, before the first event."""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import CONSTANT_HASH
+from onlineauto.learners._kernels import (
+    CONTRACTION,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    WEIGHT,
+    A,
+    Model,
+    T,
+    W,
+)
+from onlineauto.learners.hyperparameters import Hyperparameters
+from onlineauto.learners.options import LossOptions, UpdateOptions
+from onlineauto.learners.rule import initial_t, make_rule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.options import Configuration
+
+__all__ = ["initial_lanes", "initial_state", "initial_weights", "make_model"]
+
+_WIDE = 50.0
+"""Logistic and Poisson predictions live in [-50, 50] from the start."""
+_LINE = 16  # float32 numbers of a cache line
+_LARGE = 1 << 24
+
+
+def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
+    """State shared by all lanes before the first event: float64[6], see `onlineauto.learners._kernels`."""
+    update, loss = configuration[UpdateOptions], configuration[LossOptions]
+    state = np.zeros(6)
+    state[T] = initial_t(configuration)
+    state[MIN_LABEL] = np.float32(update.min_prediction or 0)
+    state[MAX_LABEL] = np.float32(update.max_prediction or 0)
+    fixed = update.min_prediction is not None or update.max_prediction is not None
+    if loss.loss_function in ("logistic", "poisson") and training and not fixed:
+        state[MIN_LABEL], state[MAX_LABEL] = -_WIDE, _WIDE
+    return state
+
+
+def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
+    """State of every lane before the first event: float64[lanes, 4], see `onlineauto.learners._kernels`."""
+    state = np.zeros((lanes, 4))
+    state[:, CONTRACTION] = 1.0
+    state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)
+    return state
+
+
+def make_model(
+    configuration: Configuration,
+    weights: NDArray[np.float32],
+    *,
+    slots: int,
+    exact: bool,
+    training: bool,
+    policies: int = 0,
+    parts: int = 1,
+) -> Model:
+    """A model before the first event, of so many live slots.
+
+    Every slot has penalties of its own, and so has every one of its policies, if it has several; but if
+    `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
+    """
+    n_cells, _, lanes = weights.shape
+    rows = max(lanes, slots * parts)  # more than lanes where these overlap
+    row, together = np.arange(rows), slots * max(parts // max(policies, 1), 1)
+    touched = np.zeros(n_cells, bool)
+    if constant := configuration[FeatureOptions].constant:
+        cell, its_lane = int(CONSTANT_HASH) % n_cells, 0
+        if exact:
+            cell, its_lane = divmod(int(CONSTANT_HASH) % (n_cells * lanes), lanes)
+        weights[cell, W, its_lane] = constant
+        touched[cell] = True
+    return Model(
+        weights=weights,
+        table=weights.reshape(n_cells, -1),
+        touched=touched,
+        shared=initial_state(configuration, training=training),
+        lanes=initial_lanes(configuration, lanes=rows),
+        penalised=np.zeros(rows, np.int64) if exact else row // together * together + row % slots,
+        sums=np.zeros((slots, 2 * max(policies, 1)), np.int64),
+        settings=Hyperparameters(configuration).records(rows),
+    )
+
+
+def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
+    """Weight table before the first event: float32[cells, 4, lanes]."""
+    update = configuration[UpdateOptions]
+    weights = _zeros(cells * 4 * lanes).reshape(cells, 4, lanes)
+    if update.initial_weight:
+        weights[:, W] = update.initial_weight
+    if make_rule(configuration).adaptive and initial_t(configuration) > 0:
+        weights[:, A] = initial_t(configuration)
+    return weights
+
+
+def _zeros(n: int) -> NDArray[np.float32]:
+    """So many zeros, from the beginning of a cache line on, so that a cell of four lanes is one line.
+
+    A large table is taken in small pages: most of its cells stay untouched, and take no memory then.
+    """
+    if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory = mmap.mmap(-1, 4 * n)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        return np.frombuffer(memory, np.float32)
+    column = np.zeros(n + _LINE, np.float32)
+    begin = -(column.ctypes.data // column.itemsize) % _LINE
+    return column[begin : begin + n]

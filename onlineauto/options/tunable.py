@@ -1,0 +1,85 @@
+"""How an option is searched: `Log` and `OneOf`, the values of ``tunable=`` in its declaration.
+
+From the one declaration come the steps of the streaming search (`neighbours`), the record that a live config
+learns by (`write`) and the spaces of outer tuners (bounds and values).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Log", "OneOf", "Tunable", "Write"]
+
+if TYPE_CHECKING:
+    Write = Callable[[Any, Any, Any], object]
+else:
+    Write = object
+"""Writes a value into the record of a live config: (record, value, value of the command line)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    write: Write
+
+
+@dataclass(frozen=True, slots=True)
+class Log(_Written):
+    """A positive number that is searched on a logarithmic scale.
+
+    Attributes
+    ----------
+    low, high : float
+        Bounds of the space of an outer tuner. The streaming search steps freely from the value it has.
+    factors : tuple of float
+        A step multiplies the value by one of these, tried in this order.
+    first : float
+        The value tried first where the option is 0; 0 leaves the option alone there.
+    write : callable
+        Writes a value into the record by which a live config learns.
+    """
+
+    low: float
+    high: float
+    factors: tuple[float, ...] = (4.0, 0.25)
+    first: float = 0.0
+
+    def neighbours(self, value: float) -> Sequence[float]:
+        """Return the values one step away from `value`, in the order in which they are tried.
+
+        >>> Log(1e-3, 1, factors=(10.0, 0.1), first=0.5, write=print).neighbours(0.0)
+        [0.5]
+        """
+        if value == 0.0:
+            return [self.first] if self.first else []
+        return [value * factor for factor in self.factors]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(_Written):
+    """A word out of a few.
+
+    Attributes
+    ----------
+    values : tuple of str
+        The words that are tried, in this order.
+    write : callable
+        Writes a word into the record by which a live config learns.
+    """
+
+    values: tuple[str, ...]
+
+    def neighbours(self, value: str) -> Sequence[str]:
+        """Return all other words.
+
+        >>> OneOf(("mtr", "dr"), write=print).neighbours("dr")
+        ['mtr']
+        """
+        return [each for each in self.values if each != value]
+
+
+Tunable = Log | OneOf
+"""How an option is searched."""
