@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,9 @@ PACKAGE = ROOT / "onlineauto"
 FILES = sorted(PACKAGE.rglob("*.py"))
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-each_kernel_file = pytest.mark.parametrize(
-    "path",
-    [path for path in FILES if path.name.endswith("_kernels.py")],
-    ids=lambda path: path.relative_to(PACKAGE).as_posix(),
-)
+KERNEL_FILES = [path for path in FILES if path.name.endswith("_kernels.py")]
+MOST_FILES = 15
+"""Files that a folder may have; with more it holds two concepts."""
 AT_IMPORT = {"_powers_by_steps", "_word_at", "name_of"}
 """Functions in kernel files that make a constant when the module is imported."""
 
@@ -29,8 +28,17 @@ KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, Function)]
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -59,38 +67,49 @@ def test_there_is_a_house() -> None:
     assert len(FILES) > 40
 
 
-@each_file
-def test_files_are_short(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 500
+def test_files_are_short() -> None:
+    assert not [named(path) for path in FILES if len(path.read_text("utf-8").splitlines()) > 500]
 
 
-@each_file
-def test_functions_are_short(path: Path) -> None:
-    limit = 120 if path.name.endswith("_kernels.py") else 80
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, Function):
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < limit, node.name
+def test_folders_are_small() -> None:
+    counts = Counter(path.parent for path in FILES)
+    assert not {named(folder): count for folder, count in counts.items() if count > MOST_FILES}
 
 
-@each_file
-def test_names_of_files_say_what_is_in_them(path: Path) -> None:
-    words = {word for part in path.relative_to(PACKAGE).with_suffix("").parts for word in part.split("_")}
-    assert not words & FORBIDDEN
+def test_functions_are_short() -> None:
+    long = [
+        f"{named(path)}:{node.lineno} {node.name}"
+        for path in FILES
+        for node in functions(path)
+        if (node.end_lineno or 0) - node.lineno >= (120 if path in KERNEL_FILES else 80)
+    ]
+    assert not long
 
 
-@each_file
-def test_numba_is_imported_only_by_jit(path: Path) -> None:
-    if path.relative_to(PACKAGE).parts[0] != "jit":
-        assert "numba" not in imported(parsed(path))
+def test_names_of_files_say_what_is_in_them() -> None:
+    words = {
+        path: {word for part in Path(named(path)).with_suffix("").parts for word in part.split("_")}
+        for path in FILES
+    }
+    assert not [named(path) for path in FILES if words[path] & FORBIDDEN]
 
 
-@each_file
-def test_only_the_command_line_prints(path: Path) -> None:
-    if path.relative_to(PACKAGE).parts[0] == "cli":
-        return
-    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
-    assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+def test_numba_is_imported_only_by_jit() -> None:
+    outside = [path for path in FILES if Path(named(path)).parts[0] != "jit"]
+    assert not [named(path) for path in outside if "numba" in imported(parsed(path))]
+
+
+def test_only_the_command_line_prints() -> None:
+    prints = [
+        f"{named(path)}:{node.lineno}"
+        for path in FILES
+        for node in ast.walk(parsed(path))
+        if Path(named(path)).parts[0] != "cli"
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert not prints
 
 
 def exported(tree: ast.Module) -> list[str]:
@@ -123,36 +142,43 @@ def documented(tree: ast.Module) -> set[str]:
     return names
 
 
-@each_file
-def test_public_names_are_documented(path: Path) -> None:
-    tree = parsed(path)
-    assert ast.get_docstring(tree), "the module has no docstring"
-    lazy = (
-        {"Block", "Evaluation", "Event", "Workspace", "__version__", "convert", "read"}
-        if path == PACKAGE / "__init__.py"
-        else set()
-    )
-    assert set(exported(tree)) - documented(tree) - lazy == set()
+def test_public_names_are_documented() -> None:
+    assert not [named(path) for path in FILES if not ast.get_docstring(parsed(path))]
+    lazy = {"Block", "Evaluation", "Event", "Workspace", "__version__", "convert", "read"}
+    bare = {
+        named(path): set(exported(parsed(path))) - documented(parsed(path)) - lazy_here
+        for path in FILES
+        for lazy_here in [lazy if path == PACKAGE / "__init__.py" else set()]
+    }
+    assert not {path: names for path, names in bare.items() if names}
 
 
-@each_kernel_file
-def test_kernels_are_compiled(path: Path) -> None:
-    for node in parsed(path).body:
-        if isinstance(node, Function):
-            decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-            if node.name in AT_IMPORT:
-                continue
-            names = [each.id for each in decorators if isinstance(each, ast.Name)]
-            assert len(names) == 1, node.name
-            assert names[0] in KERNELS, node.name
+def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    return [each.id for each in called if isinstance(each, ast.Name)]
 
 
-@each_file
-def test_compiled_functions_live_in_kernel_files(path: Path) -> None:
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, Function) and node.decorator_list and path.parent != PACKAGE / "jit":
-            names = [each.id for each in node.decorator_list if isinstance(each, ast.Name)]
-            assert KERNELS.isdisjoint(names) or path.name.endswith("_kernels.py"), node.name
+def test_kernels_are_compiled() -> None:
+    plain = [
+        f"{named(path)} {node.name}"
+        for path in KERNEL_FILES
+        for node in parsed(path).body
+        if isinstance(node, Function)
+        and node.name not in AT_IMPORT
+        and (len(decorators(node)) != 1 or decorators(node)[0] not in KERNELS)
+    ]
+    assert not plain
+
+
+def test_compiled_functions_live_in_kernel_files() -> None:
+    elsewhere = [
+        f"{named(path)} {node.name}"
+        for path in FILES
+        if path.parent != PACKAGE / "jit" and path not in KERNEL_FILES
+        for node in functions(path)
+        if not KERNELS.isdisjoint(decorators(node))
+    ]
+    assert not elsewhere
 
 
 def place_of_module(name: str) -> Path:
@@ -160,18 +186,21 @@ def place_of_module(name: str) -> Path:
     return place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
 
 
-@pytest.mark.parametrize("path", kernel_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_compiled_code_depends_on_files_that_the_cache_is_stamped_with(path: Path) -> None:
-    modules = modules_without_type_checking(parsed(path))
-    ours = {place_of_module(name) for name in modules if name.partition(".")[0] == "onlineauto"}
-    assert ours <= set(kernel_sources())
+def test_compiled_code_depends_on_files_that_the_cache_is_stamped_with() -> None:
+    modules = {
+        name
+        for path in kernel_sources()
+        for name in modules_without_type_checking(parsed(path))
+        if name.partition(".")[0] == "onlineauto"
+    }
+    assert {place_of_module(name) for name in modules} <= set(kernel_sources())
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("options.py")), ids=lambda path: path.parent.name)
-def test_modules_of_options_import_only_the_standard_library(path: Path) -> None:
-    """Theirs, and that of all modules of ours that they import."""
+def test_modules_of_options_import_only_the_standard_library() -> None:
+    """The modules that declare options, and all modules of ours that they import."""
     seen: set[str] = set()
-    waiting = {".".join(path.relative_to(ROOT).with_suffix("").parts)}
+    declare = [*PACKAGE.glob("*/options.py"), *PACKAGE.glob("engine/options/*.py")]
+    waiting = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in declare}
     while waiting:
         name = waiting.pop()
         seen.add(name)

@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Log", "OneOf", "Tunable", "Write"]
-
-if TYPE_CHECKING:
-    Write = Callable[[Any, Any, Any], object]
-else:
-    Write = object
-"""Writes a value into the record of a live config: (record, value, value of the command line)."""
+__all__ = ["Log", "OneOf", "Tunable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    write: Write
+    write: Callable[[Any, Any, Any], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,8 @@ class Log(_Written):
     first : float
         The value tried first where the option is 0; 0 leaves the option alone there.
     write : callable
-        Writes a value into the record by which a live config learns.
+        Called as ``write(record, value, default)``: writes a value into the record by which a live config
+        learns; the default is the value of the command line.
     """
 
     low: float
@@ -67,7 +62,7 @@ class OneOf(_Written):
     values : tuple of str
         The words that are tried, in this order.
     write : callable
-        Writes a word into the record by which a live config learns.
+        Called as ``write(record, value, default)``, as that of `Log`.
     """
 
     values: tuple[str, ...]
