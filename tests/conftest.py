@@ -1,15 +1,53 @@
-"""One setting of hypothesis for all tests: the same examples in every run."""
+"""Lanes of tests, and how hypothesis draws.
+
+``pytest`` alone runs what needs neither Vowpal Wabbit's wheel nor minutes. The other lanes are markers:
+
+========== ============================================== =====================================
+marker     what                                           when
+========== ============================================== =====================================
+``parity`` beside the wheel, or exact mode beside native  ``parity and smoke`` on every push
+``bounds`` with kernels that check every index            on every push
+``slow``   the same laws, for minutes                     every night
+``fuzz``   millions of malformed lines and forged files   every night
+``bench``  speed, memory or quality beside a peer         by hand
+========== ============================================== =====================================
+
+``ONLINEAUTO_TESTS=nightly`` lets hypothesis draw other examples in every run, and more of them.
+"""
 
 from __future__ import annotations
 
+import os
+import zlib
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+PARITY = ("parity", "automl_simulator")
+"""Folders whose tests ask the wheel, or hold exact mode beside native mode."""
+SMOKE = 10
+"""One in so many cases of the parity catalogue is run on every push, always the same ones."""
+
 settings.register_profile(
-    "same",
+    "push",
     derandomize=True,
     database=None,
     deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("same")
+settings.register_profile("nightly", settings.get_profile("push"), derandomize=False, max_examples=300)
+settings.load_profile(os.environ.get("ONLINEAUTO_TESTS", "push"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what belongs to the parity catalogue, and the part of it that every push runs."""
+    tests = Path(__file__).resolve().parent
+    for item in items:
+        if item.path.is_relative_to(tests) and item.path.relative_to(tests).parts[0] in PARITY:
+            item.add_marker("parity")
+            whole = "[" not in item.name
+            if whole or zlib.crc32(item.name.encode("utf-8", "replace")) % SMOKE == 0:
+                item.add_marker("smoke")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.bounds_checked import run
 
 SELECTED = ["tests/estimators/test_robust_kernels.py", "tests/estimators/test_lazy.py"]
 CHOICE = "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh"
 
 
+@pytest.mark.bounds
 def test_nothing_is_read_or_written_out_of_bounds() -> None:
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", CHOICE, *SELECTED)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -64,6 +64,7 @@ def fuzz(lines: int, seed: int) -> int:
     return done
 
 
+@pytest.mark.bounds
 def test_twenty_thousand_mutated_lines() -> None:
     assert run_checked("test_fuzz_json", 20_000, seed=1) >= 20_000
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.bounds_checked import run
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ SELECTED = [
 CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed"
 
 
+@pytest.mark.bounds
 def test_nothing_is_read_out_of_bounds() -> None:
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", CHOICE, *SELECTED)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -11,8 +11,6 @@ from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import unknown
 from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 
-peer = pytest.importorskip("vowpalwabbit")
-
 DEFAULTS = {
     "automl": "there is no search unless asked for; VW's 4 is that of --automl without a number",
     "bit_precision": "VW fills in 18 after it has read the options",
@@ -52,7 +50,9 @@ KEEPS = {
 @cache
 def wheel_options() -> dict[str, list[Any]]:
     """Every option that the wheel declares, by name; several reductions may declare one name."""
-    workspace = peer.Workspace("--quiet")
+    import vowpalwabbit
+
+    workspace = vowpalwabbit.Workspace("--quiet")
     found: dict[str, list[Any]] = {}
     for groups in workspace.get_config(filtered_enabled_reductions_only=False).values():
         for _, options in groups:
