@@ -1,11 +1,11 @@
-"""``Entry``: kernels that Python calls, loaded from the disk without what only compiling needs.
+"""``Entry``: kernels that Python calls, loaded from disk without anything that only compiling needs.
 
-To compile, Numba imports the code for all of NumPy's functions, 60 MB of it in a quarter of a second; it does
-so before it looks whether there is anything to compile. And with the machine code it keeps and loads what
-another kernel would be compiled with, which nobody here asks for.
+Before Numba looks into its cache, it imports the code that compiles NumPy's functions: 60 MB, in a quarter of
+a second. It also stores and loads, beside the machine code, what another kernel would need to be compiled
+with this one. No kernel calls an `Entry`, so both are left out here.
 """
 
-# ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
+# ruff: noqa: SLF001 - extends Numba where it has no public interface
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DIRECTORY = cache_directory()
 
 
 class _Locator:
-    """Where a kernel lies, for Numba: in our directory, which need not be ours to write, and nowhere else."""
+    """Tells Numba where a kernel is cached: in our directory, which may be read-only, and nowhere else."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._file, self._line = Path(file), function.__code__.co_firstlineno
@@ -42,23 +42,23 @@ class _Locator:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _Locator:
-        """Make the locator of a function."""
+        """Return the locator of `function`, defined in `file`."""
         return cls(function, file)
 
     def ensure_cache_path(self) -> None:
-        """Make the directory; whether it can be written shows when it is."""
+        """Make the directory; if it cannot be written, saving a kernel raises."""
         self._path.mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self) -> str:
-        """Return the directory."""
+        """Return the directory as text."""
         return str(self._path)
 
     def get_source_stamp(self) -> str:
-        """Return what changes with the source; of this package all is in the directory's name."""
+        """Return the hash of the file, "" without a file. The directory's name already covers the package."""
         return hashlib.sha256(self._file.read_bytes()).hexdigest() if self._file.exists() else ""
 
     def get_disambiguator(self) -> str:
-        """Tell functions of one name apart."""
+        """Return the function's line number, which tells functions of one name apart."""
         return str(self._line)
 
 
@@ -67,21 +67,21 @@ class _Kept(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """Kernels on the disk, that are loaded as they are."""
+    """Numba's disk cache, with kernels loaded as they are and without failing on an unusable directory."""
 
     _impl_class = _Kept
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel, None if it is not there."""
+        """Return the kernel of signature `sig` from disk, None if it is not there."""
         me: Any = self  # Numba is not typed
         rtsys.initialize(target_context)
         try:
             return me._load_overload(sig, target_context)
-        except OSError:  # no directory, or not ours to read
+        except OSError:  # no directory, or one that cannot be read
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a kernel."""
+        """Write a compiled kernel to disk; warn once if the directory cannot be written."""
         me: Any = super()
         data.library._get_module_for_linking = MethodType(_names, data.library)
         try:
@@ -97,7 +97,7 @@ def _say_once(text: str) -> None:
 
 
 def _names(library: Any) -> Any:
-    """A module of functions and variables that are there by name only, as Numba looks them up."""
+    """Return a module with an empty definition of each name in `library`: Numba only looks up the names."""
     module = library._final_module
     lines = [
         f'define void @"{each.name}"() {{ ret void }}' for each in module.functions if not each.is_declaration
@@ -108,7 +108,7 @@ def _names(library: Any) -> Any:
 
 
 class Entry(CPUDispatcher):
-    """A kernel for Python to call; kernels may not."""
+    """A kernel that Python calls. Kernels cannot call it."""
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, targetoptions=dict(settings))

@@ -1,11 +1,11 @@
 """``Inner``: kernels that only kernels call, compiled without what Python would need to call them.
 
-Numba makes machine code of every kernel by itself, optimises it, and makes another function that unpacks
-Python's arguments for it; then all of it once more as part of each caller. What a caller needs is the code
-before all that, from which LLVM makes the caller's own. This takes a third of the time.
+Numba optimises every kernel by itself, makes machine code of it, and adds a function that unpacks Python's
+arguments. Then it does all of it again as part of each caller. A caller needs only the code from before these
+steps, and LLVM makes the caller's own from it. Leaving the steps out takes a third of the time.
 """
 
-# ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
+# ruff: noqa: SLF001 - extends Numba where it has no public interface
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _no_code(flags: Any) -> Any:
 
 
 def _link(library: Any) -> None:
-    """Take in what is called, and leave optimisation and machine code to the caller."""
+    """Link what the library calls; leave optimisation and machine code to the caller."""
     for callee in dict.fromkeys(library._linking_libraries):
         library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
     library._finalize_dynamic_globals()
@@ -40,14 +40,14 @@ def _link(library: Any) -> None:
 
 
 class Inner(CPUDispatcher):
-    """A kernel for kernels. Called from Python, it is compiled once more, as an `Entry`.
+    """A kernel that kernels call. When Python calls it, it is compiled once more, as an `Entry`.
 
     Attributes
     ----------
     made : int
-        How many there are.
+        Number of such kernels.
     listeners : list of callable
-        Called whenever one begins to be compiled.
+        Called whenever one of them begins to be compiled.
     """
 
     made: ClassVar[int] = 0
@@ -62,20 +62,20 @@ class Inner(CPUDispatcher):
         Inner.made += 1
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call from Python."""
+        """Call the kernel from Python."""
         if self._called is None:
             settings = {name: value for name, value in self._settings.items() if name != "forceinline"}
             self._called = Entry(self.py_func, settings)
         return self._called(*arguments)
 
     def compile(self, sig: Any) -> Any:
-        """Compile for callers; return what they know the result by."""
+        """Compile for the argument types of `sig`; return the key by which callers find the result."""
         me: Any = self  # Numba is not typed
         with global_compiler_lock, me._compiling_counter:
             normalize: Any = sigutils.normalize_signature
             plain: Any = unliteral
             given, return_type = normalize(sig)
-            types = tuple(plain(each) for each in given)  # not anew for every constant
+            types = tuple(plain(each) for each in given)  # so that a constant does not compile it again
             known = me.overloads.get(types)
             if known is not None:
                 return known.entry_point
