@@ -79,7 +79,7 @@ class Registry:
         return self._configuration(given)
 
     def from_keywords(self, **keywords: object) -> Configuration:
-        """Return the configuration that keyword arguments set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
+        """Return the configuration that keywords set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
 
         Names may be long or short, with underscores or dashes. A repeatable option takes one value or
         several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
