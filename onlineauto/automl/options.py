@@ -19,7 +19,7 @@ OF_DECAY = ("cost_range", "tol_x", "opt_func", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` goes by too."""
 
 SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2", "cb_type")
-"""Names of everything that can be searched."""
+"""What can be searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

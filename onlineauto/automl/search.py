@@ -86,7 +86,7 @@ class Rules:
     paired : bool
         Compare challenger and champion event by event, not by a bound for each.
     searched : frozenset of str
-        Names of what is searched: ``interactions`` and hyperparameters.
+        What is searched: ``interactions`` and names of hyperparameters.
     defaults : mapping of str to float or str
         Hyperparameters on the command line.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}

@@ -69,7 +69,7 @@ _STRONG = ((_BASE - 1.0) * _Z / (1.0 + _BASE * _Z)) ** 2
 
 
 class Test(NamedTuple):
-    """The level and the precision of a bound."""
+    """How sure a bound has to be, and how it is found."""
 
     alpha: np.float64  # each of the two bounds is wrong with probability alpha / 2 at most
     tol_x: np.float64
@@ -221,7 +221,7 @@ def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> boo
 
 @kernel
 def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
-    """Return the root in [0, 1], found by bisection."""
+    """Root in [0, 1] by bisection."""
     variances = _of_stakes()
     root = math.sqrt(state[T] + 1.0)
     variances[0] = _variance(state, _STAKE[0] * root, root)
@@ -349,7 +349,7 @@ def _brentq(state: NDArray[np.float64], threshold: float, tol_x: float) -> float
 
 @inline_kernel
 def _threshold(test: Test) -> float:
-    """Return the log wealth that proves a point to be below the mean."""
+    """Log wealth that proves a point to be below the mean."""
     return -math.log(test.alpha / 2.0)
 
 

@@ -83,7 +83,7 @@ class LineNames:
     exact, json, log, chain_hash : bool
         ``--vw_exact``; true if lines are JSON, or a decision-service log; ``--chain_hash``.
     hash, hash_seed
-        As for `NameHashes`.
+        As of `NameHashes`.
     name_bits : int
         As of `TextReader`.
 
@@ -160,7 +160,7 @@ class LineNames:
                 if string and not number_first:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
                     continue
-                if not value or float(value):  # features of value 0 are not read
+                if not value or float(value):  # those that are 0 are not read
                     if name:
                         self._put(namespace, hash_, name)
                     else:

@@ -5,7 +5,7 @@ a second. It also stores and loads, beside the machine code, what another kernel
 with this one. No kernel calls an `Entry`, so both are left out here.
 """
 
-# ruff: noqa: SLF001 - extends Numba where it has no public interface
+# ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ class _Kept(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """Numba's disk cache, with kernels loaded as they are and without failing on an unusable directory."""
+    """Kernels on the disk, that are loaded as they are."""
 
     _impl_class = _Kept
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kernel of signature `sig` from disk, None if it is not there."""
+        """Load a kernel, None if it is not there."""
         me: Any = self  # Numba is not typed
         rtsys.initialize(target_context)
         try:
             return me._load_overload(sig, target_context)
-        except OSError:  # no directory, or one that cannot be read
+        except OSError:  # no directory, or not ours to read
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write a compiled kernel to disk; warn once if the directory cannot be written."""
+        """Keep a kernel."""
         me: Any = super()
         data.library._get_module_for_linking = MethodType(_names, data.library)
         try:
@@ -97,7 +97,7 @@ def _say_once(text: str) -> None:
 
 
 def _names(library: Any) -> Any:
-    """Return a module with an empty definition of each name in `library`: Numba only looks up the names."""
+    """A module of functions and variables that are there by name only, as Numba looks them up."""
     module = library._final_module
     lines = [
         f'define void @"{each.name}"() {{ ret void }}' for each in module.functions if not each.is_declaration
@@ -108,7 +108,7 @@ def _names(library: Any) -> Any:
 
 
 class Entry(CPUDispatcher):
-    """A kernel that Python calls. Kernels cannot call it."""
+    """A kernel for Python to call; kernels may not."""
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, targetoptions=dict(settings))

@@ -5,7 +5,7 @@ arguments. Then it does all of it again as part of each caller. A caller needs o
 steps, and LLVM makes the caller's own from it. Leaving the steps out takes a third of the time.
 """
 
-# ruff: noqa: SLF001 - extends Numba where it has no public interface
+# ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _no_code(flags: Any) -> Any:
 
 
 def _link(library: Any) -> None:
-    """Link what the library calls; leave optimisation and machine code to the caller."""
+    """Take in what is called, and leave optimisation and machine code to the caller."""
     for callee in dict.fromkeys(library._linking_libraries):
         library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
     library._finalize_dynamic_globals()
@@ -40,7 +40,7 @@ def _link(library: Any) -> None:
 
 
 class Inner(CPUDispatcher):
-    """A kernel that kernels call. When Python calls it, it is compiled once more, as an `Entry`.
+    """A kernel for kernels. Called from Python, it is compiled once more, as an `Entry`.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class Inner(CPUDispatcher):
         return self._called(*arguments)
 
     def compile(self, sig: Any) -> Any:
-        """Compile for the argument types of `sig`; return the key by which callers find the result."""
+        """Compile for callers; return what they know the result by."""
         me: Any = self  # Numba is not typed
         with global_compiler_lock, me._compiling_counter:
             normalize: Any = sigutils.normalize_signature
             plain: Any = unliteral
             given, return_type = normalize(sig)
-            types = tuple(plain(each) for each in given)  # so that a constant does not compile it again
+            types = tuple(plain(each) for each in given)  # not anew for every constant
             known = me.overloads.get(types)
             if known is not None:
                 return known.entry_point

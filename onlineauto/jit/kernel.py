@@ -14,8 +14,8 @@ __all__ = ["entry_kernel", "inline_kernel", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-# The Python caller holds the arrays during the call, and no kernel makes or returns one. So references need
-# not be counted, for which Numba would write more code than for all the rest.
+# Who calls from Python holds the arrays meanwhile, and no kernel makes or returns one: nobody has to count
+# the references to them, for which Numba would write more code than for all the rest.
 _SETTINGS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,

@@ -95,7 +95,7 @@ def _kind_of(value: Any) -> SealedType:
 
 
 class Sealed(Generic[T]):
-    """A tuple of arrays, numbers and such tuples; a kernel that receives it calls `opened` to read it.
+    """A tuple of arrays, numbers and such tuples that a kernel may be given, to be `opened` there.
 
     Attributes
     ----------

@@ -42,12 +42,12 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
 
 
 def restore_model(model: Model, state: Mapping[str, Any]) -> None:
-    """Set a model of the same options to a state that `model_state` returned.
+    """Go on where another left off, of the same options.
 
     Raises
     ------
     ValueError
-        If the weights have another shape.
+        The weights are of another shape.
     """
     if tuple(state["shape"]) != model.weights.shape:
         raise ValueError(f"weights are of shape {tuple(state['shape'])}, and not {model.weights.shape}")

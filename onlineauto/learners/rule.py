@@ -67,10 +67,10 @@ LOSSES = {
 }
 """Codes of the losses."""
 CB_TYPES = {"mtr": MTR, "ips": IPS, "dr": DR, "dm": DM}
-"""Codes of the targets that costs become."""
+"""Codes of what costs are learnt from."""
 
 _WIDE = 50.0
-"""Logistic and Poisson predictions are within [-50, 50] from the start."""
+"""Logistic and Poisson predictions live in [-50, 50] from the start."""
 
 
 def initial_t(configuration: Configuration) -> np.float32:
@@ -82,7 +82,7 @@ def initial_t(configuration: Configuration) -> np.float32:
     return np.float32(1 if named and not update.adaptive and not update.normalized else 0)
 
 
-_LINE = 16  # float32 numbers in a cache line
+_LINE = 16  # float32 numbers of a cache line
 _LARGE = 1 << 24
 
 
@@ -126,7 +126,7 @@ def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """Return the state that all lanes share, before the first event: float64[6], see the kernels."""
+    """State shared by all lanes before the first event: float64[6], see `onlineauto.learners._kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     state = np.zeros(6)
     state[T] = initial_t(configuration)
@@ -139,7 +139,7 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
-    """Return the state of every lane before the first event: float64[lanes, 4], see the kernels."""
+    """State of every lane before the first event: float64[lanes, 4], see `onlineauto.learners._kernels`."""
     state = np.zeros((lanes, 4))
     state[:, CONTRACTION] = 1.0
     state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)
@@ -147,7 +147,7 @@ def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.flo
 
 
 def default_settings(configuration: Configuration) -> dict[str, float | str]:
-    """Return the hyperparameters that can be searched, with their values on the command line."""
+    """Hyperparameters that can be searched, as the command line has them."""
     update = configuration[UpdateOptions]
     return {
         "learning_rate": float(make_rule(configuration).learning_rate),
@@ -161,7 +161,7 @@ def default_settings(configuration: Configuration) -> dict[str, float | str]:
 def put_settings(
     record: Records, settings: Mapping[str, float | str], *, defaults: Mapping[str, float | str]
 ) -> None:
-    """Write `settings`, and `defaults` for the rest, into a live config's `record` of `SETTINGS`."""
+    """Let a slot, whose record of `SETTINGS` this is, learn with these, and else with the defaults."""
     chosen = {**defaults, **settings}
     power_t, usual = np.float32(chosen["power_t"]), float(defaults["learning_rate"])
     record["rate"] = float(chosen["learning_rate"]) / usual if usual else 1.0
@@ -173,7 +173,7 @@ def put_settings(
 
 
 def initial_settings(configuration: Configuration, *, lanes: int) -> Records:
-    """Return a record of `SETTINGS` for each of `lanes` live configs, all with the command line's values."""
+    """Records of `SETTINGS` of as many slots as there are lanes, all as the command line has them."""
     settings, defaults = np.zeros(lanes, SETTINGS), default_settings(configuration)
     for slot in range(lanes):
         put_settings(settings[slot], {}, defaults=defaults)
@@ -190,10 +190,10 @@ def make_model(
     policies: int = 0,
     parts: int = 1,
 ) -> Model:
-    """Return a model of `slots` live configs before the first event.
+    """A model before the first event, of so many live slots.
 
-    A live config has `parts` lanes. Every live config has its own penalties, and so has each of its policies,
-    if there are several. If `exact`, all lanes share the first one's penalties, as in VW.
+    Every slot has penalties of its own, and so has every one of its policies, if it has several; but if
+    `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
     """
     n_cells, _, lanes = weights.shape
     rows = max(lanes, slots * parts)  # more than lanes where these overlap
@@ -218,7 +218,7 @@ def make_model(
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
-    """Return the weight table before the first event: float32[cells, 4, lanes]."""
+    """Weight table before the first event: float32[cells, 4, lanes]."""
     update = configuration[UpdateOptions]
     weights = _zeros(cells * 4 * lanes).reshape(cells, 4, lanes)
     if update.initial_weight:
@@ -229,9 +229,9 @@ def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> 
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """Return `n` zeros that begin at a cache line, so that a cell of four lanes is one line.
+    """So many zeros, from the beginning of a cache line on, so that a cell of four lanes is one line.
 
-    A large table uses small pages: most of its cells are never touched, and then take no memory.
+    A large table is taken in small pages: most of its cells stay untouched, and take no memory then.
     """
     if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory = mmap.mmap(-1, 4 * n)

@@ -41,7 +41,7 @@ class Space:
     mature : bool
         True if the champion has been champion for at least a first lease.
     searched : frozenset of str
-        Names of what is searched: ``interactions`` and hyperparameters, as in ``--search``.
+        What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     telling : tuple of bytes
@@ -99,7 +99,7 @@ class Space:
         return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
 
     def value(self, config: Config, name: str) -> float | str:
-        """Return the value of a hyperparameter in a config."""
+        """Value of a hyperparameter in a config."""
         return dict(config.settings).get(name, self.defaults.get(name, 0.0))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:

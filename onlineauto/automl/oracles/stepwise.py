@@ -26,18 +26,18 @@ _SCREENED, _SCREENED_TERMS = 1024, 4096.0
 _CONTEXTS = 32
 """If namespaces are more than twice as many, so many of the best are crossed with as many others in turn."""
 _FAMILY = 20_000
-"""Largest number of interactions in a family that is proposed."""
+"""Interactions of the largest family that is looked at."""
 _FACTORS = {
     "learning_rate": (4.0, 0.25),
     "power_t": (0.5, 1.5),
     "l1": (10.0, 0.1),
     "l2": (10.0, 0.1),
 }
-"""Factors on a hyperparameter, for one step in each direction."""
+"""What a hyperparameter is multiplied by, one step to either side."""
 _BEGINNINGS = {"l1": 1e-6, "l2": 1e-6}
-"""First values to try of hyperparameters that are 0."""
+"""What is tried first of one that is 0."""
 _CHOICES = {"cb_type": ("mtr", "dr", "ips")}
-"""Values of hyperparameters that are not numbers."""
+"""Values of those that are no numbers."""
 
 
 class Stepwise(Oracle):
@@ -84,7 +84,7 @@ class Stepwise(Oracle):
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
             interactions, settings = list(_interactions(champion, space)), list(_settings(champion, space))
-            if not space.of_actions:  # losses distinguish settings as soon as interactions
+            if not space.of_actions:  # losses tell settings apart as soon as interactions
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
                 proposals = [*interactions, *settings]
@@ -115,7 +115,7 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
 
 
 def _settings(champion: Config, space: Space) -> Iterator[Config]:
-    """Yield configs with another hyperparameter."""
+    """Configs with another hyperparameter."""
     for name in (*_FACTORS, *_CHOICES):
         if name in space.searched:
             neighbours = _neighbours(name, space.value(champion, name))
@@ -123,7 +123,7 @@ def _settings(champion: Config, space: Space) -> Iterator[Config]:
 
 
 def _neighbours(name: str, value: float | str) -> Sequence[float | str]:
-    """Return the values of a hyperparameter that are one step away."""
+    """Values of a hyperparameter that are one step away."""
     if isinstance(value, str):
         return [each for each in _CHOICES[name] if each != value]
     if value == 0.0:

@@ -175,5 +175,5 @@ def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[s
 
 
 def _general(value: float | np.float32) -> str:
-    """Return a float32 as text with six significant digits, as a C++ stream writes it."""
+    """Spell a float32 with six significant digits, as a C++ stream does."""
     return f"{float(np.float32(value)):g}"
