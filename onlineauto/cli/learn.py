@@ -194,8 +194,8 @@ class _Interrupt:
 
 
 _NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
-"""Opens a pipe before anybody writes to it. Otherwise opening waits, and ignores signals; here ``select``
-waits, and does not. On other systems a pipe without a writer would look like one that has ended."""
+"""Opens a pipe before anybody writes to it. Otherwise opening it waits and ignores signals; with this flag
+``select`` waits instead and heeds them. Elsewhere a pipe without a writer would look like an ended one."""
 
 
 class _Stream(io.RawIOBase):
