@@ -42,7 +42,7 @@ _LAZY = {
     "convert": "onlineauto.engine.stream.conversion",
     "read": "onlineauto.engine.stream.reading",
 }
-"""Where names live whose import would bring NumPy and Numba in."""
+"""Modules of the names that are imported on first use, since they import NumPy and Numba."""
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 * OnlineautoError
   + OptionError        an option that is unknown, out of range, or at odds with another
-  + InputError         input that cannot be read or used; says where
+  + InputError         input that cannot be read or used; the message says where
     - ParseError       one malformed line, under ``--strict_parse``
 """
 
@@ -20,7 +20,7 @@ class OptionError(OnlineautoError, ValueError):
 
 
 class InputError(OnlineautoError):
-    """Input cannot be read or used; the message says which file and where in it."""
+    """Input cannot be read or used; the message names the file and the line in it."""
 
 
 class ParseError(InputError):
@@ -29,7 +29,7 @@ class ParseError(InputError):
     Parameters
     ----------
     message : str
-        What was wrong, ready to show: ``FILE:LINE:COLUMN: what``.
+        The whole message: ``FILE:LINE:COLUMN: what is wrong``.
     line : int
         1-based line number in the file.
     column : int

@@ -1,4 +1,4 @@
-"""Config: what a live slot learns with: a set of interactions, and settings of the learner."""
+"""``Config``: a set of interactions and settings of the learner, with which a live config learns."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
 
 Settings = tuple[tuple[str, float | str], ...]
-"""Names of hyperparameters, in ascending order, each with its value; those that are not named are as the
-command line has them."""
+"""Hyperparameters by name, in ascending order, each with its value. All others are as on the command line."""
 
 
 _SLOTS = b"\x8b"
 
 
 class Kind(Enum):
-    """What the elements of a config are."""
+    """The meaning of a config's elements."""
 
     EXCLUSION = "exclusion"
-    """Interactions left out of all that the space offers."""
+    """Interactions to leave out of all that the space offers."""
     INCLUSION = "inclusion"
-    """Interactions chosen."""
+    """Interactions to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,11 @@ class Config:
     Attributes
     ----------
     elements : tuple of Interaction
-        Interactions left out or chosen; in ascending order, each once.
+        Interactions left out or used, in ascending order, each once.
     kind : Kind
-        Which of the two.
+        `EXCLUSION` if elements are left out, `INCLUSION` if they are used.
     settings : Settings
-        Hyperparameters that are not as the command line has them.
+        Hyperparameters that differ from the command line.
     """
 
     elements: tuple[Interaction, ...] = ()
@@ -61,15 +60,15 @@ class Config:
 
     @staticmethod
     def of(elements: Iterable[Interaction], kind: Kind) -> Config:
-        """Make a config of elements in any order."""
+        """Return a config of elements given in any order."""
         return Config(tuple(sorted(set(elements))), kind)
 
     def crossing(self, elements: Iterable[Interaction]) -> Config:
-        """The config with other elements, given in any order."""
+        """Return this config with other elements, given in any order."""
         return replace(self, elements=Config.of(elements, self.kind).elements)
 
     def setting(self, name: str, value: float | str) -> Config:
-        """The config with a hyperparameter set to a value.
+        """Return this config with a hyperparameter set to a value.
 
         >>> Config().setting("learning_rate", 0.1).settings
         (('learning_rate', 0.1),)
@@ -77,9 +76,9 @@ class Config:
         return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
 
     def toggled(self, interaction: Interaction) -> Config:
-        """The config with one element more, or, if it has this element, with one less.
+        """Return this config without `interaction` if it has that element, else with it.
 
-        Interactions with the slots of conditional contextual bandits (byte 139) are never made elements.
+        Interactions with the slots of conditional contextual bandits (byte 139) never become elements.
 
         >>> Config(((b"a", b"b"),)).toggled((b"a", b"a")).elements
         ((b'a', b'a'), (b'a', b'b'))
@@ -94,7 +93,7 @@ class Config:
 
 
 def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[Interaction, ...]:
-    """All interactions of so many of `namespaces` (ascending), one order after the other.
+    """Return all interactions of `namespaces` (ascending), of each of the orders in turn.
 
     >>> possible_interactions([b"a", b"b"], 2)
     ((b'a', b'a'), (b'a', b'b'), (b'b', b'b'))
@@ -102,30 +101,30 @@ def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[In
     return _possible(tuple(namespaces), orders)
 
 
-@lru_cache(maxsize=2)  # every live slot asks for the same
+@lru_cache(maxsize=2)  # all live configs ask for the same interactions
 def _possible(namespaces: tuple[bytes, ...], orders: tuple[int, ...]) -> tuple[Interaction, ...]:
     return tuple(chain.from_iterable(combinations_with_replacement(namespaces, order) for order in orders))
 
 
 ORDERS = {"quadratic": (2,), "cubic": (3,), "both": (2, 3)}
-"""Orders of the interactions of each ``--interaction_type``."""
+"""Orders of the interactions, by ``--interaction_type``."""
 
 
 def interactions_of(
     config: Config, namespaces: Sequence[bytes], *, interaction_type: str, base: Sequence[int] = ()
 ) -> tuple[Interaction, ...]:
-    """Interactions that a config stands for, in the order in which they are summed: by length, then by name.
+    """Return the interactions of a config in the order in which they are summed: by length, then by name.
 
     Parameters
     ----------
     config : Config
-        What is left out or chosen.
+        The config.
     namespaces : sequence of bytes
-        Namespaces met so far, in ascending order.
+        Namespaces seen so far, in ascending order.
     interaction_type : {"quadratic", "cubic", "both"}
-        What exclusions are taken from.
+        The interactions from which exclusions are taken.
     base : sequence of int
-        Orders of which an inclusion config has all interactions anyway (``qbase_cubic``: 2).
+        Orders of which an inclusion config has all interactions besides its own (``qbase_cubic``: 2).
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The control plane: what the search does when the loop stops; pure functions of plain values.
+"""``decide``: the control plane's answer when the loop stops; pure functions of plain values.
 
 In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_meet` and `_promote` ask the
-ConfigOracle, `_promote` is what Better leads to, `schedule` is Schedule with its Choose, and has Worse in it.
+ConfigOracle, `_promote` follows Better, and `schedule` is Schedule with its Choose and with Worse.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = ["can_fill", "can_replace", "decide", "interactions", "interactions_fo
 
 
 def start(rules: Rules, *, random_seed: int) -> Search:
-    """Begin with the oracle's first champion, before any namespace is met.
+    """Return a search with the oracle's first champion, before any namespace is seen.
 
     Parameters
     ----------
     rules : Rules
-        What does not change during the run.
+        Everything that does not change during the run.
     random_seed : int
-        Where the random oracles begin; taken as uint64.
+        Seed of the random oracles; taken as uint64.
     """
     state = State.NEW if rules.exact else State.LIVE
     champion = Candidate(Config(kind=ORACLES[rules.oracle].kind), rules.lease, state)
@@ -54,25 +54,25 @@ def start(rules: Rules, *, random_seed: int) -> Search:
 def decide(
     rules: Rules, search: Search, signal: Signal, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Answer a signal of the loop.
+    """Return the new state of the search, and the decisions that answer a signal of the loop.
 
     Parameters
     ----------
     rules : Rules
-        What does not change during the run.
+        Everything that does not change during the run.
     search : Search
         The state so far; it is not changed.
     signal : Signal
         Why the loop stopped.
     statistics : Statistics
-        Asked for what the decision depends on, and nothing else.
+        Asked only for what the decision depends on.
 
     Returns
     -------
     search : Search
         The state from here on.
     decisions : tuple of Decision
-        What the engine is to do, in this order.
+        What the engine has to apply, in this order.
     """
     if isinstance(signal, NewNamespaces):
         return _meet(rules, search, signal, statistics)
@@ -86,22 +86,22 @@ def decide(
 
 
 def can_fill(rules: Rules, search: Search) -> bool:
-    """Whether a live place is empty and a config waits for it, so that `LeaseDue` would change something."""
+    """Return whether a config waits and another one can be live, so that `LeaseDue` has an effect."""
     return len(search.slots) < rules.n_slots and any_waits(search)
 
 
 def can_replace(rules: Rules, search: Search) -> bool:
-    """Whether a config waits for the place of one that is worse; VW never finds one worse."""
+    """Return whether a config waits that could replace one proved worse; VW never proves one worse."""
     return not rules.exact and any_waits(search)
 
 
 def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:
-    """Interactions that a live slot learns with, in the order in which they are summed."""
+    """Return the interactions of live config `slot`, in the order in which they are summed."""
     return interactions_for(rules, search.config(slot), search.namespaces)
 
 
 def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:
-    """Interactions that a config stands for once `namespaces` (in ascending order) are met."""
+    """Return the interactions that a config has once `namespaces` (in ascending order) are seen."""
     base = ORACLES[rules.oracle].base
     return interactions_of(config, namespaces, interaction_type=rules.interaction_type, base=base)
 
@@ -109,7 +109,7 @@ def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) 
 def _meet(
     rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Take new namespaces in; in exact mode only the first ones lead to new challengers."""
+    """Add new namespaces to the search; in exact mode only the first ones lead to new challengers."""
     names = signal.names
     first = not search.namespaces or _is_unproven(rules, search, statistics)
     late = frozenset(() if first or rules.exact else names)
@@ -141,14 +141,14 @@ def _meet(
 
 
 def _is_unproven(rules: Rules, search: Search, statistics: Statistics) -> bool:
-    """Whether the search has hardly begun, so that a namespace more changes where it begins."""
+    """Return whether the search has hardly begun, so that another namespace changes its first champion."""
     return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
 
 
 def _promote(
     rules: Rules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Let a challenger and the champion change roles, and ask for neighbours of the new champion."""
+    """Exchange the roles of a challenger and the champion, and ask for neighbours of the new champion."""
     change = _exchange if rules.renews else _begin_anew
     search = change(rules, search, signal.slot)
     swap = Swap(signal.slot, search.champion, signal.by, rules.renews)
@@ -160,7 +160,7 @@ def _promote(
 def _review(
     rules: Rules, search: Search, signal: ReviewDue, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Ask the oracle again, if it is one to be asked; after a drift, everything may be tried anew."""
+    """Ask the oracle again if it renews its proposals; after a drift, allow every config again."""
     reopens = signal.drift and rules.on_drift != "ignore"
     search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
     if reopens:
@@ -173,7 +173,7 @@ def _review(
 
 
 def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Let no config be given up, nor have had more than a first lease."""
+    """Return the search with no config removed, and every lease a first lease."""
     candidates = tuple(
         replace(each, lease=rules.lease, state=State.INACTIVE if each.state is State.REMOVED else each.state)
         for each in search.candidates
@@ -182,7 +182,7 @@ def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
 
 
 def _exchange(rules: Rules, search: Search, slot: int) -> Search:
-    """Keep what is live, each with a first lease, and the old champion in the place of the new one."""
+    """Keep all live configs, each with a first lease; the two champions exchange their indices."""
     order = [each.index for each in search.slots]
     order[0], order[slot] = order[slot], order[0]
     candidates = tuple(replace(search.candidates[number], lease=rules.lease) for number in order)
@@ -191,7 +191,7 @@ def _exchange(rules: Rules, search: Search, slot: int) -> Search:
 
 
 def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
-    """Keep the two alone, or, if the oracle is asked but once, all configs."""
+    """Keep only the new and the old champion, or all configs if the oracle is asked only once."""
     candidates = _best_two_first(search.candidates, search.slots[slot].index)
     if ORACLES[rules.oracle].once:
         rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])
@@ -204,10 +204,10 @@ def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
 
 
 def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Candidate, ...]:
-    """Exchange the winner with the champion at 0, and then the old champion with what is at 1.
+    """Exchange the winner with the champion at 0, and then the old champion with the candidate at 1.
 
-    If the winner is the champion itself, which VW makes its own challenger when the first events have no
-    namespaces, then there is no other, and it is taken for two.
+    VW makes the champion its own challenger when the first events have no namespaces. If the winner is the
+    champion itself, it is listed twice.
     """
     if winner == 0:
         return (candidates[0], *candidates)[:2]

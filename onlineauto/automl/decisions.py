@@ -1,4 +1,4 @@
-"""What passes between the loop and `decide`: signals one way, decisions the other."""
+"""Signals, which the loop sends to `decide`, and decisions, which `decide` returns."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NewNamespaces:
-    """An event has namespaces that were never met before; it is not predicted yet.
+    """An event has namespaces never seen before; it is not predicted yet.
 
     Attributes
     ----------
     names : tuple of bytes
-        The new ones, in ascending order.
+        The new namespaces, in ascending order.
     of_actions : frozenset of bytes
-        Those of the event that are on lines of actions.
+        Namespaces of the event that are on lines of actions.
     """
 
     names: tuple[bytes, ...]
@@ -46,19 +46,19 @@ class NewNamespaces:
 
 @dataclass(frozen=True, slots=True)
 class LeaseDue:
-    """An event is about to be learnt, and a lease is over or a live place is empty."""
+    """An event is about to be learnt, and a lease is over or another config can be live."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundCrossed:
-    """An event was learnt, and a challenger proved to be better than the champion.
+    """An event was learnt, and a challenger is proved better than the champion.
 
     Attributes
     ----------
     slot : int
-        Live slot of the challenger; the last one, if several did.
+        Index of the live config; the last one, if several are proved better.
     by : {"reward", "loss"}
-        What proved it.
+        The test that proved it.
     """
 
     slot: int
@@ -67,14 +67,14 @@ class BoundCrossed:
 
 @dataclass(frozen=True, slots=True)
 class ReviewDue:
-    """An event is about to be learnt, and the oracle is to be asked again.
+    """An event is about to be learnt, and the oracle is due to be asked again.
 
     Attributes
     ----------
     drift : bool
-        Whether the champion predicts worse than it did.
+        True if the champion predicts worse than it did.
     of_actions : frozenset of bytes
-        Namespaces of the event that are on lines of actions, as far as it can tell.
+        Namespaces of the event that are known to be on lines of actions.
     """
 
     drift: bool = False
@@ -83,66 +83,66 @@ class ReviewDue:
 
 @dataclass(frozen=True, slots=True)
 class ProvedWorse:
-    """An event was learnt, and a challenger proved to be worse than the champion, while others wait.
+    """An event was learnt, and a challenger is proved worse than the champion, while others wait.
 
     Attributes
     ----------
     slot : int
-        Live slot of the challenger; the last one, if several did.
+        Index of the live config; the last one, if several are proved worse.
     """
 
     slot: int
 
 
 Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse
-"""Why the loop stopped."""
+"""The reason why the loop stopped."""
 
 
 class Statistics(Protocol):
-    """What `decide` may ask about the live slots; a bound is computed when it is asked for."""
+    """Figures about the live configs that `decide` may ask for; a bound is computed when it is asked for."""
 
     def count(self, namespace: bytes) -> int:
-        """Actions of events, so far, that have features in this namespace."""
+        """Return how many actions of events so far have features in this namespace."""
 
     def size(self, namespace: bytes) -> float:
-        """Features that an action has in this namespace, on average so far."""
+        """Return how many features an action has in this namespace, on average so far."""
 
     def n_actions(self) -> float:
-        """Actions of an event, on average so far."""
+        """Return how many actions an event has, on average so far."""
 
     def learnt(self) -> int:
-        """Events learnt so far."""
+        """Return how many events are learnt so far."""
 
     def gains(self) -> Mapping[Interaction, float]:
-        """What screened interactions seem to gain, see `onlineauto.automl.oracles.oracle.Space`."""
+        """Return the gain of each screened interaction, see `onlineauto.automl.oracles.oracle.Space`."""
 
     def promise(self, slot: int) -> float:
-        """Evidence that the config in `slot` is better than the champion; 1 is none."""
+        """Return the evidence that live config `slot` is better than the champion; 1 is no evidence."""
 
     def updates(self, slot: int) -> int:
-        """Events on which the slot's estimators rest."""
+        """Return how many events the estimators of live config `slot` rest on."""
 
     def lower(self, slot: int) -> float:
-        """Lower bound on the reward of the config in `slot`."""
+        """Return a lower bound on the reward of live config `slot`."""
 
     def upper(self, slot: int) -> float:
-        """Upper bound on the reward of the config in `slot`."""
+        """Return an upper bound on the reward of live config `slot`."""
 
     def champion_lower(self, slot: int) -> float:
-        """Lower bound on the reward of the champion, over the examples of `slot`."""
+        """Return a lower bound on the champion's reward, over the events of live config `slot`."""
 
     def champion_upper(self, slot: int) -> float:
-        """Upper bound on the reward of the champion, over the examples of `slot`."""
+        """Return an upper bound on the champion's reward, over the events of live config `slot`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """Let all live configs take in new namespaces.
+    """Add new namespaces to all live configs.
 
     Attributes
     ----------
     names : tuple of bytes
-        The new ones, in ascending order.
+        The new namespaces, in ascending order.
     """
 
     names: tuple[bytes, ...]
@@ -150,20 +150,20 @@ class Widen:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Put a config into a live slot: estimators start anew, weights are a copy of the champion's.
+    """Make a config live: its estimators are fresh, its weights a copy of the champion's.
 
     In native mode a config that was live before, under the same champion, goes on from where it left off.
 
     Attributes
     ----------
     slot : int
-        The live slot, emptied or new.
+        Index among the live configs, that of the one it replaces or a new one.
     index : int
         Number of the config among those under consideration.
     config : Config
         The config itself.
     why : str
-        Why, in words, where that is not the oracle's order.
+        The reason in words, if it is not the oracle's order.
     """
 
     slot: int
@@ -174,16 +174,16 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Let the config in a live slot run on, with a longer lease.
+    """Give a live config a longer lease.
 
     Attributes
     ----------
     slot : int
-        The live slot.
+        Index of the live config.
     lease : int
         Its new lease, in learnt events.
     place_of : int or None
-        The slot whose priority it took over.
+        Index of the live config whose priority it took over.
     """
 
     slot: int
@@ -193,19 +193,19 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Make the challenger in a live slot the champion, and the champion a challenger.
+    """Make a challenger the champion, and the champion a challenger.
 
     Attributes
     ----------
     slot : int
-        Where the challenger was.
+        Index of the challenger.
     config : Config
-        The new champion's.
+        Config of the new champion.
     by : {"reward", "loss"}
-        What proved that it is better.
+        The test that proved it better.
     keeps : bool
-        Whether the old champion goes to `slot`, and the other challengers go on, against the new one;
-        otherwise it goes to slot 1, and the places behind fall empty.
+        True if the old champion gets index `slot` and the other challengers go on, against the new champion.
+        Otherwise the old champion gets index 1, and all others stop.
     """
 
     slot: int
@@ -216,12 +216,12 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Never try the config of this slot again, since it is worse than the champion.
+    """Do not try this config again, since it is worse than the champion.
 
     Attributes
     ----------
     slot : int
-        Where the config was live.
+        Index of the live config.
     index : int
         Number of the config among those under consideration.
     """
@@ -232,14 +232,14 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Begin all tests anew, since the champion predicts worse than it did.
+    """Start all tests afresh, since the champion predicts worse than it did.
 
     Attributes
     ----------
     what : {"reopen", "reset_challengers", "reset_model"}
-        Keep what was learnt; let the challengers begin from the champion's weights again; or all from none.
+        Keep everything learnt; or copy the champion's weights to the challengers; or reset all weights.
     indices : tuple of int
-        Numbers of the configs that are live, among those under consideration from here on.
+        Numbers of the live configs among those under consideration from here on.
     """
 
     what: str
@@ -247,4 +247,4 @@ class Reopen:
 
 
 Decision = Widen | Rotate | Extend | Swap | Remove | Reopen
-"""What the engine is to do; no decision means to go on as before."""
+"""A change for the engine to apply; without a decision it goes on as before."""

@@ -1,4 +1,4 @@
-"""The flags of the search for a better model: ``--automl`` and what goes with it."""
+"""The options of the search for a better model: ``--automl`` and those that belong to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TUNABLE = [each.name for group in (UpdateOptions, CbOptions) for each in option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutomlOptions:
-    """Search for interactions."""
+    """Options of the search."""
 
     title: ClassVar[str] = "AutoML"
 
@@ -227,20 +227,20 @@ class AutomlOptions:
     )
 
     def oracle(self, *, exact: bool) -> str:
-        """Name of the oracle in force."""
+        """Return the name of the oracle in use."""
         return self.oracle_type or ("one_diff" if exact else "stepwise")
 
     def searched(self) -> frozenset[str]:
-        """What is searched."""
+        """Return the names of everything that is searched."""
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
 
     def rewards(self) -> tuple[float, float]:
-        """Lowest and highest reward that are expected; (inf, -inf) if none are.
+        """Return the lowest and the highest expected reward; (inf, -inf) if none are given.
 
         Raises
         ------
         ValueError
-            ``--cost_range`` is not two finite numbers, the lower one first.
+            If ``--cost_range`` is not two finite numbers, the lower one first.
         """
         if self.cost_range is None:
             return math.inf, -math.inf
@@ -250,13 +250,13 @@ class AutomlOptions:
         return (low, high) if self.reward_as_cost else (-high, -low)
 
     def by_reward(self) -> bool:
-        """Whether rewards may carry a change of champion."""
+        """Return whether rewards may decide a change of champion."""
         return self.champion_test != "loss"
 
     def by_loss(self) -> bool:
-        """Whether losses may carry a change of champion."""
+        """Return whether losses may decide a change of champion."""
         return self.champion_test != "reward"
 
     def is_paired(self, *, exact: bool) -> bool:
-        """Whether the paired test decides."""
+        """Return whether the paired test decides."""
         return self.estimator == "paired" or (self.estimator is None and not exact)

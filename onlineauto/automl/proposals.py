@@ -1,4 +1,4 @@
-"""Taking in what the oracle proposes."""
+"""``propose``: ask the oracle, and add its proposals to the search."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["propose", "renew", "reviewed", "space_of"]
 def propose(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Search:
-    """Ask the oracle for challengers of the champion, and put those that are new under consideration.
+    """Ask the oracle for challengers of the champion, and add those that are new to the candidates.
 
-    With `new` namespaces, only for those that have one of them.
+    With `new` namespaces, ask only for challengers that have one of them.
     """
     oracle = ORACLES[rules.oracle]
     if oracle.once and len(search.candidates) > 1:
@@ -42,12 +42,12 @@ def propose(
     known = set() if new else {candidate.config for candidate in search.candidates}
     added = [each for each in dict.fromkeys(configs) if each not in known]
     if oracle.renews:
-        added.reverse()  # of equals, the last is tried first
+        added.reverse()  # among equals, the last one is tried first
     return _append(rules, search, added, statistics)
 
 
 def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Ask the oracle again, and forget what was never tried."""
+    """Drop the candidates that were never tried, and ask the oracle again."""
     kept = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
     place = {number: position for position, number in enumerate(kept)}
     search = replace(
@@ -60,7 +60,7 @@ def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
 
 
 def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """The search with the time of the next review: often at first, then every quarter of a first lease."""
+    """Return the search with the time of its next review: an eighth, later a quarter, of a first lease on."""
     learnt = statistics.learnt()
     wait = min(max(rules.first_review, min(learnt - search.since, rules.lease // 4), 1), REVIEW)
     return replace(search, review=learnt + wait, turn=search.turn + 1)
@@ -69,7 +69,7 @@ def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
 def space_of(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Space:
-    """What configs can be made of now."""
+    """Return what configs can be made of now."""
     if not rules.renews:
         return Space(search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling)
     return Space(
@@ -95,7 +95,7 @@ def _append(rules: Rules, search: Search, configs: Iterable[Config], statistics:
 
 
 def _overwrite(rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics) -> Search:
-    """Take in as VW does: over the candidates that an earlier champion has left."""
+    """Add configs as VW does: over the candidates that an earlier champion has left."""
     places = _Places(search.candidates, search.n_valid, rules.lease)
     if ORACLES[rules.oracle].hides_champion:
         places.empty(0)
@@ -108,7 +108,7 @@ def _overwrite(rules: Rules, search: Search, configs: Sequence[Config], statisti
 
 
 class _Places:
-    """VW's vector of configs while proposals are taken in.
+    """VW's vector of configs while proposals are added.
 
     Source: VW ``config_oracle::insert_config``.
     """
@@ -122,10 +122,10 @@ class _Places:
             self._holding.setdefault(candidate.config.elements, set()).add(place)
 
     def add(self, config: Config) -> None:
-        """Take a config in, unless a valid place has the same elements.
+        """Add a config, unless a valid entry has the same elements.
 
-        Elements that are found at a place left from earlier are moved from there. If that is the very place
-        they are to go to, they are lost: VW moves a set to itself, which empties it.
+        If an entry left from earlier has the same elements, they are moved from there. If that is the very
+        entry that the config is written to, they are lost: VW moves a set to itself, which empties it.
         """
         found = min(self._holding.get(config.elements, ()), default=None)
         if found is not None and found < self.n_valid:
@@ -138,7 +138,7 @@ class _Places:
         self.n_valid += 1
 
     def empty(self, place: int) -> None:
-        """Move the elements away from a place."""
+        """Move the elements away from an entry."""
         candidate = self.candidates[place]
         self._put(place, replace(candidate, config=replace(candidate.config, elements=())))
 

@@ -1,10 +1,10 @@
-"""Which of the configs that wait is next.
+"""``take_next``: choose the next of the waiting configs.
 
-Native mode: the one with the shortest lease, since it has been given the least; the priority decides among
-equals, by the counts of the moment. So none gets another turn while one waits that has been given less.
+Native mode takes the one with the shortest lease, since it has run least. Among equals the priority decides,
+by the present counts. So no config runs again while one waits that has run less.
 
-Exact mode: VW's queue. It is filled with all that wait whenever it has run empty, so that what is live at
-that time misses a round, and priorities are those of the moment of filling.
+Exact mode has VW's queue. Whenever it is empty it is filled with all waiting configs, so configs that are
+live at that time miss a round. Priorities are those at the time of filling.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["any_waits", "enqueue", "take_next"]
 
 
 def any_waits(search: Search) -> bool:
-    """Whether there is a config that could be put into a live slot."""
+    """Return whether there is a config that could become live."""
     return any(map(search.waits, range(search.n_valid)))
 
 
 def take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Take the number of the next candidate out of those that wait; None if none does."""
+    """Return the number of the next waiting candidate, None if there is none, and the search without it."""
     take = _take_queued if rules.exact else _take_least_tried
     return take(rules, search, statistics)
 
 
 def enqueue(rules: Rules, search: Search, numbers: list[int], statistics: Statistics) -> Search:
-    """Add candidates to the queue, each with its priority."""
+    """Return the search with candidates added to the queue, each with its priority."""
     priority = PRIORITIES[rules.priority]
     added = [
         (priority.in_vw(search.candidates[number].config, statistics.count), number) for number in numbers

@@ -1,4 +1,4 @@
-"""Random orders for oracles; the state is one uint64, a value of the search."""
+"""``Draw``: random orders for oracles. The state is one uint64, part of the search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MASK = 2**64 - 1
 
 
 def float32(number: float) -> float:
-    """Round to single precision.
+    """Return a number rounded to single precision.
 
     >>> float32(0.1)
     0.10000000149011612
@@ -26,12 +26,12 @@ class Draw(ABC):
     Parameters
     ----------
     state : int
-        Where the sequence goes on, uint64.
+        State from which the sequence goes on, uint64.
 
     Attributes
     ----------
     state : int
-        Where it will go on next.
+        The present state.
     """
 
     def __init__(self, state: int) -> None:
@@ -39,11 +39,11 @@ class Draw(ABC):
 
     @abstractmethod
     def order(self, n: int) -> list[int]:
-        """Numbers below `n` in random order."""
+        """Return numbers less than `n` in random order."""
 
 
 class FairDraw(Draw):
-    """Every order is as likely as any other.
+    """A shuffle in which every order is equally likely.
 
     Source: Fisher and Yates' shuffle over SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
     Generators, 2014).
@@ -53,7 +53,7 @@ class FairDraw(Draw):
     """
 
     def order(self, n: int) -> list[int]:
-        """All numbers below `n`, each once."""
+        """Return all numbers less than `n`, each once."""
         numbers = list(range(n))
         for last in range(n - 1, 0, -1):
             other = self._below(last + 1)
@@ -61,7 +61,7 @@ class FairDraw(Draw):
         return numbers
 
     def _below(self, bound: int) -> int:
-        """A number below `bound`; the incomplete last stretch of uint64 is drawn again."""
+        """Return a random number less than `bound`; a draw from the incomplete last range is repeated."""
         while (drawn := self._next()) >= 2**64 // bound * bound:
             pass
         return drawn % bound
@@ -76,14 +76,14 @@ class FairDraw(Draw):
 class VwDraw(Draw):
     """VW's shuffle, with its defects.
 
-    Before the numbers to be shuffled there are as many zeros, and any place may be swapped into the first
+    As many zeros as there are numbers stand before the numbers, and any entry may be swapped into the first
     half: number 0 comes often, and early.
 
     Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
     """
 
     def order(self, n: int) -> list[int]:
-        """Twice `n` numbers, of which `n` and one are zeros."""
+        """Return twice `n` numbers, of which `n` + 1 are zeros."""
         numbers = [0] * n + list(range(n))
         for place in range(n):
             other = int(float32(self.uniform() * float32(2 * n)))
@@ -91,7 +91,7 @@ class VwDraw(Draw):
         return numbers
 
     def uniform(self) -> float:
-        """Draw a float32 from 0 to 1.
+        """Return a random float32 from 0 to 1.
 
         >>> draw = VwDraw(10)
         >>> [round(draw.uniform(), 9) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""ChaCha's Schedule: leases, and which configs are live."""
+"""``schedule``: ChaCha's Schedule, which decides on leases and on which configs are live."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Step = tuple["Search", tuple["Decision", ...]]
 
 
 def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
-    """Fill empty places, and look again at each config whose lease is over.
+    """Make waiting configs live as long as more can be, and review each config whose lease is over.
 
     Source: VW ``interaction_config_manager::schedule``; Wu et al., ChaCha for Online AutoML (2021).
     """
@@ -40,7 +40,7 @@ def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
 def _review(
     rules: Rules, search: Search, place: int, statistics: Statistics, renewed: Container[int]
 ) -> Step:
-    """Decide what becomes of a config whose lease is over."""
+    """Decide about a live config whose lease is over."""
     if _is_worse(rules, search, place, statistics):
         return remove(rules, search, place, statistics)
     if search.candidate(place).state is not State.LIVE:  # VW's champion until the first namespace
@@ -64,7 +64,7 @@ def _review(
 
 
 def _extend(search: Search, place: int) -> tuple[Search, Extend]:
-    """Double the lease, which is an unsigned number of 64 bits in VW."""
+    """Double the lease, modulo 2^64 as in VW."""
     candidate = search.candidate(place)
     lease = candidate.lease * 2 % 2**64
     search = search.with_candidate(search.slots[place].index, replace(candidate, lease=lease))
@@ -72,21 +72,21 @@ def _extend(search: Search, place: int) -> tuple[Search, Extend]:
 
 
 def _is_promising(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
-    """Whether a challenger is one of those with the most evidence, so many as keep their places."""
+    """Return whether a challenger is among the `n_priority` ones with the most evidence, which stay live."""
     ranked = sorted(range(1, len(search.slots)), key=statistics.promise, reverse=True)
     return place in ranked[: rules.n_priority]
 
 
 def _waits_no_longer(search: Search, place: int) -> bool:
-    """Whether a config waits that was given no more than this one."""
+    """Return whether a config waits whose lease is no longer than this one's."""
     lease = search.lease(place)
     return any(search.waits(i) and search.candidates[i].lease <= lease for i in range(search.n_valid))
 
 
 def _place_to_take(search: Search, place: int, statistics: Statistics, renewed: Container[int]) -> int | None:
-    """Find the first priority challenger that this one is proven to be better than.
+    """Return the first priority challenger that this one is proved better than, None if there is none.
 
-    Nothing is known of those that were `renewed` in this pass.
+    Those in `renewed` became live in this pass, so they have no evidence yet.
     """
     for other, slot in enumerate(search.slots):
         if other == 0 or slot.gives_way or other in renewed:
@@ -97,7 +97,7 @@ def _place_to_take(search: Search, place: int, statistics: Statistics, renewed: 
 
 
 def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
-    """Put the next config that waits into a live place, if there is one."""
+    """Make the next waiting config live at index `place`, if there is one."""
     number, search = take_next(rules, search, statistics)
     if number is None:
         return search, ()
@@ -105,7 +105,7 @@ def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> S
 
 
 def _seat(rules: Rules, search: Search, place: int, number: int, *, why: str = "") -> Step:
-    """Put a config that waits into a live place."""
+    """Make candidate `number` live at index `place`."""
     gives_way = place > rules.n_priority
     if place < len(search.slots):
         leaving, gives_way = search.candidate(place), search.slots[place].gives_way
@@ -118,10 +118,10 @@ def _seat(rules: Rules, search: Search, place: int, number: int, *, why: str = "
 
 
 def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) -> Step:
-    """Try what was proposed for late namespaces at once, in the place of the challenger that promises least.
+    """Make the first proposal for late namespaces live at once, instead of the least promising challenger.
 
-    Of equals that is the one that was tried least, such as what was made for late namespaces just before.
-    Candidates from number `known` on are the proposals.
+    Among equally promising ones that is the one that has run least, such as one made for late namespaces just
+    before. Candidates from number `known` on are the proposals.
     """
     if known == len(search.candidates) or rules.n_slots == 1:
         return search, ()
@@ -133,9 +133,9 @@ def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) 
 
 
 def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
-    """Tell whether a challenger is proven worse than the champion, and another could have its place.
+    """Return whether a challenger is proved worse than the champion, and another config waits.
 
-    VW never finds one worse; the paired test says so as soon as it knows.
+    In exact mode none is ever found worse, as in VW. The paired test sends `ProvedWorse` by itself.
     """
     if rules.exact or rules.paired or place == 0 or not any_waits(search):
         return False
@@ -143,7 +143,7 @@ def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) 
 
 
 def remove(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
-    """Give a config up until the champion changes."""
+    """Remove a config until the champion changes, and make the next one live."""
     index = search.slots[place].index
     search = search.with_candidate(index, replace(search.candidates[index], state=State.REMOVED))
     search, rotated = _fill(rules, search, place, statistics)

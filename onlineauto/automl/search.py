@@ -1,4 +1,4 @@
-"""Search: the state of the control plane, a value; no weight is in it."""
+"""``Search``: the state of the control plane, a plain value without any weights."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["REVIEW", "Candidate", "Rules", "Search", "Slot", "State"]
 
 
 REVIEW = 2048
-"""Most learnt events between two reviews."""
+"""Largest number of learnt events between two reviews."""
 
 
 class State(Enum):
-    """Where a config is in its life."""
+    """The state of a config."""
 
     NEW = "new"
     LIVE = "live"
@@ -38,11 +38,11 @@ class Candidate:
     Attributes
     ----------
     config : Config
-        What to learn with.
+        The config.
     lease : int
-        Learnt events until it is looked at again.
+        Learnt events until it is reviewed.
     state : State
-        Whether it is live, waiting, or given up.
+        New, live, inactive or removed.
     """
 
     config: Config
@@ -52,15 +52,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A live slot; slot 0 is the champion.
+    """A live config; the first one is the champion.
 
     Attributes
     ----------
     index : int
         Number of its candidate.
     gives_way : bool
-        Whether another config may take its place when its lease is over; not so for the champion and for
-        priority challengers.
+        True if another config may replace it when its lease is over; false for the champion and for priority
+        challengers.
     """
 
     index: int
@@ -69,33 +69,34 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What does not change during a run.
+    """Everything that does not change during a run.
 
     Attributes
     ----------
     n_slots : int
-        Most live slots, the champion's included.
+        Largest number of live configs, with the champion.
     lease : int
         First lease of a config, in learnt events.
     oracle, interaction_type, priority : str
         Names, as on the command line.
     n_priority : int
-        Challengers that keep their places: slots 1 to `n_priority`, or, if the oracle renews its proposals,
-        so many of those with the most evidence.
+        Number of challengers that stay live after their lease: the first ones, or, if the oracle renews its
+        proposals, those with the most evidence.
     exact : bool
-        Decide as Vowpal Wabbit 9.11.9 does, its defects included.
+        Decide as Vowpal Wabbit 9.11.9 does, with its defects.
     paired : bool
-        Challenger and champion are compared event by event, and not by a bound for each.
+        Compare challenger and champion event by event, not by a bound for each.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters.
     tunable : mapping of str to Tunable
         How each hyperparameter is searched, in the order in which they are tried.
     defaults : mapping of str to float or str
-        Hyperparameters that the command line asks for.
+        Hyperparameters on the command line.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
         What to do when the champion predicts worse than it did.
     telling : tuple of bytes
-        Namespaces by which VW tells the slots of an event, that of their number last; no config is without.
+        Namespaces by which VW distinguishes the slots of an event, that of the slot's number last; no config
+        leaves them out.
     """
 
     n_slots: int
@@ -121,7 +122,7 @@ class Rules:
         defaults: Mapping[str, float | str] | None = None,
         telling: tuple[bytes, ...] = (),
     ) -> Rules:
-        """Rules that the options ask for, with the hyperparameters of the command line."""
+        """Return the rules that the options set, with the hyperparameters of the command line."""
         n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
         asked = options.priority_challengers
         half = min(n_slots // 2, max(n_slots - 2, 0)) if ORACLES[oracle].renews else (n_slots - 1) // 2
@@ -143,45 +144,45 @@ class Rules:
 
     @property
     def first_review(self) -> int:
-        """Learnt events until the oracle is asked again for the first time: the search has begun by then."""
+        """Learnt events until the oracle is asked again for the first time; the search has then begun."""
         return self.lease // 8
 
     @property
     def renews(self) -> bool:
-        """Whether the oracle is asked again as evidence grows."""
+        """True if the oracle is asked again as evidence grows."""
         return ORACLES[self.oracle].renews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Everything the search has to remember.
+    """The state of the search.
 
     Attributes
     ----------
     candidates : tuple of Candidate
-        Configs under consideration. In exact mode those from `n_valid` on are left from earlier champions,
-        and are written over; native mode has none of these.
+        Configs under consideration. In exact mode those from `n_valid` on are left from earlier champions and
+        are overwritten; native mode has none of these.
     n_valid : int
-        How many are under consideration.
+        Number of configs under consideration.
     queue : tuple of (float, int)
-        Priority and number of the candidates that wait, as VW has them, in descending order; the first is
-        next. Native mode keeps none: see `onlineauto.automl.queue`.
+        Priorities and numbers of the waiting candidates in VW's order, descending; the first comes next.
+        Empty in native mode, see `onlineauto.automl.queue`.
     slots : tuple of Slot
-        Live slots, the champion's first.
+        The live configs, the champion first.
     namespaces : tuple of bytes
-        Namespaces met so far, in ascending order.
+        Namespaces seen so far, in ascending order.
     of_actions : frozenset of bytes
-        Those of them that were met on lines of actions.
+        Those of them that were seen on lines of actions.
     late : frozenset of bytes
-        Those that were met since the last review, and after the search had begun.
+        Those first seen after the search had begun, and since the last review.
     n_switches : int
-        Changes of champion so far.
+        Number of changes of champion.
     since : int
-        Events that were learnt when the champion became one.
+        Number of events learnt when the champion became champion.
     review : int
-        The oracle is asked again when so many events are learnt.
+        Number of learnt events at which the oracle is asked again.
     turn : int
-        How often that was.
+        Number of reviews.
     random_state : int
         State (uint64) of the random oracles.
     """
@@ -205,25 +206,25 @@ class Search:
         return self.candidates[self.slots[0].index].config
 
     def config(self, slot: int) -> Config:
-        """The config in a live slot."""
+        """Return the config of live config `slot`."""
         return self.candidates[self.slots[slot].index].config
 
     def lease(self, slot: int) -> int:
-        """The lease of a live slot, in learnt events."""
+        """Return the lease of live config `slot`, in learnt events."""
         return self.candidates[self.slots[slot].index].lease
 
     def candidate(self, slot: int) -> Candidate:
-        """The candidate in a live slot."""
+        """Return the candidate of live config `slot`."""
         return self.candidates[self.slots[slot].index]
 
     def with_candidate(self, index: int, candidate: Candidate) -> Search:
-        """The same search with another candidate at `index`."""
+        """Return this search with another candidate at `index`."""
         return replace(self, candidates=(*self.candidates[:index], candidate, *self.candidates[index + 1 :]))
 
     def with_slot(self, place: int, slot: Slot) -> Search:
-        """The same search with another live slot at `place`, which may be the first empty one."""
+        """Return this search with another live config at index `place`, which may be the next free one."""
         return replace(self, slots=(*self.slots[:place], slot, *self.slots[place + 1 :]))
 
     def waits(self, index: int) -> bool:
-        """Whether a candidate could be put into a live slot."""
+        """Return whether a candidate could become live."""
         return self.candidates[index].state in (State.NEW, State.INACTIVE)

@@ -22,7 +22,7 @@ _FLAGS = {2: "-q ", 3: "--cubic="}
 
 
 def namespace_text(name: bytes) -> str:
-    """Name of a namespace for people.
+    """Return the name of a namespace as text for people.
 
     >>> namespace_text(b" ")
     '[default]'
@@ -31,7 +31,7 @@ def namespace_text(name: bytes) -> str:
 
 
 def flags_text(interactions: Iterable[Interaction]) -> str:
-    """Interactions as options, each followed by a space.
+    """Return interactions as options, each followed by a space.
 
     >>> flags_text([(b"a", b"b"), (b"a", b"b", b"b")])
     '-q ab --cubic=abb '
@@ -40,13 +40,13 @@ def flags_text(interactions: Iterable[Interaction]) -> str:
 
 
 def _together(interaction: Interaction) -> str:
-    """Names side by side, as VW's letters are, or parted by bars if one is longer."""
+    """Return names side by side, as VW's letters are, or separated by bars if one is longer than a letter."""
     bar = "|" if any(len(name) > 1 for name in interaction) else ""
     return bar.join(map(namespace_text, interaction))
 
 
 def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:
-    """Interactions for people, the first `most` of them.
+    """Return the first `most` interactions as text for people.
 
     >>> words_text([(b"user", b"page"), (b"user", b"user")], most=1)
     'user*page and 1 more'
@@ -57,7 +57,7 @@ def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:
 
 
 def elements_text(config: Config, delimiter: str = ", ") -> str:
-    """Elements of a config as nested lists.
+    """Return the elements of a config as nested lists.
 
     >>> from onlineauto.automl.config import Config
     >>> elements_text(Config(((b"a", b"b"), (b"c", b"c"))))

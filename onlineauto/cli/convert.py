@@ -1,4 +1,4 @@
-"""The verb ``convert``: text as a file of blocks and back, and models of Vowpal Wabbit's as ours and back."""
+"""The verb ``convert``: text to block files and back, and Vowpal Wabbit's models to ours and back."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["run"]
 
 _EVENTS, _BLOCKS, _OURS, _VW = "text", "blocks", "a model of onlineauto", "a model of Vowpal Wabbit"
 _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
-"""What each kind of file is converted to."""
+"""Maps each kind of file to the kind it is converted to."""
 
 
 def run(configuration: Configuration) -> int:
-    """Convert all files but the last into that.
+    """Convert all files but the last into the last.
 
     Returns
     -------
@@ -40,11 +40,11 @@ def run(configuration: Configuration) -> int:
     Raises
     ------
     OptionError
-        No output is named, or one that is there and would be lost; or VW has no such model.
+        If no output is named, or the output exists and would be lost, or VW has no such model.
     InputError
-        The input cannot be read or used.
+        If the input cannot be read or used.
     OSError
-        The output cannot be written.
+        If the output cannot be written.
     """
     *inputs, output = configuration[InputOptions].data or ("",)
     if not inputs or output == "-":
@@ -66,7 +66,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _kind(path: str) -> str:
-    """What a file is, by how it begins."""
+    """Return the kind of a file, which its first bytes tell."""
     if has_blocks(path):
         return _BLOCKS
     if path == "-" or not Path(path).is_file():
@@ -77,7 +77,7 @@ def _kind(path: str) -> str:
 
 
 def _convert_model(inputs: list[str], output: str, configuration: Configuration, *, kind: str) -> str:
-    """Convert one model, and say what was made of it."""
+    """Convert one model; return a description of the result."""
     if len(inputs) > 1:
         raise OptionError("models are converted one by one")
     if kind == _VW:
@@ -90,7 +90,7 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
 
 
 def _convert_events(inputs: list[str], output: str, configuration: Configuration) -> int:
-    """Convert events, and count them."""
+    """Convert events; return their number."""
     quiet = configuration[OutputOptions].quiet
     diagnostics = Diagnostics(listener=None if quiet else _say)
     source: Sources = inputs[0] if len(inputs) == 1 else [_source(path) for path in inputs]

@@ -1,4 +1,4 @@
-"""What ``onlineauto --help`` prints, made from the registry."""
+"""``help_text``: the text of ``onlineauto --help``, made from the registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMN: Final = 30
 
 
 class Page(NamedTuple):
-    """What is around the options: how a verb is called, what it does, and examples."""
+    """The text around the options: how to call a verb, what it does, and examples."""
 
     usage: str
     introduction: str
@@ -53,9 +53,9 @@ def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
     ----------
     registry : Registry
     width : int
-        Columns of the terminal; the text keeps to 60 at least and 110 at most.
+        Columns of the terminal; the text uses at least 60 and at most 110.
     page : Page, optional
-        What is around the options; not given, that of ``learn``.
+        The text around the options; by default that of ``learn``.
     """
     width = min(max(width, 60), 110)
     parts = [page.usage, textwrap.fill(page.introduction, width)]
@@ -64,7 +64,7 @@ def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
 
 
 def default_text(option: Option) -> str:
-    """Return an option's default as it would be typed, or nothing where there is none to type."""
+    """Return an option's default as one would type it, or "" if there is nothing to type."""
     if option.switch or option.repeatable or option.default is None:
         return ""
     return str(option.default)

@@ -1,4 +1,4 @@
-"""The verb ``inspect``: says what a model file has."""
+"""The verb ``inspect``: show the content of a model file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["run"]
 
 
 def run(configuration: Configuration) -> int:
-    """Say what the first file, a model, has; the files behind it are events to learn names from.
+    """Print the content of the first file, a model; the other files are events to learn names from.
 
     Returns
     -------
@@ -40,9 +40,9 @@ def run(configuration: Configuration) -> int:
     Raises
     ------
     OptionError
-        No model is named.
+        If no model is named.
     InputError
-        It is no model, not whole, or of a later version; or events cannot be read.
+        If it is not a model, is incomplete, or is of a later version; or if events cannot be read.
     """
     model, *events = configuration[InputOptions].data or ("",)
     if not model:
@@ -73,12 +73,12 @@ def run(configuration: Configuration) -> int:
 
 
 def _reading_options() -> list[str]:
-    """Options of the input that a model does not keep: how events are read."""
+    """Return the options that say how events are read, which a model does not keep."""
     return ["json", "dsjson", "chain_hash", "compressed"]
 
 
 def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
-    """Names of the weights of what files of events have."""
+    """Return the names of the weights that files of events use."""
     inverse, names = InverseHash(workspace), line_names(workspace.configuration)
     examples = NamedExamples(workspace, names)
     for path in events:

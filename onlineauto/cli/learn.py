@@ -1,11 +1,10 @@
-"""The verb ``learn``: streams the input through a workspace and reports as Vowpal Wabbit does.
+"""The verb ``learn``: learn from the input with a workspace, and report as Vowpal Wabbit does.
 
-On standard error, unless ``--quiet``: the header, the progress table and the footer in VW's layout, and what
-is wrong with the input, as ``FILE:LINE:COLUMN: what was wrong; what was done``. The latter is so with
-``--vw_exact`` as well: where VW writes ``[warning] ...`` to standard output, these located lines take its
-place, and standard output carries nothing but predictions that were sent there.
+Unless ``--quiet``, standard error has the header, the progress table and the footer in VW's layout, and the
+problems of the input, as ``FILE:LINE:COLUMN: what was wrong; what was done``. With ``--vw_exact`` these lines
+replace VW's ``[warning] ...`` on standard output, which carries nothing but predictions that were sent there.
 
-Ctrl-C lets the block at hand finish, then prints the footer; a second one stops at once.
+The first Ctrl-C lets the current block finish and prints the footer; a second one stops at once.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
-_KILLED = 128  # and the number of the signal
+_KILLED = 128  # exit code of a process that a signal ended, less the number of the signal
 
 
 def run(configuration: Configuration) -> int:
@@ -56,16 +55,17 @@ def run(configuration: Configuration) -> int:
     Returns
     -------
     int
-        0, or 130 or 143 if the run was interrupted or told to end, and ended in good order.
+        0; or 130 or 143 if the run was interrupted or terminated, and ended in good order.
 
     Raises
     ------
     OptionError
-        Options are at odds.
+        If options contradict each other.
     InputError
-        The input cannot be read or used; what came before it is learnt, predicted, summed up and saved.
+        If the input cannot be read or used; everything before the fault is learnt, predicted, summed up and
+        saved.
     OSError
-        A file cannot be opened or written.
+        If a file cannot be opened or written.
     KeyboardInterrupt
         On the second Ctrl-C.
     """
@@ -104,16 +104,16 @@ def run(configuration: Configuration) -> int:
 
 
 def _check_files(configuration: Configuration) -> None:
-    """Open the input before an output is emptied, and refuse to write over it.
+    """Open the input before any output is emptied, and refuse to write over the input.
 
     Raises
     ------
     InputError
-        The input cannot be opened.
+        If the input cannot be opened.
     OptionError
-        An output is the input.
+        If an output is the input.
     OSError
-        The model could not be written in the end.
+        If the model could not be written in the end.
     """
     data = [path for path in configuration[InputOptions].data if path != "-"]
     options = configuration[OutputOptions]
@@ -139,16 +139,16 @@ def _check_files(configuration: Configuration) -> None:
 
 
 class _Interrupt:
-    """Takes note of the first Ctrl-C or SIGTERM and leaves the second to Python.
+    """Records the first Ctrl-C or SIGTERM, and leaves the second to Python.
 
     Attributes
     ----------
     active : bool
-        Whether this is the main thread of a process that has not set both aside.
+        True in the main thread if at least one of the two signals has its default handler.
     signal : int
-        The one that came; 0 if none did.
+        Number of the signal that came; 0 if none did.
     pipe : int
-        Descriptor that can be read from then on, so that a wait for input can end; -1 if there is none.
+        Descriptor that can be read after a signal, so that a wait for input ends; -1 if there is none.
     """
 
     def __init__(self) -> None:
@@ -159,12 +159,12 @@ class _Interrupt:
 
     @property
     def seen(self) -> bool:
-        """Whether there was one."""
+        """True if a signal came."""
         return self.signal > 0
 
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
-        if main and os.name != "nt":  # whose select waits for sockets only
+        if main and os.name != "nt":  # on Windows, select waits for sockets only
             usual = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
             self._before = {each: handler for each, handler in usual if signal.getsignal(each) is handler}
         self.active = bool(self._before)
@@ -194,14 +194,14 @@ class _Interrupt:
 
 
 _NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
-"""Opens a pipe before anybody writes to it. To open it would wait otherwise, and not heed a signal; here
-``select`` does. Elsewhere that takes a pipe to which nobody writes yet for one that has ended."""
+"""Opens a pipe before anybody writes to it. Otherwise opening it waits and ignores signals; with this flag
+``select`` waits instead and heeds them. Elsewhere a pipe without a writer would look like an ended one."""
 
 
 class _Stream(io.RawIOBase):
     """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt.
 
-    A pipe with a name is opened when it is its turn.
+    A named pipe is opened when it is first read.
     """
 
     def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
@@ -211,11 +211,11 @@ class _Stream(io.RawIOBase):
         self._files = files
 
     def readable(self) -> bool:
-        """Say that this is to read from."""
+        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Wait for bytes or for Ctrl-C."""
+        """Read bytes into `buffer` as soon as there are any; return their number, 0 after a signal."""
         if self._descriptor is None and not self._interrupt.seen:
             self._descriptor = os.open(self.name, os.O_RDONLY | _NO_WAIT)
             self._files.callback(os.close, self._descriptor)
@@ -226,7 +226,7 @@ class _Stream(io.RawIOBase):
 
 
 class _Several(list["Path | BinaryIO"]):
-    """Sources, one after the other; none more once the run is interrupted."""
+    """Sources, one after the other; it ends once the run is interrupted."""
 
     def __init__(self, sources: Iterable[str | BinaryIO], *, interrupt: _Interrupt) -> None:
         super().__init__(Path(source) if isinstance(source, str) else source for source in sources)
@@ -240,13 +240,13 @@ class _Several(list["Path | BinaryIO"]):
 
 
 def _sources(paths: Sequence[str], interrupt: _Interrupt, files: ExitStack) -> Sources:
-    """Return what to read: a source, or several."""
+    """Return the source to read, or a list of several."""
     sources = [_source(path, interrupt, files) for path in paths or ("-",)]
     return sources[0] if len(sources) == 1 else _Several(sources, interrupt=interrupt)
 
 
 def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
-    """Return a file by its path, for the reader to open; what can keep us waiting, as a stream."""
+    """Return the path of a file; a pipe or a terminal, which may keep us waiting, as a stream."""
     if path != "-":
         if not interrupt.active or not stat.S_ISFIFO(_mode(path)):
             return path
@@ -255,7 +255,7 @@ def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryI
         raise InputError("there is no standard input; -d names a file to read")
     try:
         sys.stdin.fileno()
-    except OSError:  # not a file: something within Python
+    except OSError:  # not a file, but an object within Python
         return sys.stdin.buffer
     if not interrupt.active:
         return sys.stdin.buffer
@@ -265,5 +265,5 @@ def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryI
 def _mode(path: str) -> int:
     try:
         return Path(path).stat().st_mode
-    except OSError:  # for the reader to complain of
+    except OSError:  # the reader will report it
         return 0

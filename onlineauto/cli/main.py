@@ -1,7 +1,7 @@
-"""The command ``onlineauto``: finds the verb, reads the options, and turns errors into exit codes.
+"""The command ``onlineauto``: find the verb, read the options, and turn errors into exit codes.
 
-Exit codes: 0 done, 1 input cannot be read or used, 2 the command line is wrong, 130 interrupted, 141 the
-reader of our output went away, 143 told to end.
+Exit codes: 0 success, 1 input cannot be read or used, 2 the command line is wrong, 130 interrupted, 141 the
+reader of our output has gone, 143 terminated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after the program's name; those of the process by default. Without a verb, or when the first
+        The words after the program's name; by default those of the process. Without a verb, or if the first
         word begins with ``-``, the verb is ``learn``.
     """
     words = list(sys.argv[1:] if argv is None else argv)
@@ -52,7 +52,7 @@ def _run(words: list[str]) -> int:
     if verb not in _VERBS:
         if not Path(verb).exists() or Path(verb).is_dir():
             raise _unknown_verb(verb)
-        words.insert(0, verb)  # a file of events: the verb may be left out before it too
+        words.insert(0, verb)  # a file of events; the verb may be left out before it as well
     if verb == "evaluate":
         from onlineauto.cli.evaluation.evaluate import run as run_evaluate
 
@@ -118,6 +118,6 @@ def _fail(message: str, *, code: int) -> int:
 
 
 def _reader_gone() -> int:
-    """Give standard output somewhere to go, so that the interpreter's last flush does not fail as well."""
+    """Redirect standard output to nowhere, so that the interpreter's last flush does not fail; return 141."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

@@ -1,4 +1,4 @@
-"""The verb ``merge``: models that were learnt apart, as one."""
+"""The verb ``merge``: combine models that were learnt separately."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUMS = (
 
 
 def run(configuration: Configuration) -> int:
-    """Merge the models into that of ``-f``.
+    """Merge the models into the file of ``-f``.
 
     Returns
     -------
@@ -39,11 +39,11 @@ def run(configuration: Configuration) -> int:
     Raises
     ------
     OptionError
-        No output is named, or the models cannot be merged.
+        If no output is named, or the models cannot be merged.
     InputError
-        A model cannot be read.
+        If a model cannot be read.
     OSError
-        The output cannot be written.
+        If the output cannot be written.
     """
     paths, options = configuration[InputOptions].data, configuration[ModelOptions]
     if len(paths) < 2 or options.final_regressor is None:
@@ -70,7 +70,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
-    """Weight of the labelled events of a model; in exact mode, as in VW, of those that its run counted."""
+    """Return the weight of a model's labelled events; in exact mode, as in VW, of those its run counted."""
     if counts is None or not model.exact:
         return labelled_weight(model)
     return float(counts["weighted_labelled"] or 0)
@@ -79,9 +79,9 @@ def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
 def _counts(
     made: Workspace, counted: Sequence[Mapping[str, Count]], learnt: Sequence[float], *, based: bool
 ) -> dict[str, Count]:
-    """What all runs have counted; of what each went on from, once.
+    """Return the counters of all runs together; a model that all of them went on from counts once.
 
-    A run has counted that too if its labels weigh as much as all that its model has learnt.
+    A run's counters include that model if its labels weigh as much as all that its own model has learnt.
     """
     progress = Progress(made.configuration, kind=made.kind)
     progress.min_label, progress.max_label = made.label_range

@@ -1,7 +1,7 @@
-"""Keeps the option table of a Markdown file in step with the registry.
+"""Keep the option table of a Markdown file in step with the registry.
 
-``python -m onlineauto.cli.option_table README.md`` rewrites what lies between ``<!-- options:begin -->`` and
-``<!-- options:end -->``; with ``--check`` it only says whether that is current.
+``python -m onlineauto.cli.option_table README.md`` rewrites the text between ``<!-- options:begin -->`` and
+``<!-- options:end -->``. With ``--check`` it only reports whether the text is current.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["BEGIN", "END", "main", "option_tables", "update"]
 
 BEGIN: Final = "<!-- options:begin -->"
-"""Where the tables begin in a text."""
+"""The marker before the tables."""
 END: Final = "<!-- options:end -->"
-"""And where they end."""
+"""The marker after the tables."""
 
 
 def option_tables() -> str:
@@ -33,7 +33,7 @@ def option_tables() -> str:
 
 
 def between(text: str, *, begin: str, end: str, made: str) -> str:
-    """Return a text with what stands between two markers replaced by `made`.
+    """Return a text whose part between two markers is replaced by `made`.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def between(text: str, *, begin: str, end: str, made: str) -> str:
 
 
 def update(text: str) -> str:
-    """Return a Markdown text with the option tables between its two markers made anew.
+    """Return a Markdown text with new option tables between its two markers.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def update(text: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Update the file that is named, or with ``--check`` return 1 if it is not current."""
+    """Update the named file and return 0; with ``--check``, return 1 if it is not current."""
     check = "--check" in argv
     path = Path(next(word for word in argv if word != "--check"))
     old = path.read_text(encoding="utf-8")

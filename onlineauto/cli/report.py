@@ -1,4 +1,4 @@
-"""Report: everything that a run says."""
+"""``Report``: everything that a run prints and writes."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ __all__ = ["Report"]
 
 
 class Report:
-    """Everything that a run says: header, table, diagnostics, predictions, footer and metrics.
+    """Everything that a run reports: header, table, diagnostics, predictions, footer and metrics.
 
     Attributes
     ----------
     began : bool
-        Whether there was a block to report.
+        True once a block was reported.
     diagnostics : Diagnostics
-        For the reader to fill.
+        Filled by the reader.
     progress : Progress
-        What is counted.
+        The counters.
 
     Parameters
     ----------
     workspace : Workspace
-        What is at work.
+        The workspace that learns.
     files : ExitStack
         Closes the files that are opened.
     run : mapping
-        What `state` gave in a run to go on with; all or some of it.
+        All or part of what `state` returned in a run that is resumed.
 
     Raises
     ------
     OSError
-        A file cannot be opened.
+        If a file cannot be opened.
     InputError
-        One to be gone on with has less than that run had written.
+        If an output of the resumed run is shorter than what it had written.
     OptionError
-        It is another.
+        If an output is another file than in the resumed run.
     """
 
     def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
@@ -102,7 +102,7 @@ class Report:
             self.say(line)
 
     def _open(self, name: str) -> Sink:
-        """Open an output by the name of its option, behind what a run to go on with has written to it."""
+        """Open the output that option `name` names, and return it positioned after a resumed run's bytes."""
         path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
         if before and before != path:
             raise OptionError(f"--{name} {path}: the run to go on with has written it to {before}")
@@ -128,9 +128,9 @@ class Report:
             )
 
     def state(self) -> State:
-        """What a run needs to go on with this report; what it has written is on the disk by then."""
+        """Return what a resumed run needs to continue this report; everything written is on disk by then."""
         self.end_passes()
-        written = dict(self._written)  # what is not written this time can be the next
+        written = dict(self._written)  # an output that is not written now may be written in the next run
         for name, sink in self._sinks.items():
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():
@@ -150,7 +150,7 @@ class Report:
             predictions.write(block, outcomes)
 
     def finish(self) -> None:
-        """Sum the run up."""
+        """Print the summary, and write the metrics and the end of the journal."""
         self.end_passes()
         if self.diagnostics.counts:
             self.say(_counted(self.diagnostics))
@@ -173,12 +173,12 @@ class Report:
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
 
     def end_passes(self) -> None:
-        """Count the passes that are over."""
+        """Count the passes that have ended."""
         while self._first_pass + self.progress.current_pass < self._workspace.current_pass:
             self.progress.end_pass()
 
     def say(self, line: object) -> None:
-        """Print a line on standard error, unless the run is to be quiet."""
+        """Print a line to standard error, unless the run is quiet."""
         if not self._options.quiet:
             print(line, file=sys.stderr)
 
@@ -188,7 +188,7 @@ def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
 
 
 def _counted(diagnostics: Diagnostics) -> str:
-    """Say in one line what was wrong with the input, and how often."""
+    """Return one line with the number of problems in the input, by kind."""
     counts = ", ".join(
         f"{count} {code.removeprefix('vw_').replace('_', ' ')}"
         for code, count in _by_code(diagnostics).items()

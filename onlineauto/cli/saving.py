@@ -1,4 +1,4 @@
-"""Saving: the models that a run begins with and writes."""
+"""``Saving``: the models that a run begins with and writes."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
 
 
 def begun(configuration: Configuration) -> tuple[Workspace, State]:
-    """Make the workspace to begin with, and say what its model knows of the run that it was saved in.
+    """Return the workspace to begin with, and what its model file knows about the run that saved it.
 
-    That is, with ``--resume``, the model of ``-f``, if it is there; or that of ``-i``; or a new one.
+    With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``, or
+    a new one.
 
     Raises
     ------
     InputError
-        A model cannot be read.
+        If a model cannot be read.
     OptionError
-        Options are at odds, or with those of the model.
+        If options contradict each other, or those of the model.
     """
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
@@ -55,16 +56,16 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
 
 
 class Saving:
-    """Writes the model of ``-f``, now and then if ``--save_every`` says so and at the end, and then as text.
+    """Writes the model of ``-f``: at intervals if ``--save_every`` is given, and at the end, also as text.
 
     Parameters
     ----------
     workspace : Workspace
-        What is saved.
+        The workspace to save.
     report : Report
-        What the run has said so far, which goes with it.
+        The report of the run, which is saved with the model.
     showing : Showing
-        Knows names, if any are asked for.
+        Has the names of features, if they are asked for.
     """
 
     def __init__(self, workspace: Workspace, report: Report, showing: Showing) -> None:
@@ -74,13 +75,13 @@ class Saving:
         self._unsaved = 0
 
     def note(self, n: int) -> None:
-        """Take note of so many more events that were learnt."""
+        """Count `n` more learnt events, and save the model if it is due."""
         self._unsaved += n
         if self._options.save_every is not None and self._unsaved >= self._options.save_every:
             self.save()
 
     def finish(self) -> None:
-        """Write the model and its texts, then sum the run up; a run goes on from what was before that."""
+        """Write the model and its texts, then print the summary, which a resumed run must not count."""
         self._report.end_passes()
         try:
             self.save()
@@ -92,7 +93,7 @@ class Saving:
             self._report.finish()
 
     def save(self) -> None:
-        """Write the model, if a file is named."""
+        """Write the model, if ``-f`` names a file."""
         if self._path is None:
             return
         self._unsaved = 0
@@ -105,7 +106,7 @@ class Saving:
         save_model(self._workspace.state(), self._path, run=run | _kept_names(self._showing.names))
 
     def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
-        """Write the model, or the champion alone, as text."""
+        """Write the model, or its champion alone, as text."""
         workspace, alone = self._workspace, self._options.predict_only_model
         if alone and len(workspace.searching.slots.configs) > 1:
             workspace = spun_off(workspace)
@@ -122,7 +123,7 @@ class Saving:
 
 
 def _kept_names(names: Mapping[int, str]) -> State:
-    """Names, as a model file keeps them: pairs of a weight's number and its name."""
+    """Return names as a model file keeps them: pairs of a weight's number and its name."""
     pairs = sorted(
         (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
     )

@@ -1,4 +1,4 @@
-"""Showing: what a run tells of its features by name: ``--audit`` and the names for ``--invert_hash``."""
+"""``Showing``: features by name in a run, for ``--audit`` and ``--invert_hash``."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ __all__ = ["Showing"]
 
 
 class Showing:
-    """Reads events with names, if something asks for names, and shows them before they are learnt.
+    """Reads events with names, if any option asks for names, and audits them before they are learnt.
 
     Parameters
     ----------
     workspace : Workspace
-        What is at work.
+        The workspace that learns.
     files : ExitStack
-        Closes what is opened.
+        Closes the files that are opened.
     run : mapping
-        What the model to go on with knows of the run that it was saved in: names, if any.
+        What the loaded model file knows about the run that saved it: names, if any.
 
     Attributes
     ----------
     read : BlockSource
-        For `Workspace.stream`.
+        The reader for `Workspace.stream`.
 
     Raises
     ------
     OptionError
-        The audit would not be Vowpal Wabbit's, and is to be.
+        If the audit cannot be Vowpal Wabbit's in exact mode.
     """
 
     def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
@@ -65,7 +65,7 @@ class Showing:
         self._inverse: InverseHash | None = None
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
-            if not workspace.exact:  # VW names what it meets in this run
+            if not workspace.exact:  # VW only names what it sees in this run
                 self._inverse.names.update(self._known)
         self._first = True
         self.read: BlockSource = read_blocks
@@ -77,11 +77,11 @@ class Showing:
 
     @property
     def names(self) -> Mapping[int, str]:
-        """Names of the weights of what was met; see `InverseHash`."""
+        """Names of the weights that events have used; see `InverseHash`."""
         return self._known if self._inverse is None else self._inverse.names
 
     def names_of_champion(self, lanes: int) -> dict[int, str]:
-        """Names of the champion's weights where they are alone, in a table of so many lanes."""
+        """Return the names of the champion's weights, numbered for its own table of `lanes` lanes."""
         before = self._workspace.weights.shape[2]
         return {number // before * lanes: name for number, name in self.names.items() if number % before == 0}
 
@@ -103,9 +103,10 @@ class Showing:
                 yield block
 
     def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
-        """Let a search learn an event, and note what it used of it: it may have brought interactions.
+        """Yield an event for the search to learn, and note the names of the weights that it used.
 
-        That is what is there behind it; but before a change of champion, which comes at its end.
+        Names are noted after the event, since it may bring interactions. If it changes the champion, they are
+        noted before the change, which comes last.
         """
         workspace, listener = self._workspace, self._workspace.on_decision
         learns = learnt_example(workspace.learner.task, block) is not None or not workspace.exact

@@ -1,4 +1,4 @@
-"""Tables: an inspection as tables for a terminal, as Markdown, or as plain text."""
+"""``Table``: an inspection as tables for a terminal, as Markdown, or as plain text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Table:
     Attributes
     ----------
     title : str
-        What it is.
+        Title of the table.
     columns : tuple of str
         Titles of the columns.
     rows : list of tuple of str
-        As many texts each.
+        The texts, one for each column.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Table:
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of an inspection, those that have rows."""
+    """Yield the tables of an inspection that have rows."""
     tables = (
         Table("Model", ("what", "is"), list(_summary(found))),
         Table(
@@ -111,7 +111,7 @@ def _weight(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def markdown(tables: Iterable[Table]) -> str:
-    """Tables as Markdown, each under its title."""
+    """Return tables as Markdown, each under its title."""
     parts = []
     for table in tables:
         rows = [table.columns, ("---",) * len(table.columns), *table.rows]
@@ -125,7 +125,7 @@ def _escaped(cell: str) -> str:
 
 
 def plain(tables: Iterable[Table]) -> str:
-    """Tables as text: columns side by side, each as wide as it has to be."""
+    """Return tables as plain text: columns side by side, each as wide as its longest text."""
     parts = []
     for table in tables:
         rows = [table.columns, *table.rows]
@@ -138,7 +138,7 @@ def plain(tables: Iterable[Table]) -> str:
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables to standard output: drawn if it is a terminal and rich is there, else as text."""
+    """Print tables to standard output: drawn on a terminal if rich is installed, else as plain text."""
     console = None
     if sys.stdout.isatty():
         try:

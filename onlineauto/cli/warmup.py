@@ -1,4 +1,4 @@
-"""The verb ``warmup``: compile all kernels now, for the first run not to."""
+"""The verb ``warmup``: compile all kernels now, so that the first run need not."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["run", "warm_up"]
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
-"""Events that need more room than is there at first."""
+"""Events that need larger buffers than there are at first."""
 _JSON = b'{"c":{"a":1}}'
 _LINE = "\r\x1b[K"
-"""To the beginning of a terminal's line, which is cleared."""
+"""Moves to the beginning of a terminal's line and clears it."""
 
 
 def run() -> int:
-    """Compile whatever is not on the disk yet, and say where it lies."""
+    """Compile all kernels that are not on disk yet, and print where they are."""
     compiled: list[int] = []
     with watch_compiling(lambda number, _: compiled.append(number)):
         seconds = warm_up()

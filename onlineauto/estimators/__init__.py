@@ -1,1 +1,1 @@
-"""How good is a config? Anytime-valid bounds on the reward of a policy from logged, weighted examples."""
+"""Anytime-valid bounds on the value of a policy, and tests of one policy against another, from logs."""

@@ -1,12 +1,12 @@
-"""The champion test where the gain of an event is known in full, and its size is not: differences of losses.
+"""The champion test on differences of losses: each gain is known in full, but no bound on its size is.
 
-Differences are taken to be within a bound that is learnt: so many times their typical size of late, and no
-less than the largest one of at least the latter half of them. A difference beyond the bound known before it
-counts as the bound. When the bound shrinks a lot, as it does while models learn, the test starts anew with
-half of its level, so that all of them together have one.
+The bound is learnt. It is eight times the typical size of recent differences, and at least the largest of the
+latter half of all differences. A difference beyond the bound known before it counts as the bound. When the
+bound shrinks a lot, as it does while models learn, the test starts anew with half of its level. So all its
+restarts together keep the level.
 
-It is a test of differences clipped to what was met before them. What is rarer than that, and so large that it
-outweighs everything else, no test can know of before it happens.
+The test is thus about differences clipped to what was seen before them. No test can foresee a difference that
+is rarer, and so large that it outweighs everything else.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SQUARES, SEEN, BOUND, LATELY, BEFORE, NEXT, RESTARTS = range(7)
-"""Entries of a spread: mean square of the differences of late, how many there were, what they are taken to be
-within; the largest one of this half of them, and of the half before; when the next begins; and how often the
-test has started anew."""
+"""Entries of a spread: mean square of recent differences, number of differences, and their bound; the largest
+size in the present half of them and in the half before; the number at which the next half begins; and the
+number of restarts."""
 
 SPREAD_SIZE = 7
 
@@ -33,7 +33,7 @@ _FEW, _MEMORY, _TIMES = 32.0, 256.0, 8.0
 
 @inline_kernel
 def share(spread: NDArray[np.float64]) -> float:
-    """What part of the level the test has now: ½, and half of that after each restart."""
+    """Return the part of the level that the test has now: ½, and half as much after each restart."""
     part: float = 0.5 ** (1.0 + spread[RESTARTS])
     return part
 
@@ -42,9 +42,9 @@ def share(spread: NDArray[np.float64]) -> float:
 def observe_any_difference(
     state: NDArray[np.float64], spread: NDArray[np.float64], d: float, price: float
 ) -> None:
-    """Take in what the challenger gained; to be better it must gain more than `price`, a part of the bound.
+    """Add a gain `d` of the challenger; to be better it must gain more than `price`, a part of the bound.
 
-    `state` is that of the champion test; all zeros are a fresh one, as for `spread`. NaN counts as nothing.
+    `state` is that of the champion test. A fresh `state` or `spread` is all zeros. NaN is ignored.
     """
     if not math.isfinite(d):
         return

@@ -1,14 +1,15 @@
-"""What a log says of another policy: sums and intervals after every event, three ways.
+"""The value of another policy, from a log: sums and intervals after every event, by three estimators.
 
-With w = π(a)/p the policy's probability of the logged action over the logged one, and r the reward: inverse
-propensity scores take w·r, self-normalised ones divide their sum by that of w, doubly robust estimates take
-q + w·(r - q(a)), where q(a) was predicted of the action before, and q of the policy's draw.
+Let w = π(a)/p be the policy's probability of the logged action over its propensity, and r the reward. Inverse
+propensity scoring takes the mean of w·r. Self-normalised scoring divides the sum of w·r by that of w. The
+doubly robust estimate is the mean of q + w·(r - q(a)), where q(a) is the reward predicted for the logged
+action before it was known, and q the one expected of the policy.
 
-What is not known of rewards and probabilities is learnt, from some events alone at first: a range of hardly
-more than the first two rewards would be taken for all there are.
+If the range of rewards or the smallest propensity is unknown, it is learnt. The first events serve for that
+alone: otherwise the range of the first two rewards would be taken for that of all.
 
-The mean of w·r, and that of w·(1 - r), is at least 0, which bounds the value without anything known of the
-logging policy. The other two vary less, and need its least probability: w is at most 1 over that.
+The means of w·r and of w·(1 - r) are at least 0. That bounds the value without any knowledge of the logging
+policy. The other two estimates vary less, but need its smallest propensity: w is at most 1 over that.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 IPS, SNIPS, DR = range(3)
-"""The three ways."""
+"""The three estimators."""
 
 EVENTS, AWAITED, OBSERVED, WEIGHTS, SQUARES, REWARDS, ESTIMATES = range(7)
-"""Entries of totals: events; how many only show the range of rewards; those in the intervals; Σ w, Σ w²,
-Σ w·r, Σ of doubly robust estimates."""
+"""Entries of totals: events; the number of first ones that only teach the range; events in the intervals;
+Σ w, Σ w², Σ w·r, and Σ of doubly robust estimates."""
 
 TOTALS = 7
 """Length of totals."""
 
 
 class Evidence(NamedTuple):
-    """What is known of a policy; see `onlineauto.estimators.evidence`."""
+    """The evidence about a policy; see `onlineauto.estimators.evidence`."""
 
     open: NDArray[np.float64]  # scale without a floor
-    floored: NDArray[np.float64]  # and with one
+    floored: NDArray[np.float64]  # scale with one
     ips: NDArray[np.float64]  # [POLICY_SIZE]
     snips: NDArray[np.float64]  # [POLICY_SIZE]
     dr: NDArray[np.float64]  # [SUMS]
@@ -47,20 +48,20 @@ class Evidence(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """Events of a log, as a policy sees them."""
+    """Events of a log and what a policy would do in each."""
 
     weight: NDArray[np.float64]  # [n]: w
     reward: NDArray[np.float64]  # [n]
-    probability: NDArray[np.float64]  # [n]: that it was logged with
-    action: NDArray[np.int64]  # [n]: place of the logged action among all
-    start: NDArray[np.int64]  # [n, 2]: places of the first action of each event, and behind its last
-    predicted: NDArray[np.float64]  # [actions of all events]: reward predicted of each
-    pmf: NDArray[np.float64]  # [the same]: probability that the policy gives it; empty for what was logged
+    probability: NDArray[np.float64]  # [n]: propensity of the logged action
+    action: NDArray[np.int64]  # [n]: index of the logged action among all actions
+    start: NDArray[np.int64]  # [n, 2]: index of each event's first action, and one past its last
+    predicted: NDArray[np.float64]  # [all actions]: predicted reward
+    pmf: NDArray[np.float64]  # [all actions]: probability under the policy; empty for the logging policy
 
 
 @inline_kernel
 def _predictions(scale: NDArray[np.float64], logged: Logged, i: int) -> tuple[float, float]:
-    """Rewards predicted of the logged action and of the policy's draw, all within the known range."""
+    """Return the predicted reward of the logged action and of the policy, clipped to the known range."""
     low, high = scale[LOW], scale[HIGH]
     if low > high:
         return 0.0, 0.0
@@ -83,9 +84,9 @@ def observe_doubly(
     predicted: float,
     expected: float,
 ) -> None:
-    """Take in a doubly robust estimate; a reward beyond the scale counts as the nearest within.
+    """Add a doubly robust estimate; a reward outside the scale counts as the nearest within.
 
-    Both predictions are to be within it.
+    `predicted` and `expected` must lie within the scale.
     """
     low, high, floor = scale[LOW], scale[HIGH], scale[FLOOR]
     if not (high > low and floor > 0.0):
@@ -97,7 +98,7 @@ def observe_doubly(
 
 @kernel
 def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]:
-    """Interval on the mean value over the events so far; without any, all numbers."""
+    """Return an interval on the mean value over the events so far; (-inf, inf) without an event."""
     sums = evidence.ips if way == IPS else evidence.snips if way == SNIPS else evidence.dr
     n = evidence.totals[OBSERVED]
     if n == 0.0:
@@ -109,9 +110,9 @@ def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]
 
 @kernel
 def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: NDArray[np.float64]) -> None:
-    """Take in events, one after the other.
+    """Add events to the evidence, one after the other.
 
-    The intervals after each are written into `bounds`, float64[n, 3, 2], unless that is empty.
+    The intervals after each event are written into `bounds`, float64[n, 3, 2], unless it is empty.
     """
     totals = evidence.totals
     for i in range(len(logged.weight)):

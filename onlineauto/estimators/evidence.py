@@ -1,4 +1,4 @@
-"""What a log has said of a policy before its first event."""
+"""``make_evidence``: the evidence about a policy before its first event."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _AWAITED = 100
 
 
 def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
-    """Make evidence, see `onlineauto.estimators.evaluation_kernels`.
+    """Return fresh evidence, see `onlineauto.estimators.evaluation_kernels`.
 
     Parameters
     ----------
     low, high : float
         Range of rewards; inf and -inf if it is to be learnt.
     floor : float, optional
-        Least probability of a logged action; without it, it is learnt.
+        Smallest propensity; it is learnt if not given.
 
-    What is to be learnt is so from a hundred events first, which are in no interval.
+    Whatever is learnt is first learnt from a hundred events, which count in no interval.
     """
     totals = np.zeros(TOTALS)
     if low > high or floor is None:

@@ -1,12 +1,12 @@
 """Intervals for people: where a mean lies, at all times at once, from sums and squares alone.
 
-Observations x have means μ, and lie at most b from a number m that was known before. For a stake λ < 1/b,
-exp(λ(x - m) - ψ(λb)(x - m)²/b²) ≤ 1 + λ(x - m) with ψ(z) = -ln(1 - z) - z; so the product of exp(λ(x - μ) -
-ψ(λb)(x - m)²/b²) over all observations is 1 on average at most, and at 1/α with probability α at most. Solved
-for the sum of μ that is a lower bound; the best of a grid of stakes, each with a share of α, is taken. Upper
-bounds are lower bounds of -x.
+Observations x have means μ, and lie at most b below a number m that is known before them. For a stake λ <
+1/b, exp(λ(x - m) - ψ(λb)(x - m)²/b²) ≤ 1 + λ(x - m) with ψ(z) = -ln(1 - z) - z. So the product of exp(λ(x -
+μ) - ψ(λb)(x - m)²/b²) over all observations is at most 1 on average, and ever reaches 1/α with probability at
+most α. Solved for the sum of μ, that is a lower bound. We take the best bound of a grid of stakes, each with
+a share of α. Upper bounds are lower bounds of -x.
 
-The grid is fixed by the first b. When b grows, stakes that it makes too large are left out.
+The first b fixes the grid. When b grows, stakes that have become too large are left out.
 
 Source: Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasymptotic confidence sequences*,
 2021 (empirical Bernstein).
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GAIN, GAIN_SQUARES, LOSS, LOSS_SQUARES, FIRST_BOUND, BOUND = range(6)
-"""Entries of sums: x, its squared distances from m, the same two of what bounds -x; the first b, the last."""
+"""Entries of sums: Σ of x and of (x - m)², the same two for the bound on -x; the first b, and the largest."""
 
 SUMS = 6
-"""Length of sums; all zeros are fresh ones."""
+"""Length of sums; fresh sums are all zeros."""
 
 REWARDS, WEIGHT, POLICY_SIZE = SUMS, SUMS + 1, SUMS + 2
-"""Entries of a policy's state after its sums: rewards times squared weights, squared weights; its length."""
+"""Entries of a policy's state after its sums: Σ of rewards times squared weights, Σ of squared weights; and
+the length of the state."""
 
 _STAKES = 48
 _LARGEST = 0.75
@@ -42,9 +43,9 @@ _LOG_SHARE = -np.log((np.arange(_STAKES) + 1.0) * (np.arange(_STAKES) + 2.0))
 
 @inline_kernel
 def tally(sums: NDArray[np.float64], up: float, down: float, centre: float, bound: float) -> None:
-    """Add an observation `up` at most `bound` below `centre`, and `down`, so much below -`centre`.
+    """Add an observation `up` ≥ `centre` - `bound`, and `down` ≥ -`centre` - `bound` for the other side.
 
-    `down` is -`up`, or another number whose mean is minus that of `up`.
+    `down` is -`up`, or another number with the negative mean of `up`.
     """
     sums[GAIN] += up
     sums[GAIN_SQUARES] += (up - centre) * (up - centre)
@@ -57,7 +58,7 @@ def tally(sums: NDArray[np.float64], up: float, down: float, centre: float, boun
 
 @kernel
 def lower_sum(total: float, squares: float, first: float, bound: float, alpha: float) -> float:
-    """Lower bound on a sum of means, wrong with probability `alpha` at most; -inf if nothing was seen."""
+    """Return a lower bound on a sum of means, wrong with probability at most `alpha`; -inf without data."""
     best = -np.inf
     if first > 0.0:
         for j in range(_STAKES):
@@ -71,7 +72,7 @@ def lower_sum(total: float, squares: float, first: float, bound: float, alpha: f
 
 @kernel
 def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
-    """Bounds on the sum of the means; either is wrong with probability `alpha` / 2 at most."""
+    """Return bounds on the sum of the means; each is wrong with probability at most `alpha` / 2."""
     first, bound = sums[FIRST_BOUND], sums[BOUND]
     low = lower_sum(sums[GAIN], sums[GAIN_SQUARES], first, bound, alpha / 2.0)
     high = -lower_sum(sums[LOSS], sums[LOSS_SQUARES], first, bound, alpha / 2.0)
@@ -80,9 +81,9 @@ def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
 
 @inline_kernel
 def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: float, reward: float) -> None:
-    """Take in an event for the reward of one policy: `w` is 1/p if it would have acted so, and else 0.
+    """Add an event to the reward of one policy: `w` is 1/p if the policy would act as logged, else 0.
 
-    A reward beyond the range of the scale, or a weight beyond 1/floor, counts as the nearest within.
+    A reward outside the range of the scale, or a weight beyond 1/floor, counts as the nearest within.
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -102,7 +103,7 @@ def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: fl
 
 @inline_kernel
 def observe_loss(state: NDArray[np.float64], loss: float, bound: float) -> None:
-    """Take in a loss, as the reward -`loss`; `bound` is the largest that is known before it, as it counts."""
+    """Add a loss, as the reward -`loss`; a loss above `bound`, the largest one known before, counts as it."""
     if not bound > 0.0:
         return
     loss = min(loss, bound)

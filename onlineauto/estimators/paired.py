@@ -1,4 +1,4 @@
-"""ChampionTest: does a challenger earn more than the champion? Valid whenever one looks."""
+"""``ChampionTest``: does a challenger earn more than the champion? Valid whenever one looks."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ __all__ = ["ChampionTest"]
 
 
 class ChampionTest:
-    """Test whether a challenger earns more than the champion, or less, on the same logged events.
+    """A test whether a challenger earns more than the champion, or less, on the same logged events.
 
-    With probability 1 - `alpha` it never says that a challenger is better which was not ahead on average,
-    neither since the start nor since any of events 1024, 2048, 4096, ..., however often one looks, and
-    however advantages change along the way; see `onlineauto.estimators.paired_kernels` for the reasons.
+    A challenger is wrongly found better only if it was not ahead on average since the start, nor since any of
+    the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, however often one looks and
+    however advantages change along the way. `onlineauto.estimators.paired_kernels` gives the reasons.
 
     Parameters
     ----------
     alpha : float, default 0.05
-        Probability that any challenger is ever wrongly found to be better, over all tests `k` = 1, 2, ...
-        together; likewise for worse. In (0, 1).
+        Probability that any challenger is ever wrongly found better, over all tests `k` = 1, 2, ... together;
+        the same holds for worse. In (0, 1).
     k : int, default 1
-        Which of the tests ever started this one is.
+        Number of this test among all tests ever started.
     floor : float, default 0
-        Least probability with which any action is logged, in [0, 1]; 0 if unknown, which takes more events.
+        Smallest propensity of any action, in [0, 1]; 0 if unknown, which takes more events.
     low, high : float, default 0 and 1
-        Range of rewards. A reward beyond widens it, and counts as the nearest within.
+        Range of rewards. A reward outside counts as the nearest within, and widens the range.
 
     Raises
     ------
     OptionError
-        If one of them is out of range.
+        If a parameter is out of range.
 
     Examples
     --------
-    Of two actions, one in four events logs the other one, which pays more often.
+    Action 0 is logged in three of four events, action 1 in the fourth. Action 1 pays more often.
 
     >>> test = ChampionTest(alpha=0.05, floor=0.25)
     >>> for event in range(400):
@@ -105,26 +105,26 @@ class ChampionTest:
         reward: float,
         predicted: tuple[float, float] | None = None,
     ) -> None:
-        """Take in one logged event.
+        """Add one logged event.
 
         Parameters
         ----------
         challenger, champion : int
-            What each of the two would do.
+            The action that each of the two would choose.
         logged : int
-            What was done.
+            The logged action.
         p : float
-            With which probability, in (0, 1].
+            Its propensity, in (0, 1].
         reward : float
-            What came of it.
+            Its reward.
         predicted : (float, float), optional
-            Rewards of the challenger's action and of the champion's, predicted before `reward` was known. The
-            better they are, the fewer events are needed; however bad, the test is valid.
+            Rewards of the challenger's action and of the champion's, predicted before `reward` was known.
+            Better predictions need fewer events; bad ones leave the test valid.
 
         Raises
         ------
         InputError
-            If a number is out of range; nothing is taken in then.
+            If a number is out of range; the event is not added then.
         """
         if not 0 < p <= 1:
             raise InputError(f"a probability is above 0 and at most 1, not {p!r}")
@@ -141,9 +141,9 @@ class ChampionTest:
         widen(self._scale, float(reward), float(p), 1)
 
     def update_difference(self, difference: float, bound: float | None = None) -> None:
-        """Take in what the challenger gained, known in full: the champion's loss less its own.
+        """Add a gain of the challenger that is known in full: the champion's loss less the challenger's.
 
-        For one kind of event only: either this or `update`.
+        Use either this or `update` for all events of a test.
 
         Parameters
         ----------
@@ -151,12 +151,12 @@ class ChampionTest:
             Above 0 if the challenger did better.
         bound : float, optional
             Largest size of a difference, as known before this one; a larger one counts as the bound. It must
-            not shrink. Without it, it is learnt, see `onlineauto.estimators.difference_kernels`.
+            not shrink. It is learnt if not given, see `onlineauto.estimators.difference_kernels`.
 
         Raises
         ------
         InputError
-            If a number is out of range; nothing is taken in then.
+            If a number is out of range; the gain is not added then.
         """
         if not (math.isfinite(difference) and (bound is None or 0 < bound < math.inf)):
             raise InputError(f"a difference is finite and its bound above 0, not {difference!r}, {bound!r}")
@@ -172,39 +172,39 @@ class ChampionTest:
 
     @property
     def better(self) -> bool:
-        """Whether the challenger is now proved to be better."""
+        """True if the challenger is now proved to be better."""
         return bool(is_better(self._state, self._present_level))
 
     @property
     def worse(self) -> bool:
-        """Whether the challenger is now proved to be worse."""
+        """True if the challenger is now proved to be worse."""
         return bool(is_worse(self._state, self._present_level))
 
     @property
     def evidence(self) -> tuple[float, float]:
-        """That it is better, and worse: at 1 / level or more it is proved; 1 before the first event."""
+        """Evidence for better and for worse: 1 before the first event, a proof from 1 / level on."""
         if not self._state[T]:
             return 1.0, 1.0
         return float(self._state[BETTER]), float(self._state[WORSE])
 
     @property
     def difference(self) -> tuple[float, float]:
-        """Bounds on what the challenger gains by the event, on average; wrong at any time with `alpha`."""
+        """Bounds on the challenger's mean gain per event; wrong at any time with probability `alpha`."""
         return self._mean(self._state)
 
     @property
     def champion(self) -> tuple[float, float]:
-        """Bounds on the champion's reward, on average over the logged events."""
+        """Bounds on the champion's mean reward over the logged events."""
         return self._mean(self._champion)
 
     @property
     def updates(self) -> int:
-        """How many events there were."""
+        """Number of events added."""
         return self._events
 
     @property
     def outside(self) -> int:
-        """How many events had a reward out of the range known before, or a probability below the floor."""
+        """Number of events with a reward outside the known range, or with a propensity below the floor."""
         return int(self._scale[OUTSIDE])
 
     def _mean(self, sums: NDArray[np.float64]) -> tuple[float, float]:

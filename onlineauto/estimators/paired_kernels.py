@@ -1,39 +1,41 @@
-"""The champion test: does a challenger earn more than the champion? An answer that holds whenever one looks.
+"""The champion test: does a challenger earn more than the champion? The answer is valid whenever one looks.
 
-Only events on which the two would act differently are taken in; where they agree, neither gains on the other,
-exactly. An action a was logged with its probability p and got the reward r; wᵢ is 1/p if policy i would have
-done a, and else 0. With any numbers q₁, q₀ in [0, 1] that are chosen before r is known, the increment
+Only events on which the two would act differently count; where they agree, neither gains on the other. An
+action a was logged with propensity p and got the reward r. Let wᵢ be 1/p if policy i would have chosen a, and
+else 0. With any numbers q₁, q₀ in [0, 1] that are chosen before r is known, the increment
 
     d = w₁(r - q₁) - w₀(r - q₀) + q₁ - q₀
 
 is on average what the challenger (1) gains on the champion (0): its mean μ is that advantage. The numbers can
-be a learner's predictions of the two rewards (doubly robust); if they are the mean reward so far, d is (w₁ -
+be a learner's predictions of the two rewards (doubly robust). If they are the mean reward so far, d is (w₁ -
 w₀)(r - c), which varies far less than the difference of w₁r and w₀r.
 
 **Bets.** A bet with a fixed stake λ has the wealth ∏(1 + λd). No factor may be negative. With 1/p ≤ B and q₁
-≤ κ, q₀ ≥ 1 - κ, d is at least -(B - 1)κ - 1; so the bet moves q₁ down to κ and q₀ up to 1 - κ, which leaves μ
-what it is, where κ is such that no event loses more than ¾. For λ ≤ ¾/B it is 1 and nothing is moved; larger
-stakes pay where rewards vary little. If no B is known, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1,
-and any p will do. (Rewards cannot be centred then: in contexts where the challenger's action is hardly ever
-logged, all one sees is whether the champion earns less than elsewhere, which says nothing of the challenger.)
-Where B is what was met so far, half of the capital is in bets with it, and half in bets without.
+≤ κ, q₀ ≥ 1 - κ, d is at least -(B - 1)κ - 1. So the bet lowers q₁ to κ and raises q₀ to 1 - κ, with κ such
+that no event loses more than ¾; that leaves μ unchanged. For λ ≤ ¾/B, κ is 1 and nothing is moved. Larger
+stakes pay where rewards vary little. If B is unknown, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1, and
+any p will do. (Rewards cannot be centred then. In contexts where the challenger's action is hardly ever
+logged, one only sees whether the champion earns less than elsewhere, which says nothing about the
+challenger.) If B is the largest 1/p seen so far, half of the capital is in bets with it, and half in bets
+without.
 
 **Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So as long
-as ∑μ ≤ 0, however the signs of μ may change, one that starts with 1 is ever at 1/α with probability α at
-most. (Stakes may shrink on the way, as when the range of rewards grows: by summation by parts ∑λμ ≤ 0 if all
-∑μ so far are.) Of the capital, nine tenths are spread over `N` stakes at the start; a share of the rest joins
-after 1024, 2048, 4096, ... events, in bets that know nothing of the events before, so a challenger that was
-worse for long need not earn back what it lost. All that is on one stake multiplies alike, whenever it joined,
-hence one number for each stake. (Were capital to join at every event, at no further cost, the null would be
-that the challenger was never ahead over any span.) All together are one e-process for "the challenger was not
-ahead on average: neither since its start nor since any of these events". Bets that learn their stakes are no
-such thing: they win where signs merely alternate.
+as ∑μ ≤ 0, however the signs of μ change, a wealth that starts with 1 ever reaches 1/α with probability at
+most α. (Stakes may shrink on the way, as when the range of rewards grows: by summation by parts ∑λμ ≤ 0 if
+every partial sum ∑μ so far is.) Nine tenths of the capital are spread over `N` stakes at the start. A share
+of the rest joins after 1024, 2048, 4096, ... events, in bets that ignore the events before. So a challenger
+that was worse for long need not earn back what it lost. All capital on one stake multiplies alike, whenever
+it joined, hence one number for each stake. (Capital could join at every event at no further cost; the null
+hypothesis would then be that the challenger was never ahead over any span.) All together are one e-process
+for "the challenger was not ahead on average, neither since its start nor since any of these events". Bets
+that learn their stakes do not have this property: they win where signs merely alternate.
 
-**Worse** is the same test with the roles changed. A sum is never let below 1e-200, which adds so little that
-alpha rises by a factor of 1 + 1e-180, or above 1e200.
+**Worse** is the same test with the roles exchanged. A sum is kept between 1e-200 and 1e200. The lower limit
+adds so little that alpha rises by a factor of 1 + 1e-180.
 
-The state of one challenger is a float64 array of `SIZE`; all zeros are a fresh one. Keep it while a
-challenger pauses. One that starts anew, or meets another champion, is a new test, with a `level` of its own.
+The state of one challenger is a float64 array of `SIZE`; a fresh state is all zeros. Keep it while a
+challenger pauses. A challenger that starts anew, or faces another champion, is a new test with a `level` of
+its own.
 
 Source: Choe and Ramdas, *Comparing sequential forecasters*, 2021; Waudby-Smith and others, *Anytime-valid
 off-policy inference for contextual bandits*, 2022; Waudby-Smith and Ramdas, *Estimating means of bounded
@@ -54,12 +56,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T, NEXT, RESERVE, SQUARES, WEIGHTED, BETTER, WORSE = range(SUMS, SUMS + 7)
-"""Entries of a state after the sums of its interval: events taken in, after how many more capital joins, how
-much is left for then, squared weights, rewards times those, and the evidence for better and for worse."""
+"""Entries of a state after the sums of its interval: number of events, the number at which more capital
+joins, capital in reserve, Σ of squared weights, Σ of rewards times these, and the evidence for better and for
+worse."""
 
 LANES = SUMS + 7
-"""Where the wealth begins: `N` stakes on better, then `N` on worse, the largest first; then as many that do
-without a floor, where that is learnt."""
+"""Index at which the wealth begins: `N` stakes on better, then `N` on worse, the largest first. If the floor
+is learnt, as many that need no floor follow."""
 
 N = 24
 _FREE = LANES + 2 * N
@@ -70,10 +73,10 @@ FIRST_RESTART = 1024.0
 
 _MOST_LOST = 0.75
 _RATIO = 1.6
-_WIDE = 2  # how many stakes are above ¾/B; more find small gains later, none large gains later
+_WIDE = 2  # number of stakes above ¾/B; more of them find small gains later, none finds large gains later
 _STAKE = _MOST_LOST * _RATIO ** (_WIDE - np.arange(float(N)))  # times 1/B
-_NARROW = _RATIO**-_WIDE  # makes the largest ¾
-_SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # no B known; one known
+_NARROW = _RATIO**-_WIDE  # makes the largest stake ¾
+_SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is unknown, else row 1
 _SHARES /= _SHARES.sum(axis=1, keepdims=True)
 _AT_START = 0.9
 _LEAST, _LARGEST = 1e-200, 1e200
@@ -81,27 +84,27 @@ _LEAST, _LARGEST = 1e-200, 1e200
 
 @inline_kernel
 def level(alpha: float, k: int) -> float:
-    """Probability of error of the `k`-th test ever started (1, 2, ...): together they err with `alpha`."""
+    """Return the error probability of the `k`-th test ever started (1, 2, ...); all together have `alpha`."""
     return alpha / (k * (k + 1.0))
 
 
 @inline_kernel
 def is_better(state: NDArray[np.float64], at_level: float) -> bool:
-    """Whether the challenger is proved to be better than the champion."""
+    """Return whether the challenger is proved to be better than the champion."""
     proved: bool = state[BETTER] * at_level >= 1.0
     return proved
 
 
 @inline_kernel
 def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
-    """Whether the challenger is proved to be worse than the champion."""
+    """Return whether the challenger is proved to be worse than the champion."""
     proved: bool = state[WORSE] * at_level >= 1.0
     return proved
 
 
 @kernel
 def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
-    """Let capital join the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
+    """Add capital to the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
     if state[NEXT] == 0.0:
         share, state[RESERVE] = _AT_START, 1.0 - _AT_START
         state[NEXT] = FIRST_RESTART
@@ -122,7 +125,7 @@ def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
 
 @inline_kernel
 def _open(state: NDArray[np.float64], known: int, learnt: bool) -> None:
-    """Count an event, and start bets that are due."""
+    """Count an event, and start the bets that are due."""
     if state[T] >= state[NEXT]:
         _start(state, known, learnt)
     state[T] += 1.0
@@ -130,14 +133,14 @@ def _open(state: NDArray[np.float64], known: int, learnt: bool) -> None:
 
 @inline_kernel
 def _multiply(state: NDArray[np.float64], at: int, first: int, y: float) -> None:
-    """Settle the bets from stake `first` on."""
+    """Multiply the wealth of stakes `first` to `N` by 1 + stake * `y`; the stakes begin at ``state[at]``."""
     for j in range(first, N):
         state[at + j] = min(max(state[at + j] * (1.0 + _STAKE[j] * y), _LEAST), _LARGEST)
 
 
 @inline_kernel
 def _total(state: NDArray[np.float64], at: int) -> float:
-    """Capital of `N` stakes; four sums, which the processor adds up side by side."""
+    """Return the wealth of the `N` stakes from `at` on; four sums, which the processor adds in parallel."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(at, at + N, 4):
         a += state[j]
@@ -159,7 +162,7 @@ def _sum_up(state: NDArray[np.float64], learnt: bool) -> None:
 
 @inline_kernel
 def increment(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
-    """What policy 1 gains on policy 0, estimated from one event."""
+    """Return the gain of policy 1 on policy 0, estimated from one event."""
     return w1 * (r - q1) - w0 * (r - q0) + q1 - q0
 
 
@@ -175,7 +178,7 @@ def _settle(
     floor: float,
     price: float,
 ) -> None:
-    """Settle the bets of one side on a logged event; 1 is the policy that they are on, less a price."""
+    """Apply a logged event to the bets of one side; policy 1 is that side's, and pays `price`."""
     if floor == 0.0:
         _multiply(state, at, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
         return
@@ -185,13 +188,13 @@ def _settle(
         d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most)) - price
         state[at + j] = min(max(state[at + j] * (1.0 + stake * d), _LEAST), _LARGEST)
     y = (increment(w1, w0, r, q1, q0) - price) * floor
-    if y != 0.0:  # as it is if neither's action was logged and q1 = q0
+    if y != 0.0:  # it is 0 if neither's action was logged and q1 = q0
         _multiply(state, at, _WIDE, y)
 
 
 @inline_kernel
 def baseline(state: NDArray[np.float64]) -> float:
-    """Mean reward of the events taken in, weighted so that increments vary least: what q₁ and q₀ can be."""
+    """Return the mean reward of the events so far, so weighted that increments vary least: a q₁ and q₀."""
     c: float = state[WEIGHTED] / state[SQUARES] if state[SQUARES] > 0.0 else 0.5
     return c
 
@@ -207,15 +210,16 @@ def observe_predicted(
     q0: float,
     price: float,
 ) -> None:
-    """Take in a logged event on which the challenger (1) and the champion (0) would act differently.
+    """Add a logged event on which the challenger (1) and the champion (0) would act differently.
 
-    `w1` and `w0` are importance weights; one of them at least is 0. `q1` and `q0` are rewards predicted
-    before this one was known, of the action of each; without a floor they are of no use. To be better the
-    challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards. Rewards beyond
-    the range of `scale`, and weights beyond 1/floor, count as the nearest within; for the side that this
-    hurts, as the worst there can be. So the test is about rewards clipped to what was known before them; and
-    if in some contexts an action has less than the floor, it is off by their share at most (twice that, if
-    `q1` and `q0` differ).
+    `w1` and `w0` are importance weights; at least one is 0. `q1` and `q0` are the rewards predicted for the
+    two actions before this reward was known; without a floor they are not used. To be better the challenger
+    must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
+
+    A reward outside the range of `scale`, or a weight beyond 1/floor, counts as the nearest within; for the
+    side that this hurts, it counts as the worst possible. So the test is about rewards clipped to what was
+    known before them. If in some contexts an action has a smaller propensity than the floor, the test is off
+    by at most their share (twice that, if `q1` and `q0` differ).
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -250,7 +254,7 @@ def observe_predicted(
 
 @inline_kernel
 def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, price: float) -> None:
-    """Settle the bets that do without a floor."""
+    """Apply a logged event to the bets that need no floor."""
     _multiply(state, _FREE, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
     _multiply(state, _FREE + N, 0, increment(w0, w1, r, 0.0, 1.0) * _NARROW)
 
@@ -259,7 +263,7 @@ def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, p
 def observe(
     state: NDArray[np.float64], scale: NDArray[np.float64], w1: float, w0: float, reward: float
 ) -> None:
-    """Like `observe_predicted`, with the mean reward so far as both predictions."""
+    """Add a logged event as `observe_predicted` does, with the mean reward so far as both predictions."""
     width = scale[HIGH] - scale[LOW]
     c = baseline(state)
     q = scale[LOW] + c * width
@@ -272,10 +276,10 @@ def observe(
 
 @inline_kernel
 def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
-    """Take in what the challenger gained, known in full, such as the champion's loss less its own.
+    """Add a gain `d` of the challenger that is known in full, such as the champion's loss less its own.
 
     `bound` is the largest size of a difference, as known before this one; it must not shrink. A larger one
-    counts as the bound, and NaN as nothing. To be better the challenger must gain more than `price`, in
+    counts as the bound. 0 and NaN are ignored. To be better the challenger must gain more than `price`, in
     [0, 0.25), as a part of the bound.
     """
     if not (abs(d) > 0.0 and bound > 0.0):

@@ -1,4 +1,4 @@
-"""RobustConfidenceSequence: bounds on the reward of a policy that hold at all times at once."""
+"""``RobustConfidenceSequence``: bounds on the reward of a policy that hold at all times at once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["RobustConfidenceSequence"]
 class RobustConfidenceSequence:
     """Bounds on the mean reward of a policy, from events that another policy logged.
 
-    With probability 1 - `alpha` the mean lies between the bounds after every event, so one may look at them
-    whenever one likes. Importance weights have to average 1, but there need be no largest one.
+    With probability 1 - `alpha` the mean lies between the bounds after every event, so one may look at any
+    time. Importance weights have to average 1, but need no upper bound.
 
     Parameters
     ----------
@@ -42,8 +42,7 @@ class RobustConfidenceSequence:
 
     Examples
     --------
-    Of 900 events, the logging policy did in every other one what this policy would have done, and two in
-    three of those paid.
+    The two policies agree in every other of 900 events, and two in three of all events pay.
 
     >>> bounds = RobustConfidenceSequence(alpha=0.05)
     >>> for event in range(900):
@@ -73,21 +72,21 @@ class RobustConfidenceSequence:
         self._last_w = self._last_r = 0.0
 
     def update(self, w: float, r: float) -> None:
-        """Take in one event.
+        """Add one event.
 
         Parameters
         ----------
         w : float
-            Importance weight, at least 0: how much likelier the logged action is under this policy than
-            under the one that logged it. 1/p if this policy always takes it, 0 if never. More than 2⁴⁰ counts
-            as that much, which leaves the bounds valid.
+            Importance weight, at least 0: the probability of the logged action under this policy over its
+            propensity. It is 1/p if this policy always takes the action, 0 if never. More than 2⁴⁰ counts as
+            2⁴⁰, which leaves the bounds valid.
         r : float
             Reward, in [0, 1].
 
         Raises
         ------
         InputError
-            If `w` or `r` is out of range; nothing is taken in then.
+            If `w` or `r` is out of range; the event is not added then.
         """
         if not 0 <= w < math.inf:
             raise InputError(f"an importance weight is a finite number of at least 0, not {w!r}")
@@ -109,7 +108,7 @@ class RobustConfidenceSequence:
 
     @property
     def updates(self) -> int:
-        """How many events there were."""
+        """Number of events added."""
         return self._updates
 
     @property

@@ -1,12 +1,12 @@
 """Robust confidence sequence: an anytime-valid lower bound on the mean of heavy-tailed observations.
 
-Observations x ≥ 0 have means μ ≤ 1 and may be as large as they like, such as rewards over propensities.
-A bet with stake λ against "the mean is μ" has, after t observations of sum S, wealth of at least
-exp(λ (S - tμ) - v(λ)). The stakes λⱼ = ½ · 1.6^-(j+½), j = 0, 1, ... bet at once, each with a share of the
-capital; the lower bound is the μ at which they own 2/α together: a true mean lets them grow so rich with
-probability α/2 at most, whenever one looks.
+Observations x ≥ 0 have means μ ≤ 1 and may be arbitrarily large, such as rewards over propensities. A bet
+with stake λ against "the mean is μ" has, after t observations of sum S, wealth of at least exp(λ (S - tμ) -
+v(λ)). The stakes λⱼ = ½ · 1.6^-(j+½), j = 0, 1, ... bet at once, each with a share of the capital. The lower
+bound is the μ at which they own 2/α together: for the true mean they ever get that rich with probability at
+most α/2.
 
-The state of one sequence is a float64 array of `SIZE`; all zeros are a fresh one.
+The state of one sequence is a float64 array of `SIZE`; a fresh state is all zeros.
 
 Source: Mineiro, *A lower confidence sequence for the changing mean of non-negative right heavy-tailed
 observations with bounded mean*, 2022; VW ``confidence_sequence_robust``, whose constants these are.
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T, SUM, LOW, MID, USED, HISTOGRAM = range(6)
-"""Entries of a state: observations, their sum, squared errors up to 0, those up to 1, one more than the last
-bucket in use, and where the histogram of larger errors begins."""
+"""Entries of a state: number of observations, their sum, squared errors up to 0, those up to 1, one more than
+the last bucket in use, and the start of the histogram of larger errors."""
 
 LIMIT = 2.0**256
-"""Largest observation, in size: the product of any two float32 numbers. A larger one counts as this, which
-leaves a lower bound valid, and NaN as 0."""
+"""Largest size of an observation: the product of any two float32 numbers. A larger one counts as this one,
+which leaves a lower bound valid. NaN counts as 0."""
 
 LARGEST_WEIGHT = 2.0**40
-"""From here on, rounding may outweigh all else in a wealth, and bounds be anything. To count larger weights
-as this one leaves both bounds valid; VW does not."""
+"""Largest importance weight. Beyond it rounding can outweigh all else in a wealth, and a bound can be
+anything. Counting a larger weight as this one leaves both bounds valid; VW does not do so."""
 
 _BUCKETS = 448  # an error is at most 2 · LIMIT, which lies in bucket 439
 SIZE = HISTOGRAM + 2 * _BUCKETS
-"""Length of a state. Bucket n is two entries: weights of the points 1.5ⁿ, and of the terms for the error of
-interpolating between 1.5ⁿ and 1.5ⁿ⁺¹."""
+"""Length of a state. Bucket n is two entries: the weight of the point 1.5ⁿ, and that of the term for the
+error of interpolating between 1.5ⁿ and 1.5ⁿ⁺¹."""
 
 LOWER, UPPER = 0, 1
-"""Rows of an estimator, float64[2, SIZE]: observations w·r, and w·(1 - r)."""
+"""Rows of an estimator, float64[2, SIZE]: one for observations w·r, one for w·(1 - r)."""
 
 BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
-"""What a comparison took: nothing but means, the wealth at a few points (mostly one), or both bounds."""
+"""The basis of a comparison: means alone, the wealth at a few points (mostly one), or both bounds."""
 
 _BASE = 1.5
 _LOG_BASE = math.log(_BASE)
-_STAKES = 512  # with all floats as observations, the last stakes are too small to matter
+_STAKES = 512  # later stakes are too small to matter, whatever floats are observed
 _of_stakes = local_array(_STAKES, np.float64)
 _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
@@ -57,7 +57,7 @@ _LOG_SCALE = math.log1p(_SCALE - 1.0)
 _J = np.arange(_STAKES)
 _STAKE = 0.5 * np.exp(-(_J + 0.5) * _LOG_XI)
 _LOG_SHARE = _LOG_SCALE + math.log1p(1.6 - 2.0) - (1 + _J) * _LOG_XI
-_LOG_REST = _LOG_SCALE - _J * _LOG_XI  # log of what the stakes from j on own at first
+_LOG_REST = _LOG_SCALE - _J * _LOG_XI  # log of the initial capital of the stakes from j on
 _INT_MIN = -(2.0**31)
 _POINT = np.array([_BASE**n for n in range(_BUCKETS)])
 _ATTEMPTS = 7
@@ -78,7 +78,7 @@ class Test(NamedTuple):
 
 @kernel
 def add(state: NDArray[np.float64], x: float) -> None:
-    """Take in one observation."""
+    """Add one observation."""
     if not abs(x) <= LIMIT:
         x = LIMIT if x > 0.0 else -LIMIT if x < 0.0 else 0.0
     error = x - min(1.0, (state[SUM] + 0.5) / (state[T] + 1.0))
@@ -101,14 +101,14 @@ def add(state: NDArray[np.float64], x: float) -> None:
 
 @kernel
 def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
-    """Take in a reward `r` and its importance weight `w`, 0 if the policy would have acted otherwise."""
+    """Add a reward `r` and its importance weight `w`, 0 if the policy would have acted otherwise."""
     add(estimator[LOWER], w * r)
     add(estimator[UPPER], w * (1.0 - r))
 
 
 @inline_kernel
 def observe_nothing(evidence: NDArray[np.float64], slot: int, who: int) -> None:
-    """Take in a weight of 0 as `observe` does, for the estimator ``evidence[slot, who]``."""
+    """Add a weight of 0 as `observe` does, for the estimator ``evidence[slot, who]``."""
     for bound in range(2):
         short_loop()
         sums = evidence[slot, who, bound, SUM]
@@ -123,7 +123,7 @@ def observe_nothing(evidence: NDArray[np.float64], slot: int, who: int) -> None:
 
 @kernel
 def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
-    """v: what the spread of the observations takes from the logarithm of the wealth.
+    """Return v, which the spread of the observations subtracts from the logarithm of the wealth.
 
     The stake is multiplied by `root`, √(t+1), and every point divided by it, so that each operation is VW's.
     """
@@ -146,10 +146,10 @@ def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
 def _is_rich(
     state: NDArray[np.float64], variances: NDArray[np.float64], known: int, mu: float, threshold: float
 ) -> tuple[bool, int]:
-    """Whether the stakes own exp(threshold) at `mu`, computed as VW does.
+    """Return whether the stakes own exp(threshold) at `mu`, computed as VW does, and the new `known`.
 
-    They are added up until they do, or until the rest cannot make up for what is missing. `variances` keeps
-    v of the first `known` stakes, at least 1; the new `known` is returned too.
+    Stakes are added up until they own that much, or until the rest cannot make up for what is missing.
+    `variances` holds v of the first `known` stakes, at least 1.
     """
     root = math.sqrt(state[T] + 1.0)
     y = state[SUM] - state[T] * mu
@@ -175,7 +175,7 @@ def _is_rich(
 
 @kernel
 def _quick_variance(state: NDArray[np.float64], j: int) -> float:
-    """V of stake j, as `_variance` but for rounding: what hangs on stakes and points alone is in a table."""
+    """Return v of stake j as `_variance` does, but for rounding; terms of stakes and points are tabled."""
     used = min(int(state[USED]), _BUCKETS)
     if j >= _TABLED_STAKES or used > _TABLED_POINTS:
         root = math.sqrt(state[T] + 1.0)
@@ -190,12 +190,13 @@ def _quick_variance(state: NDArray[np.float64], j: int) -> float:
 
 @kernel
 def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> bool:
-    """Whether the stakes may own exp(threshold) at `mu`; if not, they surely do not.
+    """Return whether the stakes may own exp(threshold) at `mu`; if False, they surely do not.
 
-    As `_is_rich`, in a tenth of the time. The rest is bounded thus: v is convex, so log wealth is concave in
-    the stake, and past its peak it only falls. VW's least number in the search for the peak is not small
-    enough when observations are below zero by far; and what it takes for the peak may be rounding, which at
-    weights of 1e13 outweighs everything. Either can make its "no" wrong, never its "yes".
+    It takes a tenth of the time of `_is_rich`, and bounds the rest of the stakes safely: v is convex, so log
+    wealth is concave in the stake and falls past its peak. `_is_rich` follows VW, which errs in two ways. Its
+    smallest number in the search for the peak is not small enough when observations are far below zero. And
+    what it takes for the peak may be rounding, which at weights of 1e13 outweighs everything. Either can make
+    its "no" wrong, never its "yes".
     """
     y = state[SUM] - state[T] * mu
     first = _quick_variance(state, 0)
@@ -362,19 +363,19 @@ def lower_root(state: NDArray[np.float64], test: Test) -> float:
 
 @kernel
 def lower_bound(estimator: NDArray[np.float64], test: Test) -> float:
-    """Lower bound on the reward of a policy."""
+    """Return a lower bound on the reward of a policy."""
     return lower_root(estimator[LOWER], test)
 
 
 @kernel
 def upper_bound(estimator: NDArray[np.float64], test: Test) -> float:
-    """Upper bound on the reward of a policy."""
+    """Return an upper bound on the reward of a policy."""
     return 1.0 - lower_root(estimator[UPPER], test)
 
 
 @inline_kernel
 def _slack(mean: float, test: Test) -> float:
-    """How far above the root a bound may be: `tol_x`, and a million times what rounding does."""
+    """Return how far above the root a bound may be: `tol_x`, and a million times the rounding error."""
     return test.tol_x + 1e-9 * (1.0 + mean)
 
 
@@ -382,7 +383,7 @@ def _slack(mean: float, test: Test) -> float:
 def _settle(
     challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Test, s: float, u: float
 ) -> tuple[bool, int]:
-    """Look for a point between the bounds, else compute them; see `is_better`."""
+    """Return `is_better`, decided by a point between the bounds if one is found, else by the bounds."""
     if test.alpha <= 1.0:
         m = low = 1.0 - min(1.0, u + _slack(u, test))
         high = min(1.0, s + _slack(s, test))
@@ -392,7 +393,7 @@ def _settle(
             elif attempt == 0 or not _may_be_rich(
                 champion[UPPER], max(0.0, 1.0 - m - _slack(u, test)), _threshold(test)
             ):
-                return False, BY_WEALTH  # at first, `u` is proof enough
+                return False, BY_WEALTH  # at first, `u` alone proves that m is below the upper bound
             else:
                 high = m
             m = (low + high) / 2
@@ -401,17 +402,18 @@ def _settle(
 
 @inline_kernel
 def is_better(challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Test) -> tuple[bool, int]:
-    """Whether ``lower_bound(challenger) > upper_bound(champion)``, and what it took to know.
+    """Return whether ``lower_bound(challenger) > upper_bound(champion)``, and how it was decided.
 
-    It is not, if any point m is known to be between the bounds; the bounds are computed if none is found.
+    It is false if any point m is known to lie between the bounds. The bounds are computed only if none is
+    found.
 
-    * No root is above the mean: v(λ) ≥ 0, since no interpolated term is below what it stands for
-      (z - log1p(z) is strongly convex, and the second entry of a bucket is the term that this allows to
-      subtract). So at a μ above the mean no bet has won and the wealth is at most what the bets began with,
-      0.96 < 2/alpha.
-    * The wealth falls with μ, and so does what the first j stakes own, for every j, by which alone a μ is
-      taken to be below the root. So if at some point all stakes together own too little, the root is below.
-    * What is returned is at most `tol_x` above the root, by either method.
+    * No root is above the mean. v(λ) ≥ 0, since no interpolated term is below what it stands for: z -
+      log1p(z)
+      is strongly convex, and the second entry of a bucket is the term that this allows to subtract. So at a μ
+      above the mean no bet has won, and the wealth is at most what the bets began with, 0.96 < 2/alpha.
+    * The wealth falls with μ, and so does what the first j stakes own, for every j. A μ counts as below the
+      root by that alone. So if at some point all stakes together own too little, the root is below it.
+    * The bound returned is at most `tol_x` above the root, by either method.
     """
     s, u = challenger[LOWER, SUM], champion[UPPER, SUM]
     if test.alpha <= 1.0:

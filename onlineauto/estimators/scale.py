@@ -1,4 +1,4 @@
-"""What is known of rewards and logged probabilities before the first event."""
+"""``make_scale``: the range of rewards and the smallest propensity, as known before the first event."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["make_scale"]
 
 
 def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
-    """Make a scale, see `onlineauto.estimators.scale_kernels`: float64[6].
+    """Return a fresh scale, float64[6], see `onlineauto.estimators.scale_kernels`.
 
     Parameters
     ----------
     low, high : float
         Range of rewards; inf and -inf if it is to be learnt.
     floor : float, optional
-        Least probability of a logged action, 0 if nothing is known of it; without it, it is learnt.
+        Smallest propensity, 0 if it is unknown; it is learnt if not given.
     """
     scale = np.zeros(SCALE_SIZE)
     scale[[LOW, HIGH]] = low, high

@@ -1,4 +1,4 @@
-"""Evaluation: what several policies would have cost over a log that another policy wrote, in one pass."""
+"""``Evaluation``: the cost of several policies on a log that another policy wrote, estimated in one pass."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
 __all__ = ["LOGGED", "MISSING", "Bounded", "Evaluation", "PolicyValue"]
 
 LOGGED = "(as logged)"
-"""What the policy that wrote the log is called."""
+"""Name of the policy that wrote the log."""
 
 MISSING = (Code.NO_PROBABILITY, Code.PROBABILITY_ZERO)
-"""What a reader calls an event for which a log is refused."""
+"""Reader problems for which a log is refused."""
 
 _LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """An estimate of an average cost, and an interval that holds after every event at once.
+    """An estimate of a mean cost, and an interval that is valid after every event at once.
 
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is of all numbers before enough is known.
+        Costs; the interval is (-inf, inf) as long as too little is known.
     """
 
     value: float
@@ -68,20 +68,21 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyValue:
-    """What a policy would have cost.
+    """The estimated value of one policy.
 
     Attributes
     ----------
     policy : str
-        Its name.
+        Name of the policy.
     events : int
-        Labelled events.
+        Number of labelled events.
     ips, snips, dr : Bounded
-        Average cost by inverse propensity scores, by self-normalised ones, doubly robust.
+        Mean cost by inverse propensity scoring, by self-normalised scoring, and by the doubly robust
+        estimate.
     effective_sample_size : float
-        Events that a log of the policy's own would take to be as good: (Σ w)² / Σ w².
+        Number of events that would be as good if the policy itself had logged them: (Σ w)² / Σ w².
     average_loss : float
-        What VW would show as it: Σ loss / Σ weight of the events.
+        VW's average loss: Σ loss / Σ weight of the events.
     """
 
     policy: str
@@ -94,38 +95,38 @@ class PolicyValue:
 
 
 class Evaluation:
-    r"""Several policies on one log.
+    r"""Evaluates several policies on one log.
 
-    A policy is a `Workspace` of a bandit with actions on lines of their own. One that learns is judged as it
-    was before each event, so by what it would have cost while it learnt; one with ``testonly`` as it is.
-    The intervals are of the average, over the contexts of the log, of the cost that the policy expects there;
-    each holds at all times at once but with a probability of `alpha`.
+    A policy is a `Workspace` of a bandit whose actions are lines. One that learns is evaluated as it was
+    before each event, that is, by its cost while it learns. One with ``testonly`` is evaluated as it is. The
+    intervals are about the mean, over the contexts of the log, of the policy's expected cost. Each interval
+    holds at all times at once, but for a probability of `alpha`.
 
     Parameters
     ----------
     policies : mapping of str to Workspace
-        What to call them, and what they are.
+        The policies, by name.
     alpha : float, default 0.05
         Probability that an interval is ever wrong, in (0, 1).
     cost_range : tuple of (float, float), optional
-        Lowest and highest cost; not given, they are learnt: from the first hundred events, which are in no
-        interval, and from all others, where a cost beyond those before counts as the nearest.
+        Lowest and highest cost. If not given, it is learnt: from the first hundred events, which are in no
+        interval, and from all others, where a cost outside the range so far counts as the nearest within.
     min_prob : float, optional
-        Least probability that the logging policy gives to any action; not given, it is learnt in the same
-        way.
+        Smallest probability that the logging policy gives to any action; learnt in the same way if not given.
     estimates : Workspace, optional
         Predicts the cost of every action, for doubly robust estimates: a ``cb_adf`` that learns as it goes.
-        Not given, one with ``--automl 4``, or with ``-q ::`` under ``--vw_exact``.
+        The default is one with ``--automl 4``, or with ``-q ::`` under ``--vw_exact``.
 
     Attributes
     ----------
     diagnostics : Diagnostics
-        What was wrong with the input.
+        The problems found in the input.
 
     Raises
     ------
     OptionError
-        A policy is no such bandit, or two read events in different ways, or a parameter is out of range.
+        If a policy is no such bandit, two policies read events in different ways, or a parameter is out of
+        range.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class Evaluation:
         self._usual = np.zeros(0, np.float32)
 
     def run(self, source: Sources) -> list[PolicyValue]:
-        """Take in a log, all of it, and return what is known then; see `stream`."""
+        """Evaluate the policies on a whole log and return their values; see `stream`."""
         for _ in self.stream(source, trace=False):
             pass
         return self.values()
@@ -176,21 +177,21 @@ class Evaluation:
     def stream(
         self, source: Sources, *, trace: bool = True
     ) -> Iterator[tuple[list[PolicyValue], dict[str, NDArray[np.float64]]]]:
-        """Take in a log, block by block, and yield what is known behind each.
+        """Evaluate the policies on a log, block by block; yield the values after each block.
 
         Yields
         ------
         values : list of PolicyValue
-            Of the policy that was logged, and of all others.
+            Of the logging policy, then of all others.
         intervals : dict of str to float64[n, 3, 2]
-            Of each, the intervals of IPS, SNIPS and DR after every labelled event of the block; empty without
-            `trace`.
+            By policy, the intervals of IPS, SNIPS and DR after every labelled event of the block; empty
+            without `trace`.
 
         Raises
         ------
         InputError
-            The source cannot be read; or actions are logged without their probabilities; or events have
-            weights that differ.
+            If the source cannot be read, or actions are logged without their propensities, or the weights of
+            events differ.
         """
         for block in read_blocks(source, self._configuration, self.diagnostics):
             self._refuse_skipped()
@@ -200,11 +201,11 @@ class Evaluation:
         self._refuse_skipped()
 
     def values(self) -> list[PolicyValue]:
-        """What is known so far."""
+        """Return the values of all policies, over the events so far."""
         return [self._value(name, evidence) for name, evidence in self._evidence.items()]
 
     def warnings(self) -> Iterator[str]:
-        """Yield what is doubtful in what is known so far."""
+        """Yield a sentence for each reason to doubt the values so far."""
         scale = self._evidence[LOGGED].floored
         beyond = int(scale[OUTSIDE] - scale[BELOW])
         if self._given_floor and scale[BELOW]:
@@ -220,7 +221,7 @@ class Evaluation:
                     )
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
-        """Refuse a log in which so many lines are without a probability, the first of which these are."""
+        """Refuse a log in which `n` lines lack a propensity; `lines` are the first of them."""
         if n:
             shown = ", ".join(map(str, lines[:_LISTED]))
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
@@ -230,22 +231,22 @@ class Evaluation:
             )
 
     def _refuse_skipped(self) -> None:
-        """Refuse a log of which the reader has skipped events for that."""
+        """Refuse a log if the reader has skipped events because a propensity was missing."""
         lines = [each.line for each in self.diagnostics.kept if each.code in MISSING]
         self._refuse_missing(lines, sum(self.diagnostics.counts[code] for code in MISSING))
 
     def _check(self, block: Block) -> None:
-        """Refuse a block of which the reader has let such events pass, as VW does."""
+        """Refuse a block if the reader has let events without a propensity pass, as it does in exact mode."""
         if self._configuration[InputOptions].missing_probability != "uniform":
             line = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
             lines = block.line_number[line[(block.probability <= 0) & _is_known(block)]]
             self._refuse_missing(lines.tolist(), len(lines))
 
     def _refuse_weights(self, block: Block, predicted: Outcomes) -> None:
-        """Refuse weights that differ.
+        """Refuse a block whose events have different weights.
 
-        Events that were dropped say nothing of the others if all were dropped alike. Weights that differ say
-        that they were not, and no estimate here goes by that.
+        If events were dropped at random, all alike, the rest is still a fair sample. Different weights show
+        that they were not dropped alike, and no estimate here corrects for that.
         """
         known = np.flatnonzero(predicted.labelled)
         if len(self._usual) == 0:
@@ -330,7 +331,7 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
 
 
 def _places(outcomes: Outcomes) -> NDArray[np.int64]:
-    """Where each entry of `action` goes when every event's actions are in ascending order."""
+    """Return the index of each entry of `action` once every event's actions are in ascending order."""
     start = outcomes.action_start
     places: NDArray[np.int64] = np.repeat(start[:-1], np.diff(start)) + outcomes.action
     return places
@@ -343,18 +344,18 @@ def _by_action(outcomes: Outcomes) -> NDArray[np.float64]:
 
 
 def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
-    """Probability of every action, event by event, actions in ascending order."""
+    """Return the probability of every action, event by event, actions in ascending order."""
     if explores:
         return _by_action(outcomes)
     pmf, start = np.zeros(len(outcomes.action)), outcomes.action_start
-    pmf[_places(outcomes)[start[:-1][np.diff(start) > 0]]] = 1.0  # the best one, which is listed first
+    pmf[_places(outcomes)[start[:-1][np.diff(start) > 0]]] = 1.0  # the best action is listed first
     return pmf
 
 
 def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
-    """Labelled events, as a policy sees them of which this is the `pmf`, or as the one that was logged does.
+    """Return the labelled events as a policy of this `pmf` sees them; None stands for the logging policy.
 
-    `predicted` has the costs that were predicted of all actions.
+    `predicted` has the predicted cost of every action.
     """
     known, start = predicted.labelled, predicted.action_start
     logged = start[:-1][known] + predicted.known_action[known]

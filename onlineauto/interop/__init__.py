@@ -1,15 +1,15 @@
-"""Interop: events of other libraries and plain Python values to Blocks, and events to text and JSON.
+"""Events of other libraries and of plain Python as Blocks, and events as text and JSON.
 
-* `from_dicts`: mappings, one an event;
-* `from_frame`: pandas, polars and arrow frames;
-* `from_arrays`: NumPy arrays and SciPy's sparse ones;
+* `from_dicts`: mappings, one for each event;
+* `from_frame`: frames of pandas, polars and arrow;
+* `from_arrays`: arrays of NumPy, and sparse arrays of SciPy;
 * `event_text`, `write_text`: events as VW text;
 * `event_dsjson`, `write_dsjson`: events as a decision-service log;
 * `read_named`: VW text as events with names;
-* `read_vw_model`, `write_vw_model`: models of Vowpal Wabbit's as workspaces, and back.
+* `read_vw_model`, `write_vw_model`: Vowpal Wabbit's models as workspaces, and workspaces as such models.
 
-Blocks are for `Workspace.fit`, `stream`, `learn_block` and `predict_block`. A feature has the hash that the
-same name has in a text, and a number the same float32.
+`Workspace.fit`, `stream`, `learn_block` and `predict_block` take Blocks. A feature has the hash that its name
+has in a text, and a number becomes the same float32 as there.
 """
 
 from onlineauto.interop.arrays import from_arrays

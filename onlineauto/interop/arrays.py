@@ -1,4 +1,4 @@
-"""Arrays of NumPy, and sparse ones of SciPy, to Blocks."""
+"""``from_arrays``: NumPy's arrays and SciPy's sparse arrays as Blocks."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def from_arrays(
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of arrays.
+    """Yield blocks of events made from the rows of arrays.
 
     Parameters
     ----------
     context : float[n, d], dense or sparse
-        Features of each event's context; those of single lines, without `actions`. Zeros are left out.
+        Features of each event's context; without `actions`, features of single lines. Zeros are left out.
     actions : int, float[k, m], or float[n, k, m], optional
-        How many actions there are, which are told apart by their numbers; or the features of each, dense or
-        sparse, the same for all events; or the features in each event.
+        The number of actions, whose only feature is their number; or the features of each action, dense or
+        sparse, the same for all events; or the features of each action in each event.
     chosen : int[n], optional
-        Action that was taken in each event, from 0; -1 if nothing was logged.
+        The logged action of each event, from 0; -1 if nothing was logged.
     cost, probability : float[n], optional
-        What it cost, and how likely it was to be taken.
+        Cost and propensity of the logged action.
     label : float[n], optional
-        Of single lines.
+        Labels of single lines.
     weight : float[n], optional
-        Importance weight: how many such events it stands for.
+        Importance weights: the number of such events that each stands for.
     namespaces : (str, str)
-        Of the context and of the actions.
+        Namespaces of the context and of the actions.
     names : (sequence of str or None, sequence of str or None)
-        Names of the columns of both; by default their numbers from 0.
+        Names of the columns of `context` and of `actions`; by default their numbers, from 0.
     events_per_block : int
-        How many to take at once.
+        Number of events in each block.
     hash, hash_seed : str, int
-        Options of the workspace that the blocks are for.
+        The options of the workspace that will use the blocks.
 
     Raises
     ------
     InputError
-        Shapes do not fit, or a number is not what belongs there; the message says in which row.
+        If shapes do not fit or a number is invalid; the message names the row.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _refuse(given: dict[str, Any], names: set[str], why: str) -> None:
 
 
 def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, what: str) -> Rows:
-    """Rows of a matrix, dense or sparse."""
+    """Return the rows of a matrix, dense or sparse; `what` names it in messages."""
     number = hashes.namespace(namespace)
     sparse = hasattr(matrix, "tocsr")
     values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
@@ -146,7 +146,7 @@ def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
 def _actions(
     actions: Any, n: int, namespace: str, names: Sequence[str] | None, hashes: NameHashes
 ) -> tuple[Rows, int]:
-    """Rows of the actions, for all events or one after the other, and how many actions an event has."""
+    """Return the rows of the actions, for all events or event by event, and how many an event has."""
     if isinstance(actions, int | np.integer):
         if actions < 1:
             raise InputError(f"there are {actions} actions; an event has one at least")

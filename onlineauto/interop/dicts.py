@@ -1,4 +1,4 @@
-"""Mappings to Blocks."""
+"""``from_dicts``: mappings as Blocks."""
 
 from __future__ import annotations
 
@@ -27,43 +27,45 @@ def from_dicts(
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
 ) -> Iterator[Block]:
-    """Yield blocks of events that are mappings.
+    """Yield blocks of events given as mappings.
 
-    An event with actions has these keys, of which only ``actions`` has to be there:
+    An event with actions has these keys. Only ``actions`` is required:
 
     ``context``
         Features of the shared line.
     ``actions``
-        A list of the features of each action.
+        A list with the features of each action.
     ``chosen``, ``cost``, ``probability``
-        Place of the logged action in that list, from 0, what it cost, and how likely it was to be chosen.
+        Index of the logged action in that list, from 0, its cost, and its propensity.
     ``tag``, ``weight``
-        Tag of the first line; how many such events it stands for, more than 1 if a share of them was logged.
+        Tag of the first line; number of such events that this one stands for, above 1 if only a share was
+        logged.
     ``slots``
-        Instead of what was chosen: a list of mappings, one for each slot, with ``context`` (its features),
-        ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the actions that it is
-        confined to. None of these has to be there.
+        A list of mappings, one for each slot, in place of ``chosen``. Each may have ``context`` (features of
+        the slot), ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the actions allowed
+        in it.
 
-    An event of a single line has ``context``, ``tag`` and either ``label``, ``weight`` and ``initial``
+    An event of a single line has ``context``, ``tag``, and either ``label``, ``weight`` and ``initial``
     (regression, classification), or ``action`` (as ``--cb N`` numbers them), ``cost`` and ``probability``.
 
-    Features are a mapping of namespaces. Under a namespace is a mapping of features, a list of names, or one
-    value, which is a feature called as the namespace is. A number is a value; True is 1; a string makes a
-    name, ``color=red``; what is None, NaN, False or 0 is left out.
+    Features are a mapping by namespace. Each namespace holds a mapping of features, a list of names, or one
+    value, which becomes a feature named after the namespace. A number is a value. True is 1. A string becomes
+    part of the name, ``color=red``. None, NaN, False and 0 give no feature.
 
     Parameters
     ----------
     events : iterable of mappings
-        All of the same kind.
+        Events, all of the same kind.
     events_per_block : int
-        How many to take at once.
+        Number of events in each block.
     hash, hash_seed : str, int
-        Options of the workspace that the blocks are for.
+        The options of the workspace that will use the blocks.
 
     Raises
     ------
     InputError
-        An event is not as above; the message says which one, counted from 0. Those before were yielded.
+        If an event is not as above; the message says which one, counted from 0. The events before it have
+        been yielded.
 
     Examples
     --------
@@ -102,12 +104,12 @@ def from_dicts(
 
 
 def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number: int = 1) -> Block:
-    """Make a block of events with names.
+    """Return a block of events with names.
 
     Parameters
     ----------
     events : sequence of NamedEvent
-        At least one.
+        At least one event.
     names : NameHashes
         Hashes names, and numbers the namespaces of all blocks of a stream.
     line_number : int
@@ -160,5 +162,5 @@ def _feature_columns(lines: Sequence[NamedLine], names: NameHashes) -> dict[str,
 
 
 def _starts(sizes: Iterable[int]) -> NDArray[np.int64]:
-    """Where each of consecutive ranges begins, and the end of the last."""
+    """Return the starts of consecutive ranges of these sizes, and the end of the last: int64[n + 1]."""
     return np.fromiter(accumulate(sizes, initial=0), np.int64)

@@ -1,4 +1,4 @@
-"""Events to lines of a decision-service log."""
+"""``event_dsjson``, ``write_dsjson``: events as lines of a decision-service log."""
 
 from __future__ import annotations
 
@@ -33,27 +33,26 @@ def event_dsjson(
     timestamp: str = "",
     hash_seed: int = 0,
 ) -> str:
-    r"""Line of a decision-service log, which ``--dsjson`` reads back as the same event.
+    r"""Return an event as a line of a decision-service log, which ``--dsjson`` reads back as the same event.
 
-    A name that JSON's reader would not take for a feature's (one that begins with ``_``, the empty one, one
-    with a NUL) is written as the number that has the same hash, and so is every name of an `Event`, which
-    knows hashes only; see `event_text`. An event without a shared line has an empty one when it is read. The
-    weight of one that stands for several is ``pdrop``: exactly if it was read from there, else the nearest.
+    A name that the reader of JSON would not take for a feature's is written as the number that has the same
+    hash: one that begins with ``_``, the empty one, or one with a NUL. So is every name of an `Event`, which
+    has only hashes; see `event_text`. An event without a shared line has an empty one when it is read back. A
+    weight above 1 is written as ``pdrop``: exactly if it was read from a ``pdrop``, else the nearest one.
 
     Parameters
     ----------
     event : mapping, NamedEvent or Event
-        As of `event_text`, with actions.
+        An event with actions, as `event_text` takes it.
     event_id, timestamp : str
         ``EventId`` and ``Timestamp``, if not empty.
     hash_seed : int
-        ``--hash_seed`` of who reads it.
+        ``--hash_seed`` of the reader.
 
     Raises
     ------
     InputError
-        The event has no actions, or more than one label, or a weight below 1, or a name that cannot be
-        written.
+        If the event has no actions, more than one label, a weight below 1, or a name that cannot be written.
 
     Examples
     --------
@@ -91,16 +90,16 @@ def write_dsjson(
     *,
     hash_seed: int = 0,
 ) -> int:
-    """Write events to a decision-service log, with their numbers for ``EventId``; return how many there were.
+    """Write events to a decision-service log, with their index as ``EventId``; return their number.
 
-    The file appears when all of it is on the disk.
+    The file appears once it is completely on disk.
 
     Raises
     ------
     InputError
-        An event cannot be written; the message says which one, counted from 0.
+        If an event cannot be written; the message says which one, counted from 0.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     return write_events(
         events, path, lambda event, n: event_dsjson(event, event_id=str(n), hash_seed=hash_seed)
@@ -108,12 +107,12 @@ def write_dsjson(
 
 
 def _chosen(lines: list[NamedLine | Line]) -> list[int]:
-    """Places of the actions that have a label."""
+    """Return the indices of the actions that have a label."""
     return [i for i, line in enumerate(lines) if any(cost is not None for _, cost, _ in line.costs)]
 
 
 def _ranked(lines: list[NamedLine | Line]) -> list[int]:
-    """Actions from 1, the one that was taken first."""
+    """Return the actions, counted from 1, with the logged action first."""
     first = _chosen(lines)[:1]
     return [each + 1 for each in (*first, *(i for i in range(len(lines)) if i not in first))]
 
@@ -136,7 +135,7 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
 
 
 def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
-    """The share of such events that was not logged, if the event stands for several."""
+    """Yield the share of such events that was not logged, if the event stands for several."""
     weights = {float(np.float32(line.weight)) for line in lines}
     if len(weights) > 1:
         raise InputError("event: its lines have several weights, and a decision has one")
@@ -152,14 +151,14 @@ def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
 
 
 def _confined(slot: NamedLine | Line) -> Iterator[str]:
-    """The actions that a slot is confined to, if it is."""
+    """Yield the list of actions allowed in a slot, if there is one."""
     confined = outcomes_of(slot)[1]
     if confined:
         yield f'"_inc":[{",".join(map(str, confined))}]'
 
 
 def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
-    """What was logged of slots, if anything was; VW reads it behind the context only."""
+    """Yield the logged outcomes of slots, if there are any; VW reads them only behind the context."""
     objects = []
     for slot in slots:
         members = []
@@ -175,7 +174,7 @@ def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
 
 
 def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[str]:
-    """Members of a line's object: a tag, what has no namespace, and an object for each namespace."""
+    """Yield the members of a line's object: tag, features without a namespace, an object per namespace."""
     if line.tag:
         yield f'"_tag":{_string(line.tag)}'
     merged: dict[str, list[str]] = {}
@@ -200,7 +199,7 @@ def _name(name: str | int, namespace: str, names: NameHashes, seed: int) -> str:
     plain = isinstance(name, str) and name and not name.startswith("_") and _can_be_key(name)
     if plain and not (nameless and seed):
         return _string(str(name))
-    # what has no namespace is hashed with another seed in JSON than in text, as in VW
+    # In JSON a feature without a namespace is hashed with another seed than in text, as in VW.
     base = seed if nameless else names.namespace_hash(namespace)
     return f'"{(names.hash_in(name, namespace) - base) % 2**32}"'
 

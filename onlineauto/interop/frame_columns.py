@@ -1,4 +1,4 @@
-"""Columns of a frame as features."""
+"""``Columns``: the columns of a frame as features."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["Columns"]
 
 
 class Columns:
-    """Columns of a frame.
+    """The columns of a frame.
 
     Parameters
     ----------
     frame : DataFrame or Table
-        Of any library that narwhals knows.
+        A frame of any library that narwhals knows.
     names : NameHashes
-        Hashes names, and has the namespaces.
+        Hashes names and numbers the namespaces.
 
     Raises
     ------
     ModuleNotFoundError
-        narwhals is not installed.
+        If narwhals is not installed.
     InputError
-        This is no frame.
+        If `frame` is not a frame.
     """
 
     def __init__(self, frame: Any, names: NameHashes) -> None:
@@ -66,7 +66,7 @@ class Columns:
         return self._frame[name]
 
     def is_there(self, name: str) -> NDArray[np.bool_]:
-        """Whether each row has a value, neither null nor NaN: bool[n_rows]."""
+        """Return which rows have a value, neither null nor NaN: bool[n_rows]."""
         column = self._column(name)
         there = ~column.is_null().to_numpy().astype(bool)
         if column.dtype.is_float():
@@ -74,12 +74,12 @@ class Columns:
         return np.asarray(there, bool)
 
     def numbers(self, name: str) -> NDArray[np.generic]:
-        """Numbers of a column, NaN where there are none.
+        """Return the numbers of a column, NaN where there is none.
 
         Raises
         ------
         InputError
-            It is not a column of numbers.
+            If the column does not hold numbers.
         """
         column = self._column(name)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
@@ -89,7 +89,7 @@ class Columns:
         return found if there.all() else np.where(there, found, np.nan)
 
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
-        """Features of columns, by namespace."""
+        """Return the features of the columns of each namespace in `groups`."""
         return [self._rows(namespace, columns) for namespace, columns in groups.items()]
 
     def _rows(self, namespace: str, columns: Sequence[str]) -> Rows:
@@ -101,7 +101,7 @@ class Columns:
         return rows_of_matrix(number, hashes, values)
 
     def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Hash and value of a column in each row; the value is 0 where there is none."""
+        """Return hash and value of a column's feature in each row; the value is 0 where there is none."""
         column, there = self._column(name), self.is_there(name)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
@@ -116,7 +116,7 @@ class Columns:
         return np.append(hashes, np.uint32(0))[codes], there.astype(np.float32)
 
     def _words(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
-        """Place of each row's string among the different ones, and those; -1 where there is none."""
+        """Return the index of each row's string among the distinct ones, -1 for none, and these strings."""
         column = self._column(name)
         kinds = self._nw.String, self._nw.Categorical, self._nw.Enum, self._nw.Object
         if column.dtype not in kinds:
@@ -140,7 +140,7 @@ class Columns:
     def places(
         self, name: str, valid: list[Any] | None, *, needed: bool
     ) -> tuple[NDArray[np.int64], list[Any]]:
-        """Place of each row's value among the valid ones, and those; -1 where there is none."""
+        """Return each row's index in `valid`, -1 for no value, and `valid`, which defaults to all values."""
         there = self.is_there(name)
         found = self._column(name).to_list()
         present = {value for value, is_there in zip(found, there.tolist(), strict=True) if is_there}
@@ -162,12 +162,12 @@ class Columns:
         return np.array(rows, np.int64), valid
 
     def first_rows(self, name: str) -> NDArray[np.int64]:
-        """Where each run of rows of one value begins, and the number of rows.
+        """Return the first row of each run of equal values, and the number of rows.
 
         Raises
         ------
         InputError
-            A row has no value, or a value comes again after another one.
+            If a row has no value, or a value returns after another one.
         """
         if not self.is_there(name).all():
             raise InputError(f"row {int(np.argmin(self.is_there(name)))}: {name} is null")
@@ -184,7 +184,7 @@ class Columns:
 
 
 def _filled(column: Any, nw: Any) -> NDArray[np.generic]:
-    """Numbers of a column, 0 where it is null."""
+    """Return the numbers of a column, 0 where it is null."""
     if column.dtype == nw.Boolean:
         return np.asarray(column.fill_null(value=False).to_numpy(), bool)
     values: NDArray[np.generic] = np.asarray(column.fill_null(0).to_numpy())

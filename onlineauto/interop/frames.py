@@ -1,4 +1,4 @@
-"""Frames of pandas, polars and arrow to Blocks, through narwhals."""
+"""``from_frame``: frames of pandas, polars and arrow as Blocks, through narwhals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["from_frame"]
 
 Names = Sequence[str] | Mapping[str, Sequence[str]]
-"""Columns, each a namespace of its own, or columns by namespace."""
+"""Columns, each a namespace of its own, or a mapping of namespace to columns."""
 
 
 def from_frame(
@@ -42,44 +42,45 @@ def from_frame(
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of a frame.
+    """Yield blocks of events made from the rows of a frame.
 
-    The rows are one of three things:
+    There are three kinds of rows:
 
-    * **events**: `actions` is the column of the action that was taken, and `choices` all that there are;
-    * **actions**: `event` is a column that consecutive rows of one event have in common, and `actions` are
-      the columns that describe an action; only the row of the chosen one has a cost;
+    * **events**: `actions` is the column of the logged action, and `choices` are all actions;
+    * **actions**: consecutive rows with the same value in the column `event` are one event, and `actions` are
+      the columns that describe an action; only the row of the logged action has a cost;
     * **single lines**, without `actions`: `label`.
 
-    A column of numbers is a feature of the column's name; of strings or categories, a feature
-    ``column=value`` for each; True is 1. What is null, NaN, False or 0 is left out.
+    A column of numbers gives a feature with the column's name. A column of strings or categories gives a
+    feature ``column=value``. True is 1. Null, NaN, False and 0 give no feature.
 
     Parameters
     ----------
     frame : DataFrame of pandas or polars, Table of pyarrow, or any other that narwhals knows
     context : list of columns, or dict of namespace to columns
-        Features of the context; each column is a namespace of its own, or as the dict says. Of rows that are
-        actions, the first one of an event counts.
+        Features of the context; each column of a list is a namespace of its own. If rows are actions, the
+        first row of an event counts.
     actions, event : see above
         A column, a list of columns, or a dict of namespace to columns; a column.
     choices : list, or dict of choice to features, optional
-        Valid actions in their order, by default all that occur, sorted; a dict has their features, as
+        All valid actions in order, by default all values of the column, sorted. A dict has their features, as
         `from_dicts` takes them.
     cost, probability : column, optional
-        Cost of the action taken and how likely it was to be taken; null where nothing was logged.
+        Cost and propensity of the logged action; null where nothing was logged.
     label, weight : column, optional
-        Label of single lines; how many such events one stands for, of rows that are actions by the first.
+        Label of single lines; number of such events that each stands for. If rows are actions, the first
+        row's weight counts.
     events_per_block : int
-        How many to take at once.
+        Number of events in each block.
     hash, hash_seed : str, int
-        Options of the workspace that the blocks are for.
+        The options of the workspace that will use the blocks.
 
     Raises
     ------
     ModuleNotFoundError
-        narwhals is not installed: ``pip install 'onlineauto[frames]'``.
+        If narwhals is not installed: ``pip install 'onlineauto[frames]'``.
     InputError
-        A column is missing or of a kind that has no features, or a row is not as above.
+        If a column is missing or cannot be a feature, or a row is not as above.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def from_frame(
 
 
 def _check_kind(actions: object, given: dict[str, object]) -> None:
-    """Refuse what does not go with the kind of the rows."""
+    """Refuse parameters that do not fit the kind of the rows."""
     refused, why = ["label"], "is for frames without actions"
     if actions is None:
         refused, why = ["event", "choices", "cost"], "is for frames with actions"
@@ -197,7 +198,7 @@ def _rows_are_events(
 
 
 def _rows_of_choices(features: Sequence[Mapping[str, Any]], names: NameHashes) -> list[Rows]:
-    """Rows of each namespace of the choices, one row a choice."""
+    """Return the rows of each namespace of the choices, one row for each choice."""
     spans = [dict(spans_of(each, f"choice {i}")) for i, each in enumerate(features)]
     rows = []
     for namespace in dict.fromkeys(name for each in spans for name in each):
@@ -260,7 +261,7 @@ def _rows_are_actions(
 def _logged(
     columns: Columns, cost: str | None, probability: str | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Rows with a cost, their costs and probabilities."""
+    """Return the rows that have a cost, with their costs and propensities."""
     if cost is None or probability is None:
         none = np.zeros(0, np.float32)
         return np.zeros(0, np.int64), none, none

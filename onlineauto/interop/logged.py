@@ -1,4 +1,4 @@
-"""Logged columns of bandits: costs, probabilities and choices, checked row by row."""
+"""Logged columns: costs, propensities and weights, checked row by row."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["checked_logs", "checked_weights", "float32_column"]
 
 
 def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
-    """Take numbers as float32.
+    """Return numbers as float32.
 
     Raises
     ------
     InputError
-        One of them is NaN, infinite or too large; the message says in which row, counted from 0.
+        If one is NaN, infinite or too large; the message names the row, counted from 0.
     """
     with np.errstate(over="ignore"):
         column = values.astype(np.float32)
@@ -34,12 +34,12 @@ def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32
 def checked_logs(
     rows: NDArray[np.int64], cost: NDArray[np.generic], probability: NDArray[np.generic]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Costs and probabilities of the rows that have them, as float32.
+    """Return the costs and propensities of `rows` as float32.
 
     Raises
     ------
     InputError
-        One is not finite, or a probability is not above 0 and at most 1.
+        If a cost is not finite, or a propensity is not above 0 and at most 1.
     """
     costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
     for what, column, bad in (
@@ -55,12 +55,12 @@ def checked_logs(
 
 
 def checked_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Importance weights of rows.
+    """Return importance weights as float32.
 
     Raises
     ------
     InputError
-        One is negative, or no number that a float32 can hold.
+        If one is negative, NaN, infinite or too large.
     """
     weights = float32_column(values, "weight")
     if (weights < 0).any():

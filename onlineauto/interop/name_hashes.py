@@ -1,4 +1,4 @@
-"""Hashes of names, as reading a text gives them."""
+"""``NameHashes``: the hashes that names have when a text is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onlineauto.features.namespaces import DEFAULT, Namespaces
 __all__ = ["NameHashes"]
 
 _MOST = 1 << 18
-"""Hashes to remember."""
+"""Number of hashes to remember."""
 
 
 class NameHashes:
@@ -20,14 +20,14 @@ class NameHashes:
     Parameters
     ----------
     hash : {"strings", "all"}
-        ``--hash`` of the workspace that the blocks are for.
+        ``--hash`` of the workspace that will use the blocks.
     hash_seed : int
-        ``--hash_seed`` of it.
+        ``--hash_seed`` of that workspace.
 
     Attributes
     ----------
     namespaces : Namespaces
-        Those met so far, for the blocks.
+        The namespaces seen so far, for the blocks.
 
     Examples
     --------
@@ -47,20 +47,20 @@ class NameHashes:
         self.namespaces = Namespaces()
 
     def namespace(self, name: str) -> int:
-        """Number of a namespace; ``" "`` is the one without a name."""
+        """Return the number of a namespace; ``" "`` is the one without a name."""
         data = _bytes(name) or DEFAULT
         if data not in self._numbers:
             self._numbers[data] = self.namespaces.add(data, self.namespace_hash(name))
         return self._numbers[data]
 
     def namespace_hash(self, name: str) -> int:
-        """Hash of a namespace's name, which seeds those of its features."""
+        """Return the hash of a namespace's name, which seeds the hashes of its features."""
         if _bytes(name) in (b"", DEFAULT):
             return int(murmur3(np.empty(0, np.uint8), 0, 0, self._seed)) if self._seed else 0
         return self.hash(name, int(self._seed))
 
     def feature(self, name: str, namespace: int) -> int:
-        """Hash of a feature's name, in the namespace with a number."""
+        """Return the hash of a feature's name in the namespace of this number."""
         key = name, namespace
         found = self._known.get(key)
         if found is None:
@@ -71,15 +71,15 @@ class NameHashes:
         return found
 
     def hash_in(self, name: str | int, namespace: str) -> int:
-        """Hash of a feature in a namespace; a number is the hash itself, as an Event has it."""
+        """Return the hash of a feature in a namespace; a number is the hash itself, as in an Event."""
         return name if isinstance(name, int) else self.feature(name, self.namespace(namespace))
 
     def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        """Hashes of several names: uint32[n]."""
+        """Return the hashes of several names: uint32[n]."""
         return np.array([self.feature(name, namespace) for name in names], np.uint32)
 
     def hash(self, name: str, seed: int) -> int:
-        """Hash of a name, with another hash for its seed."""
+        """Return the hash of a name, seeded with another hash."""
         data = np.frombuffer(_bytes(name), np.uint8)
         return int(hash_name(data, 0, len(data), np.uint32(seed), self._hash_all))
 

@@ -1,4 +1,4 @@
-"""Named blocks: events one by one, each with the names of its features at hand."""
+"""``named_blocks``: events one by one, together with the names of their features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["line_names", "named_blocks"]
 
 
 def line_names(configuration: Configuration) -> LineNames:
-    """Make the names of lines that are read by these options."""
+    """Return the empty `LineNames` for lines that are read with these options."""
     inputs, features = configuration[InputOptions], configuration[FeatureOptions]
     return LineNames(
         exact=configuration[RunOptions].vw_exact,
@@ -46,14 +46,15 @@ def named_blocks(
     *,
     names: LineNames,
 ) -> Iterator[Block]:
-    """Yield each event of a source, or of several, as a block; `names` has the names in it.
+    """Yield each event of a source, or of several, as a block; meanwhile `names` holds the names in it.
 
-    Each line is read a second time, in Python. Files of blocks have no names: their features go by numbers.
+    Each line is read a second time, in Python. Block files have no names: their features are called by
+    numbers.
 
     Raises
     ------
     InputError
-        A source cannot be read.
+        If a source cannot be read.
     """
     if isinstance(source, list):
         for each in cast("list[Source]", source):

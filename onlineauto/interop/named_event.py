@@ -1,4 +1,4 @@
-"""Events with names: what a mapping says, line by line."""
+"""``NamedEvent``: an event with the names of its features, made from a mapping."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "outcomes_of", "spans_of"]
 
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-"""Namespaces in order, each with its features' names and values."""
+"""Namespaces in order, each with the names and values of its features."""
 
 _LARGE = (2 - 2.0**-24) * 2.0**127
-"""From here on a number is rounded to infinity."""
+"""Numbers from here on are rounded to infinity as float32."""
 _KEYS = (
     "context",
     "actions",
@@ -43,23 +43,23 @@ _SLOT_KEYS = ("context", "chosen", "cost", "probability", "only", "tag")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLine:
-    """One line of an event, as `onlineauto.features.event.Line`, but with names.
+    """One line of an event, like `onlineauto.features.event.Line`, but with names.
 
     Attributes
     ----------
     spans : tuple of (namespace, features)
         Features are pairs of name and value.
     shared, slot : bool
-        Whether it is the ``shared`` line, or a slot.
+        True if it is the ``shared`` line; true if it is a slot.
     tag : str
-        Tag, empty if none.
+        Tag, empty if there is none.
     label : float or None
         Simple label.
     weight, initial : float
         Importance weight, initial prediction.
     costs : tuple of (action, cost, probability)
-        Bandit label. Of a slot it is what was logged, and then the actions that it is confined to, with no
-        cost and a probability of -infinity.
+        Bandit label. A slot has its logged outcome, then the actions allowed in it, each with cost None and
+        probability -inf.
     """
 
     spans: Spans
@@ -74,15 +74,15 @@ class NamedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedEvent:
-    """One event: its lines, the shared one first if there is one.
+    """One event: its lines, with the shared line first if there is one.
 
     Attributes
     ----------
     lines : tuple of NamedLine
     multiline : bool
-        Whether its actions are lines, as ``--cb_adf`` and ``--cb_explore_adf`` take them.
+        True if actions are lines, as for ``--cb_adf`` and ``--cb_explore_adf``.
     slots : bool
-        Whether it is one of ``--ccb_explore_adf``: a shared line, actions, slots.
+        True if it is an event of ``--ccb_explore_adf``: a shared line, actions, slots.
     """
 
     lines: tuple[NamedLine, ...]
@@ -91,12 +91,12 @@ class NamedEvent:
 
 
 def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:
-    """What was logged of a slot, (action, cost, probability), if anything was; and what it is confined to.
+    """Return the logged outcomes of a slot, (action, cost, probability), and the actions allowed in it.
 
     Raises
     ------
     InputError
-        What was logged has no cost, as exact mode may read it.
+        If an outcome has no cost, as can happen in exact mode.
     """
     outcomes = []
     for action, cost, probability in line.costs:
@@ -108,12 +108,12 @@ def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]],
 
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:
-    """Make an event of a mapping; see `onlineauto.interop.from_dicts` for its keys.
+    """Return the event that a mapping describes; see `onlineauto.interop.from_dicts` for its keys.
 
     Raises
     ------
     InputError
-        A key is unknown, or a value is not what belongs there.
+        If a key is unknown or a value is invalid.
     """
     _refuse_unknown(event, _KEYS, where, "an event")
     if "actions" in event:
@@ -178,7 +178,7 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
 
 
 def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
-    """What was chosen of `n` actions, if anything was, and its label."""
+    """Return the chosen one of `n` actions, None if there is none, and its label."""
     chosen = event.get("chosen")
     if chosen is not None and not 0 <= chosen < n:
         raise InputError(f"{where}: chosen is {chosen}, and there are {n} actions, numbered from 0")
@@ -186,7 +186,7 @@ def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tu
 
 
 def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> Iterator[NamedLine]:
-    """Lines of the slots of an event, none of which has what another was logged with."""
+    """Yield the lines of an event's slots; refuse a slot whose logged action another slot has."""
     slots, taken = list(slots), set[int]()
     if len(slots) > n_actions:
         raise InputError(f"{where}: {len(slots)} slots, and {n_actions} actions to choose from")
@@ -209,7 +209,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
 
 
 def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, float, float], ...]:
-    """The label of the chosen action, which the `key` names, if there is one."""
+    """Return the label of the action that `key` names, empty if there is none."""
     action, cost = event.get(key), event.get("cost")
     if cost is None:
         if event.get("probability") is not None:
@@ -226,7 +226,7 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
 
 
 def _number(value: object, what: str, where: str) -> float:
-    """Take a number as the float32 that a text with it would give."""
+    """Return a number as the float32 that reading it from a text would give."""
     if not isinstance(value, float | int | Real):
         raise InputError(f"{where}: {what} {value!r} is not a number")
     try:
@@ -240,7 +240,7 @@ def _number(value: object, what: str, where: str) -> float:
 
 
 def spans_of(features: object, where: str = "event") -> Spans:
-    """Namespaces and features of a mapping, or of a list of names.
+    """Return the namespaces of a mapping, each with its features.
 
     >>> spans_of({"user": {"name": "tom", "age": 0.5}, "tags": ["new", "hot"], "old": None})
     (('user', (('name=tom', 1.0), ('age', 0.5))), ('tags', (('new', 1.0), ('hot', 1.0))))
@@ -256,8 +256,8 @@ def spans_of(features: object, where: str = "event") -> Spans:
 
 
 def _features(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:
-    """Features of a namespace: of a mapping, of a list of names, or the one that is called as it is."""
-    if value is None or isinstance(value, str | int | float):  # most are, and to ask this is fast
+    """Yield the features of a namespace: of a mapping, of a list of names, or of one value."""
+    if value is None or isinstance(value, str | int | float):  # the usual case, and a fast test
         yield from _feature(name, value, where)
     elif isinstance(value, Mapping):
         for each, of_it in value.items():
@@ -272,7 +272,7 @@ def _features(name: str, value: object, where: str) -> Iterator[tuple[str, float
 
 
 def _feature(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:
-    """Name and value of a feature; nothing if it is None, NaN, False or 0."""
+    """Yield name and value of a feature; nothing if the value is None, NaN, False or 0."""
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
     elif isinstance(value, bool | np.bool_):

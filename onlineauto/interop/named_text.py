@@ -1,4 +1,4 @@
-"""VW text to events with names."""
+"""``read_named``: VW text as events with names."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def read_named(
 ) -> Iterator[NamedEvent]:
     r"""Yield the events of a VW text, with the names of namespaces and features.
 
-    Blocks have the hashes of names only, so this reads each line a second time, in Python: for conversions
-    and for looking at, not for learning. A feature without a name of its own (``:3``, or ``day:monday``,
-    whose value is a string) is called by the number that has its hash.
+    Blocks have only the hashes of names, so each line is read a second time, in Python. Use this to convert
+    and to inspect events, not to learn. A feature without a name of its own (``:3``, or ``day:monday``, whose
+    value is a string) is called by the number that has its hash.
 
     Parameters
     ----------
     source : path, bytes, binary file or None
-        ``"-"`` and None are standard input; gzip and zstd are found out.
+        ``"-"`` and None are standard input; gzip and zstd are detected.
     diagnostics : Diagnostics, optional
-        Counts and keeps what is wrong with lines.
+        Counts and keeps the problems of lines.
     **options
-        Options as of the command line.
+        Options of the command line.
 
     Raises
     ------
     InputError
-        The source cannot be read.
+        If the source cannot be read.
     OptionError
-        An option is unknown or out of range, or one of ``vw_exact`` and ``hash="all"``, under which not all
-        that is read can be named; or of ``json`` and ``dsjson``.
+        If an option is unknown or out of range; or is ``vw_exact`` or ``hash="all"``, with which not all
+        features have names; or is ``json`` or ``dsjson``.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def read_named(
 
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
-    """Names of the features that a line has, by namespace and hash."""
+    """Return the names of a line's features, by namespace and hash."""
     found: dict[tuple[str, int], str] = {}
     for namespace, words in words_of(text):
         number = names.namespace(namespace)
@@ -91,7 +91,7 @@ def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
 
 
 def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:
-    """Name the features of line `i` of a block."""
+    """Return line `i` of a block with the names of its features."""
     spans = []
     for span in range(block.line_start[i], block.line_start[i + 1]):
         number = block.span_namespace[span]

@@ -1,4 +1,4 @@
-"""Names: what the features of a line are called, by their hashes; Blocks have the hashes only."""
+"""``LineNames``: the names of a line's features by their hashes; Blocks have only the hashes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FEATURE = re.compile(
     (?::(?:([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?=[ \t\r|]|$)|([ \t\r]*)([^ \t\r]*)))?""",
     re.VERBOSE,
 )
-"""A name, and a number or a string behind a colon; with ``--vw_exact`` a string can have bars in it."""
+"""A name, and a number or a string after a colon; with ``--vw_exact`` the string may contain bars."""
 _BEGINS = re.compile(r"[-+]?(?:\.?[0-9]|inf|nan)", re.IGNORECASE)
-"""What VW begins to read as a number, whatever follows."""
+"""The beginning of a string that VW reads as a number, whatever follows."""
 _REPLACED = str.maketrans(" \t|:", "____")
 _NO_NAME = DEFAULT.decode()
 
 
 class _Members(list[tuple[str, Any]]):
-    """Members of a JSON object; a key may be there twice."""
+    """Members of a JSON object; a key may occur twice."""
 
 
 _Json: TypeAlias = _Members | list[Any] | str | float | None
@@ -41,9 +41,9 @@ class Word(NamedTuple):
     Attributes
     ----------
     name : str
-        What is before the colon.
+        The part before the colon.
     number, blanks, string : str
-        What is behind it: a number; or anything, behind blanks.
+        The part after the colon: a number; or blanks and any other string.
     """
 
     name: str
@@ -74,14 +74,14 @@ def words_of(line: str) -> Iterator[tuple[str, list[Word]]]:
 
 
 class LineNames:
-    r"""Names of the features of some lines, by namespace and hash, as Vowpal Wabbit audits them.
+    r"""The names of the features of some lines, by namespace and hash, as Vowpal Wabbit audits them.
 
-    A string value is behind its name, after ``^``; a feature without a name is called nothing.
+    A string value follows its name after ``^``. A feature without a name has the empty name.
 
     Parameters
     ----------
     exact, json, log, chain_hash : bool
-        ``--vw_exact``; lines are JSON, or the log of a decision service; ``--chain_hash``.
+        ``--vw_exact``; true if lines are JSON, or a decision-service log; ``--chain_hash``.
     hash, hash_seed
         As of `NameHashes`.
     name_bits : int
@@ -115,18 +115,18 @@ class LineNames:
         self._found: dict[tuple[str, int], list[str]] = {}
 
     def forget(self) -> None:
-        """Forget all names."""
+        """Remove all names."""
         self._found.clear()
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
-        """What a feature is called; one without a name here by the number that has its hash.
+        """Return the name of a feature; if its name is unknown, the number that has its hash.
 
         Parameters
         ----------
         namespace : bytes
-            Full name of its namespace.
+            Full name of the feature's namespace.
         hash_ : int
-            Its hash, a uint32.
+            Hash of the feature, a uint32.
         seed : int
             Hash of the namespace's name.
         """
@@ -134,11 +134,11 @@ class LineNames:
         names = self._found.get((name, hash_))
         found = names.pop(0) if names else str((hash_ - seed) % 2**32)
         if names is not None:
-            names.append(found)  # of several names with one hash each has its turn
+            names.append(found)  # several names with one hash take turns
         return found if name == _NO_NAME else f"{name}^{found}"
 
     def read(self, line: str) -> None:
-        """Take in the names of a line."""
+        """Add the names of a line."""
         if self._json:
             self._read_json(line)
         else:
@@ -170,14 +170,14 @@ class LineNames:
     def _read_json(self, line: str) -> None:
         try:
             members = json.loads(line, object_pairs_hook=_Members)
-        except ValueError:  # the reader of the line has said so
+        except ValueError:  # the reader of the line has reported it
             return
         for context in [value for key, value in members if key == "c"] if self._log else [members]:
             if isinstance(context, _Members):
                 self._read_members(context, _NO_NAME)
 
     def _seed(self, namespace: str) -> int:
-        """Hash of a namespace in JSON, where the one without a name is called by a blank."""
+        """Return the hash of a namespace in JSON, where a blank names the one without a name."""
         return self._default if namespace == _NO_NAME else self._hashes.namespace_hash(namespace)
 
     def _note(self, namespace: str, name: str) -> None:
@@ -208,7 +208,7 @@ class LineNames:
             self._note(namespace, key + value.translate(_REPLACED))
 
     def _read_each(self, elements: Iterable[Any], namespace: str) -> None:
-        """Take in the elements of an array: numbers are called by their place."""
+        """Add the names of an array's elements; numbers are named after their index."""
         hash_, place = self._seed(namespace), 0
         for element in elements:
             if element is None:

@@ -1,4 +1,4 @@
-"""Remembered lines: a source whose lines can be looked at again while they are being read."""
+"""``RememberedLines``: a source whose lines can be read again while it is being parsed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["RememberedLines"]
 
 
 class RememberedLines(io.BufferedIOBase):
-    """Binary file of a source, which remembers the lines that were read until a later one is asked for."""
+    """A binary file over a source; it remembers the lines read until a later one is asked for."""
 
     def __init__(self, source: Source | ByteSource) -> None:
         self._source = source if isinstance(source, ByteSource) else ByteSource(source)
         self.name = self._source.name
-        self._number = 1  # of the first line that is remembered
+        self._number = 1  # number of the first remembered line
         self._lines: deque[bytes] = deque()
         self._rest = b""
 
     def readable(self) -> bool:
-        """Say that this is to read from."""
+        """Return True: the file can be read."""
         return True
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes."""
+        """Return up to `size` bytes."""
         data = self._source.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(lines)
@@ -41,7 +41,7 @@ class RememberedLines(io.BufferedIOBase):
         super().close()
 
     def text(self, number: int) -> str:
-        """The line with a number; those before are forgotten."""
+        """Return the line of this number; forget the lines before it."""
         while self._number < number:
             self._lines.popleft()
             self._number += 1

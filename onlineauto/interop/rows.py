@@ -1,4 +1,4 @@
-"""Rows: features of many lines in columns, and the Blocks that are put together from them."""
+"""``Rows``: the features of many lines in columns, and Blocks assembled from them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _Part = tuple["Rows", "NDArray[np.int64]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Features of one namespace, row by row.
+    """The features of one namespace, row by row.
 
     Attributes
     ----------
     namespace : int
-        Its number.
+        Number of the namespace.
     start : int64[n_rows + 1]
         First feature of each row.
     hash : uint32[n_features]
@@ -48,7 +48,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Labels of the events of a block, whose actions are lines.
+    """Labels of a block whose events have several lines.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Labels:
 
 
 def rows_of_matrix(namespace: int, hashes: NDArray[np.uint32], values: NDArray[np.float32]) -> Rows:
-    """Rows of a dense matrix of values; zeros are left out.
+    """Return the rows of a dense matrix of values; zeros are left out.
 
     Parameters
     ----------
@@ -91,13 +91,12 @@ def assembled(
     label: NDArray[np.float32] | None = None,
     weight: NDArray[np.float32] | None = None,
 ) -> Block:
-    """Put a block together.
+    """Return a block assembled from the rows of its namespaces.
 
     Parameters
     ----------
     parts : sequence of (Rows, int64[n_lines])
-        Namespaces, in the order in which they stand on a line; for each line the row that it has of them, -1
-        if it has none.
+        Namespaces in their order on a line; for each line the index of its row in them, -1 if it has none.
     event_start : int64[n_events + 1]
         First line of each event.
     first_line : int
@@ -105,12 +104,13 @@ def assembled(
     names : NameHashes
         Has the namespaces.
     shared : bool[n_lines], optional
+        True for shared lines. If given, an empty line is counted behind each event.
     labels : Labels, optional
-        Of bandits; events have several lines then.
+        Labels of bandits.
     label : float32[n_lines], optional
-        Of single lines.
+        Labels of single lines.
     weight : float32[n_lines], optional
-        Importance weight, the same on all lines of an event.
+        Importance weights, equal on all lines of an event.
     """
     n = int(event_start[-1])
     zeros = np.zeros(n, np.float32)
@@ -163,7 +163,7 @@ def _feature_columns(parts: Sequence[_Part], n_lines: int) -> dict[str, NDArray[
 def _moves(
     parts: Sequence[_Part], start: NDArray[np.int64]
 ) -> Iterator[tuple[Rows, NDArray[np.int64], NDArray[np.int64]]]:
-    """For each namespace, where its features go to and where they come from."""
+    """Yield, for each namespace, its rows, and the indices its features are copied to and from."""
     for j, (rows, row) in enumerate(parts):
         lines = np.flatnonzero(row >= 0)
         of_line = row[lines]

@@ -1,4 +1,4 @@
-"""Events to VW text."""
+"""``event_text``, ``write_text``: events as VW text."""
 
 from __future__ import annotations
 
@@ -35,30 +35,29 @@ def event_text(
     slots: bool | None = None,
     hash_seed: int = 0,
 ) -> str:
-    r"""Text of one event, which is read back as the same event.
+    r"""Return the VW text of one event, which is read back as the same event.
 
     A name that a text cannot have (with a blank, a colon, a bar or a control byte) is written as the number
-    that has the same hash; so is every name of an `Event`, which knows hashes only. Such a number is right
-    for one ``--hash_seed``, and not under ``--hash all``.
+    that has the same hash. So is every name of an `Event`, which has only hashes. Such a number is valid for
+    one ``--hash_seed``, and not under ``--hash all``.
 
     Parameters
     ----------
     event : mapping, NamedEvent or Event
-        See `from_dicts` for mappings; `onlineauto.read(...).events()` gives Events.
+        See `from_dicts` for mappings; `onlineauto.read(...).events()` yields Events.
     multiline : bool, optional
-        Whether an empty line ends it, as ``--cb_adf`` and ``--cb_explore_adf`` have it. An Event has it by
-        default if it has several lines or a shared one.
+        True if an empty line ends the event, as for ``--cb_adf`` and ``--cb_explore_adf``. By default an
+        Event is multiline if it has several lines or a shared one.
     slots : bool, optional
-        Whether its lines are labelled as ``--ccb_explore_adf`` has them. Those of an Event are by default if
-        it has a slot.
+        True if lines are labelled as for ``--ccb_explore_adf``. By default an Event is if it has a slot.
     hash_seed : int
-        ``--hash_seed`` of who reads the text.
+        ``--hash_seed`` of the reader.
 
     Raises
     ------
     InputError
-        The mapping is no event, or a number, a namespace or a tag cannot be written, or a weight of what has
-        no label that is a number.
+        If the mapping is no event, or a number, a namespace or a tag cannot be written, or an event has a
+        weight and no label that is a number.
 
     Examples
     --------
@@ -99,17 +98,17 @@ def write_text(
     slots: bool | None = None,
     hash_seed: int = 0,
 ) -> int:
-    """Write events to a file of VW text; return how many there were.
+    """Write events to a file of VW text; return their number.
 
-    The file appears when all of it is on the disk. The other parameters are those of `event_text`, of which
-    `multiline` has to be given for Events of one action each, and `slots` for Events without any.
+    The file appears once it is completely on disk. The other parameters are those of `event_text`.
+    `multiline` is required for Events of one action each, and `slots` for Events without any slot.
 
     Raises
     ------
     InputError
-        An event cannot be written; the message says which one, counted from 0.
+        If an event cannot be written; the message says which one, counted from 0.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     return write_events(
         events,
@@ -121,16 +120,16 @@ def write_text(
 def write_events(
     events: Iterable[AnyEvent], path: str | os.PathLike[str], written: Callable[[AnyEvent, int], str]
 ) -> int:
-    """Write to a file what each event and its number, from 0, give; return how many there were.
+    """Write the text that `written` returns for each event and its index, from 0; return their number.
 
-    The file appears when all of it is on the disk.
+    The file appears once it is completely on disk.
 
     Raises
     ------
     InputError
-        An event cannot be written; the message says which one.
+        If an event cannot be written; the message says which one.
     OSError
-        The file cannot be written.
+        If the file cannot be written.
     """
     n = 0
     with replacing(path) as file:

@@ -1,4 +1,4 @@
-"""The one door to Numba."""
+"""The only package that imports Numba: decorators, vectors and caches of kernels."""
 
 from typing import Any, TypeAlias
 
@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 F32: TypeAlias = Any
-"""A float32 scalar of a kernel. Type checkers would mix it up with Python's float, which Numba must not."""
+"""A float32 scalar inside a kernel. Annotated as float, it would be Python's float64 to a type checker."""
 
 Flags: TypeAlias = Any
-"""Four truth values, see `onlineauto.jit.four`."""
+"""Four truth values in one register, see `onlineauto.jit.four`."""
 
 Four: TypeAlias = Any
 """Four float32 numbers in one register, see `onlineauto.jit.four`."""

@@ -1,9 +1,9 @@
-"""Where machine code lies on the disk.
+"""The directory on disk that holds compiled kernels.
 
-Numba's own cache looks at one file's date; a kernel that calls another file's kernel keeps the old one
-when that file changes. So our cache lies in a directory named after a hash of all sources that kernels are
-made of, of the versions, and of the switches that change code: nothing that is stale can be loaded. The
-tests see to it that these files import nothing of ours but one another.
+Numba's own cache checks the date of one file. A kernel that calls a kernel of another file stays stale when
+that file changes. So our directory is named after a hash of everything that changes machine code: the sources
+of all kernels, the versions, and Numba's switches. Nothing stale can be loaded. A test checks that the hashed
+files import nothing of the package but one another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATTERNS = ("jit/*.py", "**/*_kernels.py", "engine/event/state.py", "features/r
 
 
 def kernel_sources() -> list[Path]:
-    """Files that compiled code depends on, in ascending order."""
+    """Return the files that compiled code depends on, in ascending order."""
     return sorted(set(chain.from_iterable(map(_PACKAGE.glob, _PATTERNS))))
 
 
@@ -46,9 +46,10 @@ def _stamp() -> str:
 
 @cache
 def cache_directory() -> Path:
-    """Directory of this version's compiled kernels.
+    """Return the directory of this version's compiled kernels.
 
-    ``ONLINEAUTO_CACHE_DIR`` names its parent; without it, ``XDG_CACHE_HOME`` or ``~/.cache``.
+    ``ONLINEAUTO_CACHE_DIR`` names its parent. Without it the parent is ``onlineauto`` in ``XDG_CACHE_HOME``
+    or in ``~/.cache``.
     """
     parent = os.environ.get("ONLINEAUTO_CACHE_DIR")
     if parent is None:
@@ -58,11 +59,11 @@ def cache_directory() -> Path:
 
 
 def is_warm() -> bool:
-    """Whether all kernels of this version lie on the disk, as far as `note_warm` was told."""
+    """Return whether `note_warm` has recorded that all kernels of this version are on disk."""
     return (cache_directory() / _WARM).exists()
 
 
 def note_warm() -> None:
-    """Take note that all kernels lie on the disk, if it can be written."""
+    """Record that all kernels are on disk, if the directory can be written."""
     with suppress(OSError):
         (cache_directory() / _WARM).touch()

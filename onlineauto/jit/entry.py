@@ -1,8 +1,8 @@
-"""``Entry``: kernels that Python calls, loaded from the disk without what only compiling needs.
+"""``Entry``: kernels that Python calls, loaded from disk without anything that only compiling needs.
 
-To compile, Numba imports the code for all of NumPy's functions, 60 MB of it in a quarter of a second; it does
-so before it looks whether there is anything to compile. And with the machine code it keeps and loads what
-another kernel would be compiled with, which nobody here asks for.
+Before Numba looks into its cache, it imports the code that compiles NumPy's functions: 60 MB, in a quarter of
+a second. It also stores and loads, beside the machine code, what another kernel would need to be compiled
+with this one. No kernel calls an `Entry`, so both are left out here.
 """
 
 # ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
@@ -34,7 +34,7 @@ _DIRECTORY = cache_directory()
 
 
 class _Locator:
-    """Where a kernel lies, for Numba: in our directory, which need not be ours to write, and nowhere else."""
+    """Tells Numba where a kernel is cached: in our directory, which may be read-only, and nowhere else."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._file, self._line = Path(file), function.__code__.co_firstlineno
@@ -42,23 +42,23 @@ class _Locator:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _Locator:
-        """Make the locator of a function."""
+        """Return the locator of `function`, defined in `file`."""
         return cls(function, file)
 
     def ensure_cache_path(self) -> None:
-        """Make the directory; whether it can be written shows when it is."""
+        """Make the directory; if it cannot be written, saving a kernel raises."""
         self._path.mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self) -> str:
-        """Return the directory."""
+        """Return the directory as text."""
         return str(self._path)
 
     def get_source_stamp(self) -> str:
-        """Return what changes with the source; of this package all is in the directory's name."""
+        """Return the hash of the file, "" without a file. The directory's name already covers the package."""
         return hashlib.sha256(self._file.read_bytes()).hexdigest() if self._file.exists() else ""
 
     def get_disambiguator(self) -> str:
-        """Tell functions of one name apart."""
+        """Return the function's line number, which tells functions of one name apart."""
         return str(self._line)
 
 

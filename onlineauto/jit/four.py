@@ -1,8 +1,8 @@
 """``Four``: four float32 numbers that one instruction works on.
 
-LLVM does not see that four lanes of an update, with their conditions, are one vector; so kernels say it. A
-Four lives in a register; arithmetic is elementwise, each element rounded as it is alone. Conditions give a
-mask, and `pick` chooses by one.
+LLVM does not recognise that four lanes of an update, with their conditions, form one vector. So kernels say
+it. A Four lives in a register. Arithmetic is elementwise, and each element is rounded as a single number
+would be. Comparisons return flags, and `pick` chooses by them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BITS = ir.VectorType(ir.IntType(1), _N)
 
 
 def _operation(function: Callable[..., Any]) -> Any:
-    """A function of kernels, made of instructions."""
+    """Return `function` as an intrinsic that kernels can call; it writes LLVM instructions."""
     return intrinsic(function)
 
 
@@ -79,14 +79,14 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any = _VECTOR) -> Any:
-    """Address of four elements of table[row], checked where Numba checks indices."""
+    """Return the address of four elements of ``table[row]``, checked if Numba checks indices."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
     row, column = (
         context.cast(builder, value, kind, types.intp)
         for value, kind in zip(arguments[1:3], signature.args[1:3], strict=True)
     )
-    if vars(config)["BOUNDSCHECK"]:  # which the environment sets
+    if vars(config)["BOUNDSCHECK"]:  # read from the environment, so unknown to Numba's types
         end = builder.add(column, ir.Constant(column.type, _N))
         below = builder.icmp_unsigned(">=", row, height)
         before = builder.icmp_signed("<", column, ir.Constant(column.type, 0))
@@ -100,7 +100,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
 
 @_operation
 def splat(typingctx: Any, x: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
-    """The same float32 four times."""
+    """Return a Four that holds `x` four times."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         one = context.cast(builder, arguments[0], signature.args[0], types.float32)
@@ -111,7 +111,7 @@ def splat(typingctx: Any, x: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: AR
 
 @_operation
 def four(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """A Four of its elements."""
+    """Return the Four of `a`, `b`, `c` and `d`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         parts = [
@@ -125,7 +125,7 @@ def four(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[
 
 @_operation
 def flags(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Four truth values."""
+    """Return the Flags of `a`, `b`, `c` and `d`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         parts = [
@@ -144,7 +144,7 @@ def load_flags(
     row: Any,
     column: Any,
 ) -> tuple[Any, Callable[..., Any]]:
-    """Four truth values of a row of a contiguous bool table, from `column` on."""
+    """Return four flags of ``table[row]``, a row of a contiguous bool table, from `column` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(ir.IntType(8), _N)
@@ -156,7 +156,7 @@ def load_flags(
 
 @_operation
 def flag(typingctx: Any, where: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """One truth value."""
+    """Return flag `i` of `where`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = context.cast(builder, arguments[1], signature.args[1], types.int32)
@@ -167,7 +167,7 @@ def flag(typingctx: Any, where: Any, i: Any) -> tuple[Any, Callable[..., Any]]: 
 
 @_operation
 def some(typingctx: Any, where: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Whether any of four truth values is true."""
+    """Return whether any flag of `where` is true."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         number = builder.bitcast(arguments[0], ir.IntType(_N))
@@ -178,7 +178,7 @@ def some(typingctx: Any, where: Any) -> tuple[Any, Callable[..., Any]]:  # noqa:
 
 @_operation
 def element(typingctx: Any, value: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """One element."""
+    """Return element `i` of `value`."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = context.cast(builder, arguments[1], signature.args[1], types.int32)
@@ -189,7 +189,7 @@ def element(typingctx: Any, value: Any, i: Any) -> tuple[Any, Callable[..., Any]
 
 @_operation
 def load(typingctx: Any, table: Any, row: Any, column: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Four numbers of a row of a contiguous float32 table, from `column` on."""
+    """Return four numbers of ``table[row]``, a row of a contiguous float32 table, from `column` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_pointer(context, builder, signature, arguments), align=4)
@@ -205,7 +205,7 @@ def store(
     column: Any,
     value: Any,
 ) -> tuple[Any, Callable[..., Any]]:
-    """Write four numbers into a row of a contiguous float32 table, from `column` on."""
+    """Write `value` into ``table[row]``, a row of a contiguous float32 table, from `column` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)
@@ -216,7 +216,7 @@ def store(
 
 @_operation
 def root(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Square roots."""
+    """Return the square root of each element."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         kind = ir.FunctionType(_VECTOR, [_VECTOR])
@@ -228,7 +228,7 @@ def root(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa:
 
 @_operation
 def at_most(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Where one is at most the other; nowhere that either is NaN."""
+    """Return flags: true where ``one <= other``, false where either is NaN."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.fcmp_ordered("<=", arguments[0], arguments[1])
@@ -238,7 +238,7 @@ def at_most(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., An
 
 @_operation
 def below(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Where one is below the other; nowhere that either is NaN."""
+    """Return flags: true where ``one < other``, false where either is NaN."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.fcmp_ordered("<", arguments[0], arguments[1])
@@ -248,7 +248,7 @@ def below(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]
 
 @_operation
 def both(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Where both are true."""
+    """Return flags: true where both `one` and `other` are true."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.and_(arguments[0], arguments[1])
@@ -258,7 +258,7 @@ def both(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]
 
 @_operation
 def pick(typingctx: Any, where: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """`one` where it is true, `other` elsewhere."""
+    """Return `one` where `where` is true, `other` elsewhere."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.select(*arguments)

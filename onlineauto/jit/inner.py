@@ -1,8 +1,8 @@
 """``Inner``: kernels that only kernels call, compiled without what Python would need to call them.
 
-Numba makes machine code of every kernel by itself, optimises it, and makes another function that unpacks
-Python's arguments for it; then all of it once more as part of each caller. What a caller needs is the code
-before all that, from which LLVM makes the caller's own. This takes a third of the time.
+Numba optimises every kernel by itself, makes machine code of it, and adds a function that unpacks Python's
+arguments. Then it does all of it again as part of each caller. A caller needs only the code from before these
+steps, and LLVM makes the caller's own from it. Leaving the steps out takes a third of the time.
 """
 
 # ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
@@ -45,9 +45,9 @@ class Inner(CPUDispatcher):
     Attributes
     ----------
     made : int
-        How many there are.
+        Number of such kernels.
     listeners : list of callable
-        Called whenever one begins to be compiled.
+        Called whenever one of them begins to be compiled.
     """
 
     made: ClassVar[int] = 0
@@ -62,7 +62,7 @@ class Inner(CPUDispatcher):
         Inner.made += 1
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call from Python."""
+        """Call the kernel from Python."""
         if self._called is None:
             settings = {name: value for name, value in self._settings.items() if name != "forceinline"}
             self._called = Entry(self.py_func, settings)

@@ -1,4 +1,4 @@
-"""Decorators of kernels: functions of numbers, arrays and tuples of them, compiled with Numba."""
+"""Decorators that compile kernels with Numba: functions of numbers, arrays and tuples of these."""
 
 from __future__ import annotations
 
@@ -26,36 +26,37 @@ _SETTINGS: dict[str, Any] = {
 
 
 def entry_kernel(function: F) -> F:
-    """Compile `function` with Numba, to be called from Python: cached on disk.
+    """Return `function`, compiled with Numba to be called from Python and cached on disk.
 
-    As `kernel` otherwise. Only what the package calls from Python is one: its arguments have to be unpacked,
-    which takes longer to compile than many a kernel.
+    It is like `kernel` otherwise. Only what the package calls from Python is an entry kernel: the code that
+    unpacks the arguments takes longer to compile than many a kernel.
     """
     return cast("F", Entry(function, _SETTINGS))
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with Numba, to be called by kernels: no GIL, no fast-math, C division.
+    """Return `function`, compiled with Numba to be called by kernels: no GIL, no fast-math, C division.
 
-    Without fast-math every float32 operation rounds in source order, which bit-exact parity rests on. Its
-    machine code is made with that of its callers; called from Python, as tests do, it is compiled for that.
+    Without fast-math every float32 operation rounds in source order; bit-exact parity depends on that. The
+    machine code is made together with that of the callers. If Python calls the kernel, as tests do, it is
+    compiled once more for that.
 
     Parameters
     ----------
     function : callable
-        Takes scalars, arrays and tuples of them only, and returns scalars and tuples of those; variants are
-        chosen by an int code, since a function passed as an argument would defeat the cache. References to
-        arrays are not counted: what it needs for itself is a `local_array`, and what it returns is in an
-        array that it was given.
+        Takes only scalars, arrays and tuples of these, and returns scalars and tuples of scalars. Variants
+        are chosen by an int code, since a function passed as an argument would defeat the cache. References
+        to arrays are not counted: for scratch memory use `local_array`, and write results into an array that
+        the caller passes.
     """
     return cast("F", Inner(function, _SETTINGS | {"forceinline": False}))
 
 
 def inline_kernel(function: F) -> F:
-    """Like `kernel`, but compiled into its callers.
+    """Return `function`, compiled as `kernel` does, but inlined into its callers.
 
-    A call copies every field of every array that it passes on, which for a small function of a few tuples
-    costs more than its work: inlining made learning three times as fast. Not for large functions with
-    several callers, whose code would be there several times.
+    A call copies every field of every array that it passes. For a small function of a few tuples that costs
+    more than its work: inlining made learning three times as fast. Do not use it for large functions with
+    several callers, since each caller gets a copy of the code.
     """
     return cast("F", Inner(function, _SETTINGS | {"forceinline": True}))

@@ -1,4 +1,4 @@
-"""``local_array``: room for a few numbers that a kernel needs for itself, on the stack."""
+"""``local_array``: a small array on the stack, as scratch memory of one kernel."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["local_array"]
 
 
 def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
-    """A function of kernels that returns a contiguous array of this shape; what is in it, is anything.
+    """Return a function for kernels that returns a contiguous array of this shape, with undefined content.
 
-    Memory of its own would have to be counted by whoever has to do with arrays, see `kernel`. This one ends
-    with the call of the kernel that asked for it, so that it may be passed on, but not returned.
+    Kernels do not count references, so they cannot allocate memory (see `kernel`). This array lives as long
+    as the call of the kernel that made it: it may be passed on, but not returned.
 
     >>> from onlineauto.jit import kernel
     >>> pair = local_array(2, np.int64)

@@ -1,8 +1,8 @@
-"""``short_loop``: keep a loop as it is written.
+"""``short_loop``: keep LLVM from unrolling a loop.
 
-LLVM unrolls every loop whose length it does not know, as if it were long: it makes room for several turns at
-once and computes beforehand how many are left over. The loops over an example's namespaces and features take
-one or two turns; the preparation took longer than the turns, and the registers that these needed.
+LLVM unrolls every loop of unknown length as if it were long: it handles several turns at once and first
+computes how many are left over. The loops over an event's namespaces and features take one or two turns. The
+preparation took longer than these turns, and used up their registers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def _short_loop(typingctx: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG0
 
 
 short_loop: Any = intrinsic(_short_loop)
-"""Stand in the body of a loop that takes few turns; no instruction is made of it.
+"""Mark the body of a loop that takes few turns; it emits no instruction.
 
-It is assembly of no lines that must run as often as it is written (``convergent``), which rules out copies.
+It is inline assembly without a line that must run exactly as often as written (``convergent``). That forbids
+LLVM to copy the body.
 """

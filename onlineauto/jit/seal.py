@@ -1,8 +1,8 @@
 """``Sealed``: a tuple of arrays, unpacked once for a kernel that takes it again and again.
 
-To call a kernel, Numba unpacks every array of every argument: with fifty of them that takes longer than to
-predict an event. A sealed tuple is unpacked when it is made; a kernel is given its address, and `opened`
-reads it from there. The Sealed holds its arrays.
+On each call of a kernel Numba unpacks every array of every argument. With fifty arrays that takes longer than
+predicting an event. A sealed tuple is unpacked when it is made. A kernel receives only its address, and
+`opened` reads the tuple from there. The Sealed keeps the arrays alive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST_SIZE = 1 << 14
 
 
 class SealedType(types.Type):
-    """Numba's type of a sealed tuple of type `kind`."""
+    """Numba's type of a sealed tuple; `kind` is the type of the tuple."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -53,7 +53,7 @@ def _unbox(typ: Any, sealed: Any, context: Any) -> Any:  # noqa: ARG001 - Numba'
 
 
 def _write(typingctx: Any, value: Any, memory: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Write a value into memory, if it is large enough; return how large it has to be."""
+    """Write `value` into `memory` if it is large enough; return the size in bytes that `value` needs."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[1])(context, builder, arguments[1])
@@ -75,7 +75,7 @@ def _opened(typingctx: Any, sealed: Any) -> tuple[Any, Callable[..., Any]]:  # n
 
 _write_into: Any = intrinsic(_write)
 opened: Any = intrinsic(_opened)
-"""Return the tuple of a Sealed, in a kernel that was given it; for as long as that call lasts."""
+"""Return the tuple of a Sealed, inside a kernel that received it. It is valid until that call returns."""
 
 
 @entry_kernel
@@ -84,7 +84,7 @@ def _seal(value: Any, memory: NDArray[np.uint8]) -> int:
 
 
 _KINDS: dict[bytes, SealedType] = {}
-"""Types by what Numba's dispatcher knows values by, which is found out a hundred times faster."""
+"""Types by the fingerprint of their values: looking one up is a hundred times faster than `numba.typeof`."""
 
 
 def _kind_of(value: Any) -> SealedType:
@@ -100,7 +100,7 @@ class Sealed(Generic[T]):
     Attributes
     ----------
     value : tuple
-        The tuple. What its arrays hold may change, they themselves may not.
+        The tuple. The content of its arrays may change, the arrays may not.
     """
 
     __slots__ = ("_memory", "_numba_type_", "address", "value")
@@ -116,5 +116,5 @@ class Sealed(Generic[T]):
         self.address = self._memory.ctypes.data
 
     def __reduce__(self) -> tuple[type[Sealed[T]], tuple[T]]:
-        """Seal a copy anew: the address is of this one's memory."""
+        """Seal a copy anew: the address belongs to this object's memory."""
         return Sealed, (self.value,)

@@ -1,4 +1,4 @@
-"""Watch kernels being compiled."""
+"""``watch_compiling``: report the kernels that are being compiled."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ __all__ = ["watch_compiling"]
 
 @contextmanager
 def watch_compiling(listener: Callable[[int, int], object]) -> Iterator[None]:
-    """Call `listener` whenever a kernel begins to be compiled, with its number and that of all kernels.
+    """Call `listener` when a kernel begins to be compiled, with its number and the number of all kernels.
 
-    Not all need be compiled; and what is called from Python is optimised last, for about as long.
+    The count need not reach the total, since a run need not compile every kernel. Entry kernels are optimised
+    last; that takes about as long as all before.
     """
     count = 0
 

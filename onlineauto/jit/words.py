@@ -1,7 +1,7 @@
-"""Many bytes of a text at once: as a little-endian number, or as a word with one bit for each of 64 bytes.
+"""Operations on many bytes of a text: as a little-endian number, or as a word of one bit for each of 64.
 
-A text read byte by byte costs a branch or two for each, and LLVM makes no vectors of a search that may stop
-anywhere. These few instructions are what reading needs of them; what they return is the same everywhere.
+A text read byte by byte costs a branch or two for each, and LLVM does not vectorise a search that may stop
+anywhere. These are the few instructions that readers need. Their results are the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["LANES", "below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
 
 LANES = 64
-"""Bytes that `equal` and `below` look at."""
+"""Number of bytes that `equal` and `below` compare at once."""
 _WORD = ir.IntType(64)
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
 
 
 def _operation(function: Callable[..., Any]) -> Any:
-    """A function of kernels, made of instructions."""
+    """Return `function` as an intrinsic that kernels can call; it writes LLVM instructions."""
     return intrinsic(function)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any, size: int) -> Any:
-    """Address of so many bytes of a uint8 array, checked where Numba checks indices."""
+    """Return the address of `size` bytes of a uint8 array, checked if Numba checks indices."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = context.cast(builder, arguments[1], signature.args[1], types.intp)
-    if vars(config)["BOUNDSCHECK"]:  # which the environment sets
+    if vars(config)["BOUNDSCHECK"]:  # read from the environment, so unknown to Numba's types
         end = builder.add(place, ir.Constant(place.type, size))
         before = builder.icmp_signed("<", place, ir.Constant(place.type, 0))
         behind = builder.icmp_signed(">", end, builder.extract_value(array.shape, 0))
@@ -61,16 +61,16 @@ def _load(bits: int, result: Any) -> Any:
 
 
 load1: Any = _load(8, types.uint8)
-"""The byte at `i` of a contiguous uint8 array, where an index would first be asked whether it is negative."""
+"""Return byte `i` of a contiguous uint8 array, without the test for a negative index that ``data[i]`` has."""
 load4: Any = _load(32, types.uint32)
-"""Four bytes of a contiguous uint8 array, from `i` on, as a uint32."""
+"""Return four bytes of a contiguous uint8 array, from `i` on, as a uint32."""
 load8: Any = _load(64, types.uint64)
-"""Eight bytes of a contiguous uint8 array, from `i` on, as a uint64."""
+"""Return eight bytes of a contiguous uint8 array, from `i` on, as a uint64."""
 
 
 @_operation
 def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Write a uint64 as eight bytes of a contiguous uint8 array, from `i` on."""
+    """Write the uint64 `word` as eight bytes of a contiguous uint8 array, from `i` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _pointer(context, builder, signature, arguments, _WORD, 8)
@@ -98,14 +98,14 @@ def _compare(condition: str) -> Any:
 
 
 equal: Any = _compare("==")
-"""Which of 64 bytes of a contiguous uint8 array, from `i` on, are this one: bit j tells of byte ``i + j``."""
+"""Return the 64-bit word whose bit j says whether ``data[i + j]``, of a uint8 array, equals `byte`."""
 below: Any = _compare("<")
-"""Which of 64 bytes of a contiguous uint8 array, from `i` on, are smaller than this one."""
+"""Return the 64-bit word whose bit j says whether ``data[i + j]``, of a uint8 array, is less than `byte`."""
 
 
 @_operation
 def first_one(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Number of the lowest bit of a uint64 that is 1; 64 if none is."""
+    """Return the index of the lowest bit of a uint64 that is 1; 64 if none is."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -115,7 +115,7 @@ def first_one(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # n
 
 @_operation
 def ones(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """How many bits of a uint64 are 1."""
+    """Return the number of bits of a uint64 that are 1."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(arguments[0])

@@ -1,1 +1,1 @@
-"""Rules that learn from one example at a time, and the targets they learn."""
+"""Rules that learn from one event at a time, and the targets that they learn."""

@@ -1,8 +1,9 @@
 """Gradient descent on a table of weights: ``--sgd``, ``--adaptive``, ``--normalized``, ``--invariant``.
 
-The table is ``weights[cell, field, lane]``, float32, with fields w (the weight), a (sum of squared
-gradients), n (largest |x| seen) and rate (scratch of the last update). An example is a list of (cell, value).
-Float operations stand in Vowpal Wabbit's order; none may be reordered.
+The table is ``weights[cell, field, lane]``, float32. Its fields are w (the weight), a (sum of squared
+gradients), n (largest |x| seen) and rate (scratch of the last update). The features of an event come as a
+list of (cell, value), an `Example`. Float operations stand in Vowpal Wabbit's order; none may be reordered.
+
 Source: Ross, Mineiro & Langford, *Normalized Online Learning*, 2013; VW's ``--invariant`` options.
 """
 
@@ -31,8 +32,8 @@ W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
 
 NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
-"""Columns of a lane's float64 state: Σ weight · Σ (x/n)², Σ weight; what penalties take off the size of every
-weight, and by what they multiply the rest."""
+"""Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; what penalties subtract from the size of
+every weight; and the factor for the rest."""
 
 T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
@@ -50,8 +51,8 @@ SETTINGS = np.dtype(
     ],
     align=True,
 )
-"""Record of what a slot has in place of the rule's; its learning rate in terms of the rule's; whether it goes
-by square roots, and that without penalties."""
+"""Record of a live config's own settings. `rate` is a factor on the rule's learning rate; the others replace
+the rule's values. `square_root` is true if power_t is ½, and `plain` if there is no penalty either."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -61,7 +62,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 class Rule(NamedTuple):
-    """Constants of the update rule."""
+    """The constants of the update rule."""
 
     learning_rate: F32
     minus_power_t: F32
@@ -87,11 +88,9 @@ class Model(NamedTuple):
     touched: NDArray[np.bool_]  # [cells]: lanes may differ
     shared: NDArray[np.float64]  # [6], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
-    penalised: NDArray[
-        np.int64
-    ]  # [lanes]: whose penalties are a lane's: its slot's, or the first's, as in VW
-    sums: NDArray[np.int64]  # [slots, 2 · policies]: actions and events that mtr has averaged over, of each
-    settings: Records  # [slots]
+    penalised: NDArray[np.int64]  # [lanes]: row of a lane's penalties: its config's, or 0 in exact mode
+    sums: NDArray[np.int64]  # [live configs, 2 · policies]: actions and events that mtr has averaged over
+    settings: Records  # [live configs]
 
 
 class Place(NamedTuple):
@@ -114,7 +113,7 @@ def shift(example: Example, by: int, mask: np.uint64) -> None:
 
 @inline_kernel
 def rule_of(rule: Rule, model: Model, slot: int) -> Rule:
-    """The rule by which a slot learns."""
+    """Return the rule with which live config `slot` learns."""
     own = model.settings[slot]
     return Rule(
         rule.learning_rate * own.rate,
@@ -143,7 +142,7 @@ def _truncate(weight: F32, gravity: F32) -> F32:
 
 @inline_kernel
 def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) -> F32:
-    """Raw prediction (float32): `initial` + Σ w·x in the order of the list."""
+    """Return the raw prediction (float32): `initial` + Σ w·x in the order of the list."""
     weights, lane = model.weights, place.lane
     cell, value = example.cell, example.value
     penalties = model.lanes[model.penalised[place.row]]
@@ -167,7 +166,7 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
 
 @inline_kernel
 def clip(shared: NDArray[np.float64], raw: F32) -> F32:
-    """Prediction (float32) within the labels seen so far; NaN becomes 0."""
+    """Return the prediction (float32) clipped to the labels seen so far; 0 for NaN."""
     if math.isnan(raw):
         return _ZERO
     if raw > np.float32(shared[MAX_LABEL]):
@@ -188,7 +187,7 @@ def see_label(rule: Rule, shared: NDArray[np.float64], label: F32) -> None:
 
 @inline_kernel
 def rate_of(rule: Rule, a: F32, n: F32) -> F32:
-    """Rate (float32) of a feature, from its sum of squared gradients and its scale."""
+    """Return the rate (float32) of a feature, from its sum of squared gradients and its scale."""
     rate = _ONE
     if rule.adaptive:
         rate = _ONE / math.sqrt(a) if rule.square_root else a**rule.minus_power_t
@@ -203,7 +202,7 @@ def rate_of(rule: Rule, a: F32, n: F32) -> F32:
 
 @inline_kernel
 def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
-    """Weight `w` as it would be, had the larger scale `now` been known from the start."""
+    """Return weight `w` as it would be if the larger scale `now` had been known from the start."""
     if rule.square_root:
         ratio = before / now
         return w * ratio if rule.adaptive else w * (ratio * ratio)
@@ -215,7 +214,7 @@ def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
 def _accumulate(
     rule: Rule, model: Model, place: Place, example: Example, slope_squared: F32
 ) -> tuple[F32, F32]:
-    """First pass of an update: statistics and rates; returns (prediction per unit step, Σ (x/n)²)."""
+    """Do the first pass of an update: statistics and rates; return (prediction per unit step, Σ (x/n)²)."""
     weights, lane = model.weights, place.lane
     per_update = _ZERO
     norm = _ZERO
@@ -236,7 +235,7 @@ def _accumulate(
                 grown = weights[c, A, lane] + slope_squared * x2
                 if not rule.guarded or math.isfinite(grown):
                     weights[c, A, lane] = grown
-                if not rule.normalized:  # otherwise the scale grows when a cell is first met
+                if not rule.normalized:  # with it, the scale grows when a cell is first seen
                     model.touched[c] = True
             if rule.normalized:
                 size = abs(x)
@@ -263,7 +262,7 @@ def _accumulate(
 
 @inline_kernel
 def average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
-    """What every rate is multiplied by (float32), from the sums of a lane."""
+    """Return the factor (float32) on every rate, from the sums of a lane."""
     if rule.square_root:
         ratio = total_weight / total_norm
         return math.sqrt(ratio) if rule.adaptive else ratio
@@ -280,7 +279,7 @@ def _sensitivity(
     weight: F32,
     sum_squares: F32,
 ) -> F32:
-    """How far a unit step moves the prediction; updates the statistics and the factor of every step."""
+    """Return how far a unit step moves the prediction; update the statistics and the factor of every step."""
     if not (rule.adaptive or rule.normalized):
         return sum_squares
     if slope_squared == _ZERO:
@@ -298,7 +297,7 @@ def _sensitivity(
 
 @inline_kernel
 def step_scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
-    """Learning rate (float32) of an example of this importance weight."""
+    """Return the learning rate (float32) for an event of this importance weight."""
     scale = rule.learning_rate * weight
     if not rule.adaptive:
         t = np.float32(shared[T] + weight - shared[HOLDOUT_WEIGHT] - shared[UNLABELLED_WEIGHT])
@@ -317,7 +316,7 @@ def _regularize(rule: Rule, model: Model, row: int, prediction: F32, label: F32,
         eta = -step / slope
         shrunk = 1.0 - rule.l2 * eta
         if rule.guarded and shrunk <= 0.0:
-            shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # the same to first order, and never negative
+            shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # equal to first order, and never negative
         penalties[CONTRACTION] *= shrunk
     step /= np.float32(penalties[CONTRACTION])
     penalties[GRAVITY] += eta * rule.l1
@@ -326,7 +325,7 @@ def _regularize(rule: Rule, model: Model, row: int, prediction: F32, label: F32,
 
 @kernel
 def materialize(model: Model, lane: int) -> None:
-    """Apply the accumulated penalties of a lane to every weight that they are on."""
+    """Apply the accumulated penalties of a lane to the weights of all lanes that share them."""
     weights, row = model.weights, model.penalised[lane]
     gravity, contraction = np.float32(model.lanes[row, GRAVITY]), np.float32(model.lanes[row, CONTRACTION])
     if gravity == _ZERO and contraction == _ONE:
@@ -345,7 +344,7 @@ def materialize(model: Model, lane: int) -> None:
 
 @inline_kernel
 def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -> None:
-    """Second pass of an update: move the weights by `step`, each at its own rate."""
+    """Do the second pass of an update: move the weights by `step`, each at its own rate."""
     weights, lane = model.weights, place.lane
     rated = rule.adaptive or rule.normalized
     for r in range(example.n_runs):
@@ -378,7 +377,7 @@ def update(
     weight: F32,
     sum_squares: F32,
 ) -> bool:
-    """Learn one labelled example with a positive weight, `prediction` being its clipped prediction.
+    """Learn a label of positive weight; `prediction` is the clipped prediction for the event.
 
     Returns whether there was a loss to learn from.
     """

@@ -18,18 +18,18 @@ _SAFE = np.float32(1e-3)
 
 @inline_kernel
 def mtr_weight(probability: F32, clip_p: F32, events: int, actions: int) -> F32:
-    """Importance weight (float32) of the logged action, after `events` events of `actions` actions in all."""
+    """Return the importance weight (float32) of the logged action; `events` events had `actions` actions."""
     return _ONE / max(probability, clip_p) * (np.float32(events) / np.float32(actions))
 
 
 @inline_kernel
 def ips_cost(cost: F32, probability: F32, clip_p: F32) -> F32:
-    """Inverse propensity score (float32) of the logged action's cost."""
+    """Return the inverse propensity score (float32) of the logged action's cost."""
     propensity = max(probability, clip_p)
     return cost / (_SAFE if propensity <= _ZERO else propensity)
 
 
 @inline_kernel
 def dr_cost(cost: F32, probability: F32, clip_p: F32, estimate: F32) -> F32:
-    """Doubly robust cost (float32) of the logged action, `estimate` being the cost model's prediction."""
+    """Return the doubly robust cost (float32) of the logged action; `estimate` is its predicted cost."""
     return estimate + (cost - estimate) / max(probability, clip_p)

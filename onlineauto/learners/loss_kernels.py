@@ -1,8 +1,10 @@
-"""Losses of one prediction: value, derivative, and the importance-aware step that minimises it.
+"""Losses of one prediction: value, derivative, and the importance-aware step that minimises the loss.
 
-Every function takes the loss as an int code (see `onlineauto.learners.loss.LOSSES`) and two parameters:
-quantile τ or expectile q in `low`; the labels that mean 0 and 1 for the logistic loss in `low` and `high`.
-Arithmetic is float32, in Vowpal Wabbit's order; where VW computes in double, so does this.
+Every function takes the loss as an int code (see `onlineauto.learners.rule.LOSSES`) and two parameters. `low`
+is the τ of the quantile loss or the q of the expectile loss. `low` and `high` are the labels that mean 0 and
+1 to the logistic loss. Arithmetic is float32, in Vowpal Wabbit's order; it is double where VW computes in
+double.
+
 Source: Karampatziakis & Langford, *Online Importance Weight Aware Updates*, 2011.
 """
 
@@ -57,7 +59,7 @@ def _clamp(prediction: F32) -> F32:
 def loss_value(
     code: int, low: F32, high: F32, prediction: F32, label: F32, minimum: F32, maximum: F32
 ) -> F32:
-    """Loss (float32) of `prediction`, labels seen so far being within [`minimum`, `maximum`]."""
+    """Return the loss (float32) of `prediction`; labels so far are within [`minimum`, `maximum`]."""
     if code == SQUARED:
         return _squared(prediction, label, minimum, maximum)
     if code == CLASSIC:
@@ -93,7 +95,7 @@ def _logistic_slope(prediction: F32, sign: F32) -> F32:
 def loss_slope(
     code: int, low: F32, high: F32, prediction: F32, label: F32, minimum: F32, maximum: F32
 ) -> F32:
-    """First derivative (float32) of the loss in the prediction."""
+    """Return the first derivative (float32) of the loss in the prediction."""
     if code == SQUARED:
         return _squared_slope(prediction, label, minimum, maximum)
     if code == CLASSIC:
@@ -116,7 +118,7 @@ def loss_slope(
 
 @inline_kernel
 def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F32) -> F32:
-    """Square of the derivative (float32), as the adaptive rule accumulates it."""
+    """Return the square of the derivative (float32), as the adaptive rule accumulates it."""
     if code in (SQUARED, CLASSIC):
         return _FOUR * (prediction - label) * (prediction - label)
     if code == EXPECTILE:
@@ -128,14 +130,14 @@ def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F
 
 @inline_kernel
 def _squared_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
-    if scale * per_update < 1e-6:  # 1 - exp(-x) ~ x, without the cancellation
+    if scale * per_update < 1e-6:  # here 1 - exp(-x) is x, without the cancellation
         return _TWO * (label - prediction) * scale
     return (label - prediction) * (_ONE - math.exp(-_TWO * scale * per_update)) / per_update
 
 
 @inline_kernel
 def _lambert(x: float) -> F32:
-    """W(exp(x)) - x within 9e-5, W being the Lambert function."""
+    """Return W(exp(x)) - x within 9e-5, where W is the Lambert function."""
     if x >= 1.0:
         w = 0.86 * x + 0.01
         r = x - math.log(w) - w
@@ -175,9 +177,9 @@ def _poisson_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F
 def loss_step(
     code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32, per_update: F32
 ) -> F32:
-    """Importance-aware step (float32): as if the example came in infinitely many small pieces.
+    """Return the importance-aware step (float32): the limit of learning the event in infinitely small pieces.
 
-    `scale` is learning rate × importance weight; `per_update` how far a unit step moves the prediction.
+    `scale` is learning rate × importance weight; `per_update` is how far a unit step moves the prediction.
     """
     if code == SQUARED:
         return _squared_step(prediction, label, scale, per_update)
@@ -209,7 +211,7 @@ def loss_step(
 
 @inline_kernel
 def loss_plain_step(code: int, low: F32, high: F32, prediction: F32, label: F32, scale: F32) -> F32:
-    """Plain gradient step (float32), for learners without ``--invariant``."""
+    """Return the plain gradient step (float32), for learners without ``--invariant``."""
     if code in (SQUARED, CLASSIC):
         return _TWO * (label - prediction) * scale
     if code == HINGE:

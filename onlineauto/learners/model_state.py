@@ -1,4 +1,4 @@
-"""What a model file keeps of a learner: weights, sums, and whatever else learning changes."""
+"""The part of a model file that a learner keeps: weights, sums, and everything else that learning changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["by_lanes", "materialised", "model_state", "restore_model"]
 
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
-    """What `restore_model` takes.
+    """Return a model as the tree that `restore_model` takes.
 
-    Of each cell the first `fields`: 1 is what it takes to predict. Of the cells those that were ever learnt,
-    each with its number, or all, and a bit for each that says so: whatever is smaller. The settings of the
-    slots follow from their configs.
+    It has the first `fields` of each cell; 1 is enough to predict. The cells are those ever learnt, each with
+    its number, or all cells, with one bit for each that says whether it was learnt: whichever is smaller. The
+    settings of live configs are not part of it, since they follow from the configs.
     """
     cells = np.flatnonzero(model.touched).astype(np.uint32)
     row = model.table.itemsize * model.table.shape[1] // model.weights.shape[1] * fields
@@ -62,7 +62,7 @@ def restore_model(model: Model, state: Mapping[str, Any]) -> None:
 
 
 def materialised(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Weights, float32[cells, lanes], as they predict: with the penalties of their lanes."""
+    """Return weights, float32[cells, lanes], with the penalties of their lanes applied."""
     gravity = penalties[:, GRAVITY].astype(np.float32)
     sizes = np.maximum(np.abs(weights) - gravity, np.float32(0))
     scaled: NDArray[np.float32] = np.copysign(sizes, weights) * penalties[:, CONTRACTION].astype(np.float32)

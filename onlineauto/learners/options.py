@@ -1,4 +1,4 @@
-"""The flags of the learner: how weights are updated, by which loss, and what a bandit's costs become."""
+"""The options of the learner: the update of weights, the loss, and the targets of a bandit's costs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _write_cb_type(record: Records, value: str, default: str) -> None:  # noqa: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateOptions:
-    """Gradient descent."""
+    """Options of gradient descent."""
 
     title: ClassVar[str] = "Gradient descent"
 
@@ -124,7 +124,7 @@ class UpdateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOptions:
-    """Loss and prediction."""
+    """Options of the loss and of predictions."""
 
     title: ClassVar[str] = "Loss and prediction"
 
@@ -170,7 +170,7 @@ class LossOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CbOptions:
-    """Contextual bandit."""
+    """Options of contextual bandits."""
 
     title: ClassVar[str] = "Contextual bandit"
 
@@ -215,12 +215,12 @@ class CbOptions:
 
 
 def check_loss(configuration: Configuration) -> None:
-    """Refuse a parameter of a loss that is not in use, and a loss without the parameter that it needs.
+    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs.
 
     Raises
     ------
     OptionError
-        Such as ``--quantile_tau`` without ``--loss_function quantile``.
+        For example, for ``--quantile_tau`` without ``--loss_function quantile``.
     """
     options = configuration[LossOptions]
     for name, loss in (

@@ -1,4 +1,4 @@
-"""Rule: the constants of the update, from the options that name its parts."""
+"""``make_rule``, ``make_model``: the constants of the update, and a fresh model, from the options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOSSES = {
 
 
 def initial_t(configuration: Configuration) -> np.float32:
-    """Events that the step size takes for already seen: ``--initial_t``, or 1 if nothing adapts it."""
+    """Return the number of events that the step size counts as seen: ``--initial_t``, by default 0 or 1."""
     update = configuration[UpdateOptions]
     if update.initial_t is not None:
         return np.float32(update.initial_t)
@@ -45,11 +45,11 @@ def initial_t(configuration: Configuration) -> np.float32:
 
 
 def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
-    """Constants of the update rule.
+    """Return the constants of the update rule.
 
-    Naming a part (``--adaptive``, ``--normalized``, ``--invariant``) or ``--sgd`` switches to what is named;
-    the learning rate is then 10 by default unless the rule is both adaptive and normalized, as in VW. A
-    `guarded` rule lets nothing that is not finite into the weights, whatever the input.
+    Naming a part (``--adaptive``, ``--normalized``, ``--invariant``) or ``--sgd`` switches to the named
+    parts. The default learning rate is then 10, unless the rule is both adaptive and normalized, as in VW. A
+    `guarded` rule keeps the weights finite, whatever the input.
     """
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     named = update.sgd or update.adaptive or update.invariant or update.normalized

@@ -1,8 +1,8 @@
 """Scores without a list of features: cross, look up and add, for four lanes at a time.
 
 One hash and one cache line serve all lanes of a cell. Every lane adds its own terms in the order of the list,
-so that its sum has the bits it has alone. Where there are less than four, the sums of what lies behind them
-mean nothing and are left aside; a row of the table is four fields long, so none reaches past its end.
+so its sum has the same bits as it would have alone. If there are fewer than four lanes, the surplus sums are
+garbage and are ignored. A row of the table has four fields, so no load reaches past its end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FNV = np.uint64(16777619)
 
 @inline_kernel
 def add_term(table: NDArray[np.float32], cell: int | np.uint64, lane: int, x: F32, total: Four) -> Four:
-    """Add w·x of one cell to the sums of four lanes."""
+    """Return `total` plus w·x of one cell, for four lanes."""
     return total + load(table, cell, lane) * splat(x)
 
 
@@ -39,7 +39,7 @@ def add_run(
     lane: int,
     total: Four,
 ) -> Four:
-    """Add the features [start, end) themselves."""
+    """Return `total` plus the terms of the features [start, end)."""
     for i in range(np.uint64(start), np.uint64(end)):
         short_loop()
         total = add_term(table, np.uint64(features[i].hash) & mask, lane, features[i].value, total)
@@ -57,7 +57,7 @@ def add_pair(
     lane: int,
     total: Four,
 ) -> Four:
-    """Add the product of two runs of features; each combination once if they are the `same`."""
+    """Return `total` plus the product of two runs of features; each pair once if the runs are the `same`."""
     begin = np.uint64(second[0])
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
@@ -82,7 +82,7 @@ def add_triple(
     lane: int,
     total: Four,
 ) -> Four:
-    """Add the product of three runs of features; `same` says of the last two if each is the one before it."""
+    """Return `total` plus the product of three runs; `same` says if second = first, and if third = second."""
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
         chain = _FNV * np.uint64(features[i].hash)
@@ -107,7 +107,7 @@ def add_listed(
     lane: int,
     total: Four,
 ) -> Four:
-    """Add `n` listed features."""
+    """Return `total` plus the terms of `n` listed features."""
     for i in range(n):
         total = add_term(table, cell[i], lane, value[i], total)
     return total

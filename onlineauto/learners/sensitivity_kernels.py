@@ -1,4 +1,4 @@
-"""How far one more example would move a prediction, without learning it.
+"""The sensitivity: how far one more event would move a prediction, without learning it.
 
 Source: VW ``gd.cc``, ``sensitivity`` of unchanged weights.
 """
@@ -44,16 +44,16 @@ def sensitivity(
     weight: F32,
     sum_squares: F32,
 ) -> F32:
-    """How far (float32) a small importance weight of this label would move the prediction, per weight.
+    """Return how far (float32) a small importance weight of this label would move the prediction, per weight.
 
     Parameters
     ----------
     prediction : float32
         Before clipping.
     weight : float32
-        Importance weight by which the example would be counted; the step is one of weight 1 all the same.
+        Importance weight with which statistics would count the event; the step itself has weight 1.
     sum_squares : float32
-        Σ x² of the example.
+        Σ x² of the event.
     """
     scale = step_scale(rule, model.shared, _ONE)
     if not (rule.adaptive or rule.normalized):
@@ -82,7 +82,7 @@ def sensitivity(
     if rule.normalized:
         sums = model.lanes[place.row]
         factor = average(rule, np.float32(sums[WEIGHT]) + weight, np.float32(sums[NORM]) + weight * norm)
-        if not rule.guarded:  # as in VW, where an update whose slope underflows falls back upon it
+        if not rule.guarded:  # in VW, an update whose slope underflows uses this factor
             model.shared[FACTOR] = factor
         per_update *= factor
     return scale * per_update

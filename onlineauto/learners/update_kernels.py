@@ -1,8 +1,8 @@
 """Updates of four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
 
-Square roots and divisions of four lanes cost as much as those of one. Each lane's numbers and their order are
-those of `onlineauto.learners._kernels.update`; a lane that does not learn, or whose slot does not hold a
-product, keeps what it has.
+Square roots and divisions of four lanes cost as much as those of one. Each lane has the same numbers, in the
+same order, as in `onlineauto.learners._kernels.update`. A lane that does not learn, or whose config does not
+hold a product, stays as it is.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _grow(
 def accumulate_four(
     model: Model, slot: int, example: Example, slopes: Four, learns: Flags, guarded: bool
 ) -> tuple[Four, Four]:
-    """First pass of an update of slots `slot` to `slot` + 3, whose lanes these are too.
+    """Do the first pass of an update of live configs `slot` to `slot` + 3, which are also their lanes.
 
     Returns the predictions per unit step and Σ (x/n)² of the four.
     """
@@ -119,7 +119,7 @@ def accumulate_four(
 
 @inline_kernel
 def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Flags, guarded: bool) -> None:
-    """Second pass of an update: move the weights of four slots, each by its own step and rate."""
+    """Do the second pass of an update: move the weights of four lanes, each by its own step and rate."""
     table, lanes = model.table, model.weights.shape[2]
     at_rate = RATE * lanes + slot
     lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
@@ -142,13 +142,13 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
 
 @inline_kernel
 def has_fours(rule: Rule, model: Model, slot: int) -> bool:
-    """Whether the rule is the default one but for the slots' settings, and four lanes begin at `slot`."""
+    """Return whether the rule is the default one, but for settings, and four lanes begin at `slot`."""
     return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[2])
 
 
 @inline_kernel
 def _slope(rule: Rule, model: Model, raw: F32, label: F32, weight: F32, learns: bool) -> tuple[F32, F32]:
-    """Clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
+    """Return clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
     minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
     prediction = clip(model.shared, raw)
     loss = loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum)
@@ -162,12 +162,12 @@ def _slope(rule: Rule, model: Model, raw: F32, label: F32, weight: F32, learns: 
 def _step(
     rule: Rule, model: Model, lane: int, prediction: F32, label: F32, weight: F32, reach: F32, norm: F32
 ) -> F32:
-    """Step (float32) of a lane that learns, after its sums; 0 if it is not finite."""
+    """Return the step (float32) of a lane that learns, and add to its sums; 0 if it is not finite."""
     sums = model.lanes[lane]
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
-    model.shared[FACTOR] = factor  # which `update` falls back upon where a slope underflows
+    model.shared[FACTOR] = factor  # an `update` whose slope underflows uses it
     scale = rule.learning_rate * model.settings[lane].rate * weight
     step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
     if math.isnan(step) or step == _ZERO:
@@ -187,9 +187,9 @@ def update_four(
     weight: FourFloats,
     learns: FourBools,
 ) -> bool:
-    """Learn one labelled example in four lanes, from `slot` on, whose raw predictions are known.
+    """Learn a label in four lanes, from `slot` on, whose raw predictions are known.
 
-    Returns False, and leaves everything as it was, if a slope underflows; `update` knows what to do then.
+    Returns False, and changes nothing, if a slope underflows; then call `update` for each lane.
     """
     p0, g0 = _slope(rule, model, raw[0], label, weight[0], learns[0])
     p1, g1 = _slope(rule, model, raw[1], label, weight[1], learns[1])

@@ -1,4 +1,4 @@
-"""How an option is declared, read, checked and described. No flag lives here.
+"""Declare, read, check and describe options. The options themselves are declared elsewhere.
 
 A group of options is a frozen dataclass whose fields are made with `option`. A `Registry` of groups reads
 command lines and keyword arguments into a `Configuration`.

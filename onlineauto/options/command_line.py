@@ -1,18 +1,18 @@
-"""Splits a command line into options and their words, by Vowpal Wabbit's rules.
+"""Split a command line into options and their words, by Vowpal Wabbit's rules.
 
-Why not `argparse`: it cannot be taught these rules. On Python 3.11 it takes ``-1e-3`` for a flag and not for
-a number; it reads ``-tq ab`` as two flags; after ``--quadratic=ab cd`` it gives ``cd`` to the data file. The
-rules themselves are shorter than the exceptions would be.
+`argparse` cannot follow these rules. On Python 3.11 it takes ``-1e-3`` for a flag, it reads ``-tq ab`` as two
+flags, and after ``--quadratic=ab cd`` it takes ``cd`` for the data file. The rules are shorter than the
+exceptions would be:
 
-* A flag that takes one value takes the next word, whatever it looks like, or what follows ``=``, or what
+* A flag of one value takes the next word, whatever that looks like. Or it takes what follows ``=``, or what
   follows the letter: ``--passes 3``, ``--passes=3``, ``-b18``.
 * A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
 * A switch takes nothing; ``-tq`` is an error.
 * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
 * A word that no flag takes names the data file.
 
-One thing differs: a value that is itself one of our flags (``-p --quiet``, where a file's name was forgotten)
-is refused; ``--predictions=--quiet`` says that it is meant.
+There is one deviation. A value that is itself one of our flags is refused, since most likely a file name was
+forgotten: ``-p --quiet``. Write ``--predictions=--quiet`` if it is meant.
 
 Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
 """
@@ -39,26 +39,26 @@ _NEGATIVE: Final = re.compile(r"-(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(
 def split(
     words: Sequence[str], *, options: Mapping[str, Option], positional: Option | None
 ) -> list[tuple[Option, list[str]]]:
-    """Split a command line into options and the words that each was given.
+    """Split a command line into options, each with its words.
 
     Parameters
     ----------
     words : sequence of str
         The command line without the program's name.
     options : mapping
-        Every option by each of its flags: ``--testonly`` and ``-t``.
+        Maps each flag to its option: both ``--testonly`` and ``-t``.
     positional : Option or None
-        The option that takes the words that no flag takes.
+        The option that receives the words that no flag takes.
 
     Returns
     -------
     list of (Option, list of str)
-        In the order of the command line; an option appears as often as it was given.
+        In the order of the command line. An option appears as often as its flag does.
 
     Raises
     ------
     OptionError
-        If a flag is unknown, lacks its value, or has one and takes none.
+        If a flag is unknown, lacks its value, or is a switch with a value.
     """
     left = deque(words)
     found = []
@@ -82,7 +82,7 @@ def _is_flag(word: str) -> bool:
 
 
 def _parted(word: str) -> tuple[str, str | None]:
-    """Part ``--name=value`` and ``-nvalue`` into the flag and the value attached to it."""
+    """Split ``--name=value`` or ``-nvalue`` into the flag and the value, None if there is none."""
     if not word.startswith("--"):
         return word[:2], word[2:] or None
     flag, sign, value = word.partition("=")
@@ -94,7 +94,7 @@ def _parted(word: str) -> tuple[str, str | None]:
 def _taken(
     option: Option, flag: str, attached: str | None, *, left: deque[str], options: Mapping[str, Option]
 ) -> list[str]:
-    """Take the words that belong to an option off the left of the command line."""
+    """Remove the words of `option` from the front of `left` and return them."""
     if option.switch:
         if attached is not None:
             raise OptionError(f"{flag} is a switch and takes no value, but {attached!r} is attached to it")

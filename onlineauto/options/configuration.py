@@ -1,4 +1,4 @@
-"""What a run was asked to do: one typed, frozen value per group of options."""
+"""``Configuration``: the options of one run, as a frozen value for each group."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ G = TypeVar("G")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The values of every option of a registry; made by `Registry.parse` and `Registry.from_keywords`.
+    """The values of all options of a registry, made by `Registry.parse` and `Registry.from_keywords`.
 
     Attributes
     ----------
     groups : tuple
         One instance of each option class, in the registry's order.
     supplied : frozenset of str
-        Names of the options that were given explicitly, even if with their default.
+        Names of the options that were given explicitly, even if with the default value.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class Configuration:
         }
 
     def command(self, *, kept: bool = False) -> str:
-        """Return the supplied options as a command line, from which `Registry.parse` makes an equal value.
+        """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
 
-        Only those that a model keeps, if `kept`.
+        If `kept`, the command line has only the options that a model keeps.
         """
         words = []
         for option, value in self._items():
@@ -90,7 +90,7 @@ class Configuration:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about options that were supplied and have no effect beside the others."""
+        """Sentences about options that were supplied and have no effect without others."""
         return tuple(
             f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
             for option, _ in self._items()
@@ -104,7 +104,7 @@ class Configuration:
 
 
 def _words(option: Option, value: object) -> list[str]:
-    """Return the words of the command line that give an option its value."""
+    """Return the words of the command line that set `option` to `value`."""
     if option.switch:
         return [option.flag]
     several = cast("tuple[Scalar, ...]", value) if option.repeatable else (cast("Scalar", value),)

@@ -1,4 +1,4 @@
-"""How an option is declared: a field of a frozen dataclass *is* the flag."""
+"""``option`` declares a flag: a field of a frozen dataclass *is* the flag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Option", "option", "options_of", "title_of"]
 
 Group = type[Any]
-"""A class of options."""
+"""A frozen dataclass whose fields are options."""
 
 Scalar = bool | int | float | str
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _KINDS: Final[tuple[type[Scalar], ...]] = (bool, int, float, str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """Everything that is known about one flag.
+    """The declaration of one flag.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Option:
     kind : type
         ``bool`` (a switch), ``int``, ``float`` or ``str``; the type of one value.
     repeatable : bool
-        Whether the flag can be given several times; its value is then a tuple of ``kind``.
+        True if the flag can be given several times; its value is then a tuple of ``kind``.
     optional : bool
-        Whether "not supplied" is a value of its own (``None``).
+        True if "not supplied" is a value of its own (``None``).
     default : object
         The value when the flag is not supplied.
     help : str
@@ -46,31 +46,31 @@ class Option:
     short : str or None
         The one-letter name without ``-``.
     vw : bool
-        Whether Vowpal Wabbit 9.11.9 has this option under the same name.
+        True if Vowpal Wabbit 9.11.9 has this option under the same name.
     keep : bool
-        Whether a model file keeps the option, because what is learnt or predicted depends on it.
+        True if a model file keeps the option, because what is learnt or predicted depends on it.
     override : bool
-        Whether one that is kept can be given another value for a model that is loaded.
+        True if an option that is kept can have another value when a model is loaded.
     minimum, maximum : float or None
         Inclusive bounds of a number.
     above, below : float or None
         Exclusive bounds of a number.
     choices : tuple of str
-        The valid words, or empty when any word is valid.
+        The valid words; empty if any word is valid.
     metavar : str
-        What stands for the value in the help.
+        The name of the value in the help.
     positional : bool
-        Whether a word on the command line that belongs to no flag is this option's value.
+        True if words on the command line that belong to no flag are values of this option.
     needs : tuple of str
-        Options of which one has to be supplied for this one to have any effect.
+        Names of options; without at least one of them this option has no effect.
     because : str
-        Why the bounds are what they are, where that is not plain; part of the message of an invalid value.
+        The reason for the bounds, if it is not obvious; part of the message about an invalid value.
     aliases : tuple of str
         Other names of the option.
     synonyms : tuple of (str, str)
-        Other words for a choice, each with the choice it stands for.
+        Pairs of a word and the choice that it stands for.
     listed : bool
-        Whether the word is a list, its parts separated by commas; from Python a list or tuple is one too.
+        True if the word is a list of parts, separated by commas. From Python it may be a list or tuple.
     bare : object
         The value when the flag is given without one; None if it has to have one.
     tunable : Log, OneOf or None
@@ -109,12 +109,12 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The name of the field and of the keyword: an underscore is behind one that is a word of Python."""
+        """The name of the field and of the keyword, with an underscore behind a reserved word of Python."""
         return self.name + "_" if iskeyword(self.name) else self.name
 
     @property
     def switch(self) -> bool:
-        """Whether the flag takes no value."""
+        """True if the flag takes no value."""
         return self.kind is bool
 
 
@@ -144,7 +144,7 @@ def option(
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
 
     The field's annotation says what the flag takes: ``bool`` is a switch, ``int``, ``float`` and ``str``
-    take one value, ``X | None`` knows "not supplied", and ``tuple[str, ...]`` can be repeated.
+    take one value, ``X | None`` is None if not supplied, and ``tuple[str, ...]`` can be repeated.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def options_of(group: Group) -> tuple[Option, ...]:
     Raises
     ------
     TypeError
-        If a field was not made with `option`, or its annotation is not one of those `option` names.
+        If a field was not made with `option`, or its annotation is none of those that `option` accepts.
     """
     if group not in _READ:
         _READ[group] = tuple(_declared(group))
@@ -210,12 +210,12 @@ def _declared(group: Group) -> Iterator[Option]:
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
-        name = declared.name.rstrip("_")  # as lambda_, since lambda is a word of Python
+        name = declared.name.rstrip("_")  # such as lambda_, since lambda is a reserved word
         yield _completed(metadata[_KEY], name=name, annotation=hints[declared.name])
 
 
 def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
-    """Fill in what the field's name and annotation say."""
+    """Return `declared` with what the field's name and annotation imply."""
     repeatable = annotation == tuple[str, ...]
     optional = get_origin(annotation) is UnionType and NoneType in get_args(annotation)
     kind = str if repeatable else annotation

@@ -1,4 +1,4 @@
-"""Every option of a program: reads command lines and keyword arguments, describes itself."""
+"""``Registry``: all options of a program; it reads command lines and keyword arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onlineauto.options.value import from_python, from_text
 __all__ = ["Check", "Registry"]
 
 Check = Callable[[Configuration], None]
-"""Raises `OptionError` if options are at odds."""
+"""A function that raises `OptionError` if options contradict each other."""
 
 
 class Registry:
@@ -27,9 +27,10 @@ class Registry:
     Parameters
     ----------
     groups : sequence of type
-        Frozen dataclasses whose fields are made with `option`; their order is the order of the help.
+        Frozen dataclasses whose fields are made with `option`, in the order of the help.
     checks : sequence of callable
-        Each is called with every new `Configuration` and raises `OptionError` if options are at odds.
+        Each is called with every new `Configuration` and raises `OptionError` if options contradict each
+        other.
 
     Attributes
     ----------
@@ -72,12 +73,12 @@ class Registry:
         return self._by_flag["--" + name]
 
     def parse(self, words: str | Sequence[str]) -> Configuration:
-        """Read a command line, as a list of words or as one string that a shell would split.
+        """Return the configuration that a command line sets, given as words or as one string for a shell.
 
         Raises
         ------
         OptionError
-            If a flag is unknown, a value is not valid, or options are at odds.
+            If a flag is unknown, a value is invalid, or options contradict each other.
         """
         if isinstance(words, str):
             words = shlex.split(words)
@@ -95,7 +96,7 @@ class Registry:
         return self._configuration(given)
 
     def from_keywords(self, **keywords: object) -> Configuration:
-        """Take options as keyword arguments: ``from_keywords(cb_explore_adf=True, quadratic=["ab", "ac"])``.
+        """Return the configuration that keywords set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
 
         Names may be long or short, with underscores or dashes. A repeatable option takes one value or
         several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
@@ -103,7 +104,7 @@ class Registry:
         Raises
         ------
         OptionError
-            If a name is unknown, a value is not valid, or options are at odds.
+            If a name is unknown, a value is invalid, or options contradict each other.
         """
         given: dict[str, Any] = {}
         for keyword, value in keywords.items():
@@ -128,7 +129,7 @@ class Registry:
         return self._by_flag[flag]
 
     def _configuration(self, given: dict[str, Any]) -> Configuration:
-        """Build the groups from the supplied values and hold them to the checks."""
+        """Return the configuration of the supplied values, after every check."""
         groups = []
         for group in self.groups:
             options = [option for option in options_of(group) if option.name in given]
@@ -151,14 +152,14 @@ def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
 
 
 def _several(option: Option, value: object) -> tuple[Any, ...]:
-    """Take one value or several of a repeatable option."""
+    """Return the values of a repeatable option, given as one value or as several."""
     if isinstance(value, list | tuple):
         return tuple(from_python(option, each) for each in value)
     return (from_python(option, value),)
 
 
 def _parameter(option: Option) -> Parameter:
-    """Return the keyword of an option, annotated with what `Registry.from_keywords` takes."""
+    """Return the keyword parameter of an option, annotated with what `Registry.from_keywords` takes."""
     taken: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
         taken = str | Sequence[str]

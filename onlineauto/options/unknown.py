@@ -1,4 +1,4 @@
-"""What to say of a flag that does not exist: the nearest one that does, or that only Vowpal Wabbit has it."""
+"""The error about an unknown flag: it names the nearest flag, or says that only Vowpal Wabbit has it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _HINTS: Final = {
 
 
 def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
-    """Return the error for a flag that is not among the known ones.
+    """Return the error for a flag that is not in `known`.
 
     Parameters
     ----------
     flag : str
-        As it was typed, without a value: ``--epsilom`` or ``-z``.
+        The flag as typed, without a value: ``--epsilom`` or ``-z``.
     known : collection of str
-        Every valid flag, spelled the same way.
+        Every valid flag, with its dashes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One value of one option: read from text or taken from Python, and held to its bounds."""
+"""Read one value of one option from text or from Python, and check its bounds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def from_text(option: Option, text: str) -> Scalar:
-    """Read one value as the command line gives it.
+    """Return the value that `text` stands for on the command line.
 
     Raises
     ------
     OptionError
-        If the text is not of the option's kind, or outside what is valid.
+        If the text is not of the option's kind, or the value is invalid.
     """
     if option.kind is int and _INTEGER.fullmatch(text):
         return _checked(option, int(text), text)
@@ -37,15 +37,15 @@ def from_text(option: Option, text: str) -> Scalar:
 
 
 def from_python(option: Option, value: object) -> Scalar:
-    """Take one value as a Python caller gives it: numbers of any library, paths, words.
+    """Return the value that a Python caller gave: a number of any library, a path or a word.
 
-    A number is taken for a word too, so that ``progress=1000`` is ``progress="1000"``, and a list or tuple
-    for one that is listed, so that ``cost_range=(0, 1)`` is ``cost_range="0,1"``.
+    Where a word is expected, a number is accepted too: ``progress=1000`` is ``progress="1000"``. Where a list
+    is expected, a list or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``.
 
     Raises
     ------
     OptionError
-        If the value is not of the option's kind, or outside what is valid.
+        If the value is not of the option's kind, or is invalid.
     """
     if option.kind is bool or isinstance(value, bool):
         if option.kind is bool and isinstance(value, bool):
@@ -64,12 +64,12 @@ def from_python(option: Option, value: object) -> Scalar:
 
 
 def to_text(value: Scalar) -> str:
-    """Write one value so that `from_text` reads the same value back."""
+    """Return a value as text that `from_text` reads back as the same value."""
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def valid_values(option: Option) -> str:
-    """Say in words what an option takes, for example ``a number from 0 to 1``."""
+    """Return what an option takes, in words, such as ``a number from 0 to 1``."""
     if option.choices:
         return "one of " + ", ".join(option.choices)
     if option.listed:
@@ -89,7 +89,7 @@ def valid_values(option: Option) -> str:
 
 
 def _checked(option: Option, value: Scalar, text: str) -> Scalar:
-    """Hold a value to the option's choices and bounds; return the choice that a synonym stands for."""
+    """Return a value after checking choices and bounds; a synonym is replaced by its choice."""
     value = dict(option.synonyms).get(text, value)
     valid = not option.choices or value in option.choices
     if not isinstance(value, str):
@@ -106,7 +106,7 @@ def _checked(option: Option, value: Scalar, text: str) -> Scalar:
 
 
 def _limit(limit: float) -> str:
-    """Write a bound; the largest number of so many bits as ``2^63 - 1``."""
+    """Return a bound as text; the largest number of so many bits is written ``2^63 - 1``."""
     bits = int(limit).bit_length()
     return f"2^{bits} - 1" if bits > 30 and limit == 2**bits - 1 else str(limit)
 

@@ -1,6 +1,6 @@
-"""Every option that Vowpal Wabbit 9.11.9 knows, so that one that we do not have is refused by name.
+"""The names of all options of Vowpal Wabbit 9.11.9, so that an unsupported one is refused by name.
 
-Names only. A test compares them with the installed wheel.
+A test compares them with the installed wheel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHORT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "t": "testonly",
     }
 )
-"""From one-letter name to long name."""
+"""Maps a one-letter name to the long name."""
 
 NAMES: Final[tuple[str, ...]] = tuple(
     """

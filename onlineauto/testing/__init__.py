@@ -1,4 +1,4 @@
-"""Conformance: hold an oracle, priority, estimator or explorer of your own to what is expected of it."""
+"""Conformance suites that check oracles, priorities, estimators and explorers, also those of users."""
 
 from __future__ import annotations
 

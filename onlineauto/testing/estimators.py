@@ -1,4 +1,4 @@
-"""What every test of a challenger against the champion has to keep to."""
+"""The conformance suite of estimators: tests of a challenger against the champion."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Estimator(Protocol):
     """A test of a challenger against the champion, such as `onlineauto.estimators.paired.ChampionTest`."""
 
     def update(self, challenger: int, champion: int, *, logged: int, p: float, reward: float) -> None:
-        """Take in a logged event: what each would do, what was done, how likely that was, and its reward."""
+        """Add one logged event: both actions, the logged action, its propensity `p`, and its reward."""
 
     @property
     def better(self) -> bool:
-        """Whether the challenger is proved to be better."""
+        """True if the challenger is proved to be better."""
 
     @property
     def worse(self) -> bool:
-        """Whether the challenger is proved to be worse."""
+        """True if the challenger is proved to be worse."""
 
 
 class _Event(NamedTuple):
-    """The challenger's action is 1 where the two differ, the champion's always 0."""
+    """One event of a log. The champion's action is 0; the challenger's is 1 if `differ`, else 0."""
 
     differ: bool
     logged: int
@@ -51,7 +51,7 @@ def _log(
     gain: float = 0.0,
     period: int = 0,
 ) -> Iterator[_Event]:
-    """Events on which the two differ; the challenger loses for half a period, gains for the other half."""
+    """Yield events on which the two differ; the challenger loses for half a `period`, then gains."""
     u, v = rng.random((2, events)).tolist()
     for t in range(events):
         logged = int(u[t] < likely)
@@ -61,7 +61,7 @@ def _log(
 
 
 def _rising(rng: np.random.Generator, events: int) -> Iterator[_Event]:
-    """The two agree while rewards are low and differ while they are high: averages over either mislead."""
+    """Yield events that differ only while rewards are high, so that averages over either half mislead."""
     for t, event in enumerate(_log(rng, events, mean=0.9)):
         low = t < events // 2
         yield event._replace(differ=not low, reward=event.reward * (rng.random() < 0.2 if low else 1.0))
@@ -73,7 +73,7 @@ _NULLS: dict[str, tuple[_Log, float]] = {
     "rewards that rise": (_rising, 0.5),
     "heavy tails": (partial(_log, likely=0.01, mean=0.2), 0.01),
 }
-"""Logs of a challenger that is never ahead on average, and their least probabilities."""
+"""Logs on which the challenger is never ahead on average, each with its smallest propensity."""
 
 
 def check_estimator(
@@ -84,28 +84,30 @@ def check_estimator(
     events: int = 1000,
     seed: int = 0,
 ) -> None:
-    """Hold a test of challengers to what the search expects of it.
+    """Check a test of challengers against the requirements of the search.
 
-    It is looked at after every event. A challenger that is never ahead on average is found to be better in a
-    share of the streams of at most `alpha` and four standard errors: if both earn the same, if advantages
-    alternate, if rewards rise meanwhile, and if weights have heavy tails. Two that always agree are never
-    told apart. Far more reward is found to be better, far less to be worse.
+    The test is looked at after every event. Take a challenger that is never ahead on average: both earn the
+    same, or advantages alternate, or rewards rise meanwhile, or weights have heavy tails. The test may call
+    it better in a share of at most `alpha`, plus four standard errors, of the streams. It never tells apart a
+    challenger and a champion that always agree. It finds a far larger reward better, and a far smaller one
+    worse.
 
     Parameters
     ----------
     make : callable
-        Makes a fresh test from `alpha` and the least probability of a logged action.
+        Makes a fresh test from `alpha` and the smallest propensity of a log.
     alpha : float, default 0.05
-        Level.
+        Level of the test.
     streams, events : int, default 60 and 1000
-        How many logs of each kind, and how long. 2,000 logs of 20,000 events leave little room for error.
+        Number of logs of each kind, and their length. 2,000 logs of 20,000 events leave little room for
+        error.
     seed : int, default 0
-        Of the logs.
+        Seed of the logs.
 
     Raises
     ------
     AssertionError
-        Says which expectation it does not meet.
+        If a requirement is not met; the message says which.
 
     Examples
     --------
@@ -128,7 +130,7 @@ def check_estimator(
 
 
 def _run(estimator: Estimator, log: Iterator[_Event]) -> str:
-    """Whether it is found to be better at any time; if not, whether worse."""
+    """Return "better" if the challenger is ever found better, else "worse" if ever found worse, else ""."""
     worse = False
     for event in log:
         estimator.update(int(event.differ), 0, logged=event.logged, p=event.p, reward=event.reward)

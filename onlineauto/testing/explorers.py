@@ -1,4 +1,4 @@
-"""What every explorer has to keep to."""
+"""The conformance suite of explorers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SCORES = ((0.5,), (0.1, 0.9), (0.3, 0.1, 0.7), (-1.0, 0.0, 0.25, -0.5), (0.2, 0
 
 
 class ExplorerLike(Protocol):
-    """What turns scores into probabilities, such as `onlineauto.explorers.policy.Policy`."""
+    """An object that turns scores into a pmf, such as `onlineauto.explorers.policy.Policy`."""
 
     floor: float
-    """Least probability of an action times the number of actions; 0 is none."""
+    """Smallest probability of an action times the number of actions; 0 if there is no such bound."""
 
     @property
     def needs_plausible(self) -> bool:
-        """Whether it is to be told the plausible costs."""
+        """True if `pmf` requires the plausible costs."""
 
     def pmf(
         self,
@@ -37,23 +37,23 @@ class ExplorerLike(Protocol):
         costs: tuple[float, float] = (0.0, 1.0),
         plausible: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
-        """Probability of each action, by its predicted cost."""
+        """Return the probability of each action, from its predicted cost."""
 
 
 def check_explorer(explorer: ExplorerLike) -> None:
-    """Hold an explorer to what whoever logs its choices relies on.
+    """Check an explorer against everything that users of its logged choices rely on.
 
-    For several events at several times, all is as `check_pmf` has it.
+    Calls `check_pmf` for several events, each after several numbers of learnt events.
 
     Parameters
     ----------
     explorer : ExplorerLike
-        It need not be registered.
+        The explorer; it need not be registered.
 
     Raises
     ------
     AssertionError
-        Says which expectation it does not meet, and for which scores.
+        If a requirement is not met; the message says which, and for which scores.
 
     Examples
     --------
@@ -72,24 +72,26 @@ def check_pmf(
     learnt: int = 0,
     reach: float = 0.25,
 ) -> None:
-    """Hold an explorer to its promises for one event, of scores that all differ.
+    """Check the pmf that an explorer returns for one event whose scores all differ.
 
-    Its probabilities sum up to one, none is negative or below the floor, the same scores give the same ones
-    again, and other numbers of the actions give the same probabilities to the same actions.
+    The probabilities sum to one. None is negative or less than the floor. The same scores give the same
+    probabilities again. Each action keeps its probability if the actions come in another order.
 
     Parameters
     ----------
+    explorer : ExplorerLike
+        The explorer; it need not be registered.
     scores : sequence of float
         Predicted cost of each action.
     learnt : int
-        Events learnt before.
+        Number of events learnt before.
     reach : float
-        How far a plausible cost is from the predicted one, where the explorer goes by that.
+        Distance of the plausible costs from the predicted one, if the explorer needs plausible costs.
 
     Raises
     ------
     AssertionError
-        Says which promise is not kept.
+        If a requirement is not met; the message says which.
     """
     costs = min(0.0, *scores, 0.0), max(0.0, *scores, 0.0)
     orders = (

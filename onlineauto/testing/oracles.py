@@ -1,4 +1,4 @@
-"""What every oracle has to keep to."""
+"""The conformance suite of oracles."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _NAMES = ((), (b"a",), (b" ", b"a", b"user"), (b"a", b"b", b"c", b"\xc3\xa9"))
 
 
 def check_oracle(oracle: Oracle) -> None:
-    """Hold an oracle to what the search expects of it.
+    """Check an oracle against the requirements of the search, for many champions.
 
-    Configs are proposed for many champions, of those namespaces that are there and of nothing else; what is
-    proposed depends on the arguments alone; every proposal has interactions that can be learnt with; and, but
-    for an oracle that is asked only once, the first champion is challenged as soon as there is a namespace,
-    and no champion is challenged by itself.
+    Proposals are configs over the available namespaces and nothing else. They depend on the arguments alone.
+    Every proposal has interactions that can be learnt. The first champion gets a challenger as soon as there
+    is a namespace, and no champion is proposed as its own challenger. These last two do not apply to an
+    oracle that is asked only once.
 
     Parameters
     ----------
     oracle : Oracle
-        It need not be registered.
+        The oracle; it need not be registered.
 
     Raises
     ------
     AssertionError
-        Says which expectation it does not meet, and for which champion.
+        If a requirement is not met; the message says which, and for which champion.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def check_oracle(oracle: Oracle) -> None:
 
 
 def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
-    """The first champion, and some that could follow it."""
+    """Yield the first champion, and some that could follow it."""
     champion = Config(kind=oracle.kind)
     yield champion
     for step in range(3):

@@ -1,4 +1,4 @@
-"""What every priority has to keep to."""
+"""The conformance suite of priorities."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _COUNTS = (
 
 
 def check_priority(priority: Priority) -> None:
-    """Hold a priority to what the search expects of it.
+    """Check a priority against the requirements of the search.
 
-    It is a finite number, depends on the arguments alone, and asks for no namespace that the config does not
-    name.
+    The priority of a config is a finite number. It depends on the arguments alone. It asks only for the
+    counts of namespaces that the config names.
 
     Parameters
     ----------
     priority : Priority
-        It need not be registered.
+        The priority; it need not be registered.
 
     Raises
     ------
     AssertionError
-        Says which expectation it does not meet, and for which config.
+        If a requirement is not met; the message says which, and for which config.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Oracles: each proposes configs that challenge the champion; one file each, and the registry."""
+"""Oracles: each proposes configs that challenge the champion. One file for each, and their registry."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ ORACLES: Mapping[str, Oracle] = {
     "qbase_cubic": QbaseCubic(),
     "stepwise": Stepwise(),
 }
-"""By their names on the command line."""
+"""Oracles by their names on the command line."""

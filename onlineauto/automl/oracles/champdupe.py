@@ -1,4 +1,4 @@
-"""``--oracle_type champdupe``: the champion's double, to test with."""
+"""``--oracle_type champdupe``: the champion's double, for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Champdupe"]
 
 
 class Champdupe(Oracle):
-    """The champion again, which has to learn what the champion learns, and a config without interactions.
+    """Proposes the champion again, which must learn the same, and a config without interactions.
 
     Source: VW ``champdupe_impl``.
     """
@@ -25,5 +25,5 @@ class Champdupe(Oracle):
     once: ClassVar[bool] = True
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
-        """Propose the two."""
+        """Return these two configs."""
         return [Config((), Kind.INCLUSION), champion]

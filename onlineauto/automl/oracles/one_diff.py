@@ -17,9 +17,9 @@ __all__ = ["OneDiff"]
 
 
 class OneDiff(Oracle):
-    """All configs that differ from the champion in one interaction; the first champion has all.
+    """Proposes all configs that differ from the champion in one interaction; the first champion has all.
 
-    First those that leave out one of the champion's interactions, then those that take one back.
+    Those without one of the champion's interactions come first, then those with one more.
 
     Source: VW ``one_diff_impl``.
     """
@@ -27,6 +27,6 @@ class OneDiff(Oracle):
     hides_champion: ClassVar[bool] = True
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
-        """Propose the neighbours."""
+        """Return the champion's neighbours."""
         changes = (*space.crossed_by(champion), *space.only_new(champion.elements))
         return [space.toggled(champion, interaction) for interaction in changes]

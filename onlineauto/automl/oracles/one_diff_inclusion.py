@@ -1,4 +1,4 @@
-"""``--oracle_type one_diff_inclusion``: all neighbours of the champion, from nothing upwards."""
+"""``--oracle_type one_diff_inclusion``: all neighbours of the champion, beginning with no interaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["OneDiffInclusion"]
 
 
 class OneDiffInclusion(Oracle):
-    """All configs that differ from the champion in one interaction; the first champion has none.
+    """Proposes all configs that differ from the champion in one interaction; the first champion has none.
 
     Source: VW ``one_diff_inclusion_impl``.
     """
@@ -27,5 +27,5 @@ class OneDiffInclusion(Oracle):
     hides_champion: ClassVar[bool] = True
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
-        """Propose the neighbours."""
+        """Return the champion's neighbours."""
         return [space.toggled(champion, interaction) for interaction in space.interactions()]

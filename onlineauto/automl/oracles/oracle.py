@@ -1,4 +1,4 @@
-"""What an oracle is: it proposes configs for a champion to be challenged by."""
+"""``Oracle``: the base class of oracles, which propose challengers of a champion."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["Oracle", "Space"]
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What configs can be made of.
+    """Everything that configs can be made of.
 
     Attributes
     ----------
     namespaces : tuple of bytes
-        Those met so far, in ascending order.
+        Namespaces seen so far, in ascending order.
     interaction_type : {"quadratic", "cubic", "both"}
         As on the command line.
     new : frozenset of bytes
-        Where namespaces are met late, those: proposals without any of them are under consideration already,
-        so the methods below leave them out. Empty otherwise.
+        The namespaces that arrived late, if the oracle is asked because of them; else empty. Proposals
+        without any of them are already under consideration, so the methods below leave them out.
     of_actions : frozenset of bytes
-        Namespaces that were met on lines of actions; empty where events have no such lines.
+        Namespaces seen on lines of actions; empty if events have no such lines.
     gains : mapping of Interaction to float
-        What each interaction that is screened seems to gain: the part of the champion's squared residuals
-        that it explains if the champion lacks it, that it costs if the champion has it.
+        The gain of each screened interaction. If the champion lacks it, this is the part of the champion's
+        squared residuals that it explains; if the champion has it, the part that it adds.
     sizes : mapping of bytes to float
-        Features that an action has in each namespace, on average.
+        Mean number of an action's features, by namespace.
     n_actions : float
-        Actions of an event, on average.
+        Mean number of an event's actions.
     mature : bool
-        Whether the champion has been one for the length of a first lease.
+        True if the champion has been champion for at least a first lease.
     searched : frozenset of str
         What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
     tunable : mapping of str to Tunable
@@ -48,7 +48,7 @@ class Space:
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     telling : tuple of bytes
-        Namespaces that no config may be without, see `onlineauto.automl.search.Rules`.
+        Namespaces that no config leaves out, see `onlineauto.automl.search.Rules`.
     """
 
     namespaces: tuple[bytes, ...]
@@ -65,16 +65,16 @@ class Space:
     telling: tuple[bytes, ...] = ()
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
-        """All interactions of so many namespaces (of this type, if not said), by length, then by name."""
+        """Return all interactions of `orders`, by default of `interaction_type`; by length, then by name."""
         return self.only_new(possible_interactions(self.namespaces, *orders or ORDERS[self.interaction_type]))
 
     def interactions_of(self, config: Config) -> tuple[Interaction, ...]:
-        """Interactions of one config; for an inclusion, those that it names."""
+        """Return the interactions of a config; for an inclusion config, those that it names."""
         crossed = interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
         return self.only_new(crossed)
 
     def crossed_by(self, config: Config) -> tuple[Interaction, ...]:
-        """Interactions of a config, those among them that tell slots, by length, then by name."""
+        """Return the interactions of a config, also those that distinguish slots, by length, then by name."""
         crossed = self.interactions_of(config)
         if not self.telling:
             return crossed
@@ -83,11 +83,11 @@ class Space:
         return tuple(sorted((*crossed, *told), key=lambda names: (len(names), names)))
 
     def toggled(self, config: Config, interaction: Interaction) -> Config:
-        """A config that differs in an interaction; the same, if no config may."""
+        """Return the config with `interaction` toggled; the config itself if none may leave that out."""
         return config.toggled(interaction) if set(self.telling).isdisjoint(interaction) else config
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
-        """Features that interactions have in an event, on average; those without the action count once.
+        """Return the mean number of features of interactions in an event; those of contexts alone count once.
 
         >>> space = Space((b"a", b"b", b"z"), "quadratic", of_actions=frozenset({b"z"}), n_actions=10)
         >>> space.terms([(b"a", b"b"), (b"a", b"z")])
@@ -96,7 +96,7 @@ class Space:
         return sum(map(self.size, interactions))
 
     def size(self, interaction: Interaction) -> float:
-        """Features that one interaction has in an event, on average."""
+        """Return the mean number of features of one interaction in an event."""
         size = 1.0
         for name in interaction:
             size *= self.sizes.get(name, 1.0)
@@ -111,7 +111,7 @@ class Space:
                 yield from (config.setting(name, each) for each in tunable.neighbours(value))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
-        """Those with a new namespace; all, if there is none."""
+        """Return the interactions that have a new namespace; all, if no namespace is new."""
         if not self.new:
             return interactions
         return tuple(each for each in interactions if not self.new.isdisjoint(each))
@@ -120,33 +120,34 @@ class Space:
 class Oracle(ABC):
     """Proposes configs.
 
-    To add one: write a class like this in a file of its own in `onlineauto.automl.oracles`, and give it a
-    name in `ORACLES`; that name is then a choice of ``--oracle_type``, and the tests hold the oracle to
+    To add an oracle, write a subclass in a file of its own in `onlineauto.automl.oracles`, and give it a name
+    in `ORACLES`. The name is then a choice of ``--oracle_type``, and the tests check the oracle with
     `onlineauto.testing.check_oracle`.
 
-    An oracle has no state. It is asked at the first event, whenever a new namespace is met (not in exact
-    mode), whenever the champion changes and, if it `renews`, at every review. Proposals that are under
-    consideration already are dropped, so it need not know what it proposed before.
+    An oracle has no state. It is asked at the first event, at every new namespace (not in exact mode), at
+    every change of champion, and, if it `renews`, at every review. Proposals that are already under
+    consideration are dropped, so it need not remember what it proposed.
 
     Attributes
     ----------
     kind : Kind
-        What the elements of the first champion are; it has none, so with exclusions it has all interactions.
+        Kind of the first champion. That has no elements, so with exclusions it has all interactions.
     base : tuple of int
         Orders of which every inclusion config has all interactions.
     orders : tuple of int
-        Orders of the interactions it chooses from, where ``--interaction_type`` has no say.
+        Orders of the interactions to choose from, if ``--interaction_type`` does not decide that.
     once : bool
-        Ask only at the first event, and take every proposal, doubles too; a change of champion then keeps all
-        configs. For oracles that serve as tests.
+        Ask only at the first event, and keep every proposal, even duplicates; a change of champion then keeps
+        all configs. For oracles that serve as tests.
     hides_champion : bool
-        In exact mode, take the champion for a config without elements while duplicates are looked for: VW
-        moves its elements away meanwhile. Leave it off in an oracle that VW does not have.
+        In exact mode, treat the champion as a config without elements while looking for duplicates, since VW
+        moves its elements away meanwhile. False in an oracle that VW does not have.
     in_vw : bool
-        Whether VW has it too.
+        True if VW has this oracle, too.
     renews : bool
-        Ask again as evidence grows, for the champion at hand; what was never tried and is not proposed again
-        is forgotten. A change of champion then keeps the challengers, and proposals come best first.
+        Ask again as evidence grows, for the present champion. Configs that were never tried and are not
+        proposed again are dropped. A change of champion then keeps the challengers, and proposals come best
+        first.
     """
 
     kind: ClassVar[Kind] = Kind.EXCLUSION
@@ -157,30 +158,30 @@ class Oracle(ABC):
     in_vw: ClassVar[bool] = True
     renews: ClassVar[bool] = False
 
-    def first(self, space: Space) -> Config | None:  # noqa: ARG002 - what others may need
-        """Say what the first champion becomes when the first namespaces are met; None: what it is."""
+    def first(self, space: Space) -> Config | None:  # noqa: ARG002 - other oracles need it
+        """Return the champion to begin with when the first namespaces are seen; None for no change."""
         return None
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:  # noqa: ARG002
-        """Say which interactions to screen, see `Space.gains`; `turn` counts how often this was asked."""
+        """Return the interactions to screen, see `Space.gains`; `turn` counts the calls."""
         return ()
 
     @abstractmethod
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
-        """Propose challengers.
+        """Return challengers of a champion.
 
         Parameters
         ----------
         champion : Config
             The config that predicts.
         space : Space
-            What configs can be made of.
+            Everything that configs can be made of.
         draw : Draw
             The only source of randomness.
 
         Returns
         -------
         sequence of Config
-            In the order in which they are numbered; with ``--priority_type none`` the last is tried first,
-            unless the oracle `renews`.
+            In the order in which they are numbered. With ``--priority_type none`` the last one is tried
+            first, unless the oracle `renews`.
         """

@@ -18,9 +18,10 @@ __all__ = ["QbaseCubic"]
 
 
 class QbaseCubic(Oracle):
-    """All configs that differ from the champion in one cubic interaction, in random order.
+    """Proposes all configs that differ from the champion in one cubic interaction, in random order.
 
-    The first champion has no cubic ones; all have every quadratic one. ``--interaction_type`` has no say.
+    All configs have every quadratic interaction. The first champion has no cubic one. ``--interaction_type``
+    has no effect.
 
     Source: VW ``qbase_cubic``.
     """
@@ -30,6 +31,6 @@ class QbaseCubic(Oracle):
     orders: ClassVar[tuple[int, ...]] = (2, 3)
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
-        """Propose the neighbours."""
+        """Return the champion's neighbours."""
         changes = space.interactions(3)
         return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

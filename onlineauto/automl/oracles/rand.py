@@ -17,12 +17,12 @@ __all__ = ["Rand"]
 
 
 class Rand(Oracle):
-    """All configs that differ from the champion in one interaction, in random order; the first has all.
+    """Proposes all configs that differ in one interaction, in random order; the first champion has all.
 
     Source: VW ``oracle_rand_impl``.
     """
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
-        """Propose the neighbours."""
+        """Return the champion's neighbours."""
         changes = space.interactions()
         return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

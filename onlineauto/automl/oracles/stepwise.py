@@ -1,4 +1,4 @@
-"""``--oracle_type stepwise``: a whole family first, then what explains most of what is left over."""
+"""``--oracle_type stepwise``: first a whole family, then the interactions that explain most residuals."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 __all__ = ["Stepwise"]
 
 _FREE = 4096.0
-"""So many features of interactions an event may have, whatever the champion has."""
+"""Number of an event's features of interactions that every config may have."""
 _DEARER = 4.0
-"""Beyond that, a challenger has so many times the champion's at most."""
+"""Beyond that, the largest ratio of a challenger's features to the champion's."""
 _SCREENED, _SCREENED_TERMS = 1024, 4096.0
-"""Most interactions that are screened, and most features of one action in them."""
+"""Largest number of screened interactions, and of one action's features in them."""
 _CONTEXTS = 32
-"""Of more than twice as many namespaces, the best ones are crossed with as many others, in turns."""
+"""If namespaces are more than twice as many, so many of the best are crossed with as many others in turn."""
 _FAMILY = 20_000
 """Interactions of the largest family that is looked at."""
 
 
 class Stepwise(Oracle):
-    """Stepwise regression, forward and backward, by the steps that are worth trying.
+    """Proposes the steps of a stepwise regression, forward and backward, that are worth trying.
 
     Namespaces of the shared line are the context, those of the other lines are the action's. The search
-    begins with each context crossed with each namespace of the action; products of contexts alone are the
-    same for every action, and tell none from another. (Where lines are single, it begins without
+    begins with each context crossed with each namespace of the action. Products of contexts alone are the
+    same for every action, and cannot distinguish actions. (If events are single lines, it begins without
     interactions.)
 
-    Proposed are, in this order: the whole next family, which is all pairs of contexts crossed with the
-    action (or all pairs); all interactions that seem to gain something, the four that seem to gain most, the
-    first of these; after a lease, the best quarter of the champion's interactions, what is left when those
-    go that seem to do harm, the better half; then other hyperparameters. What is much dearer than the
-    champion is left out.
+    Proposals come in this order. First the whole next family: all pairs of contexts crossed with the action
+    (or all pairs). Then all interactions that seem to gain something, the four that seem to gain most, and
+    the first of these. After a lease: the best quarter of the champion's interactions, those that do no harm,
+    and the better half. Then other hyperparameters. Configs with far more features than the champion are left
+    out.
     """
 
     kind: ClassVar[Kind] = Kind.INCLUSION
@@ -50,11 +50,11 @@ class Stepwise(Oracle):
     renews: ClassVar[bool] = True
 
     def first(self, space: Space) -> Config:
-        """Begin with every context crossed with every namespace of the action."""
+        """Return the config in which every context is crossed with every namespace of the action."""
         return Config.of((*_singles(space), *_crossed(space)), self.kind)
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
-        """The champion's interactions, and those one step away: what did best before, and others in turn."""
+        """Return the champion's interactions, then those one step away: the best so far, others in turn."""
         held = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
         known = sorted(steps.keys() & space.gains.keys(), key=lambda each: (-space.gains[each], each))
@@ -66,7 +66,7 @@ class Stepwise(Oracle):
         return _within_reach([*own, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
-        """Propose what seems best, best first."""
+        """Return the most promising challengers, best first."""
         if space.new:
             offered = (*_singles(space), *_crossed(space))
             late = [each for each in offered if not space.new.isdisjoint(each)]
@@ -86,7 +86,7 @@ class Stepwise(Oracle):
 
 
 def _interactions(champion: Config, space: Space) -> Iterator[Config]:
-    """Configs with other interactions, or namespaces."""
+    """Yield configs with other interactions, or with other namespaces."""
     held = set(champion.elements)
     if "interactions" in space.searched:
         yield champion.crossing(held.union(_family(space)))
@@ -104,7 +104,7 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
 
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
-    """Interactions that are one step away from some config that can be met, the simplest first."""
+    """Yield the interactions that are one step away from a config that can be reached, the simplest first."""
     yield from _singles(space)
     if "interactions" not in space.searched:
         return
@@ -123,7 +123,7 @@ def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
 
 
 def _in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
-    """Namespaces that are crossed with one another now, ascending: all, if they are not too many."""
+    """Return the namespaces that are crossed with one another now, ascending: all, or some in turn."""
     if len(names) <= 2 * _CONTEXTS:
         return list(names)
     gains: dict[bytes, float] = {}
@@ -137,7 +137,7 @@ def _in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
 
 
 def _family(space: Space) -> Iterable[Interaction]:
-    """Pairs of contexts with action, and contexts with action; all pairs, if one of them is not there."""
+    """Return contexts and pairs of contexts crossed with the action; all pairs, if either is missing."""
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if len(contexts) * len(contexts) * len(actions) > 2 * _FAMILY:
         return ()
@@ -156,17 +156,17 @@ def _is_searched(interaction: Interaction, space: Space) -> bool:
 
 
 def _singles(space: Space) -> tuple[Interaction, ...]:
-    """Namespaces themselves, if it is searched which ones to use."""
+    """Return the single namespaces, if the search decides which of them to use."""
     return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
 
 
 def _crossed(space: Space) -> tuple[Interaction, ...]:
-    """Context with action."""
+    """Return every context crossed with every namespace of the action."""
     return tuple(_sorted(names) for names in product(_contexts(space), sorted(space.of_actions)))
 
 
 def _within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:
-    """The first of them, as many as can be screened."""
+    """Return the first interactions, as many as can be screened."""
     reached: list[Interaction] = []
     terms = 0.0
     for each in interactions:

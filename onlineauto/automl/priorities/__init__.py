@@ -1,4 +1,4 @@
-"""Priorities: each says which of the configs that wait is next; one file each, and the registry."""
+"""Priorities: each ranks the waiting configs. One file for each, and their registry."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ PRIORITIES: Mapping[str, Priority] = {
     "none": NoPriority(),
     "favor_popular_namespaces": FavorPopularNamespaces(),
 }
-"""By their names on the command line."""
+"""Priorities by their names on the command line."""

@@ -1,4 +1,4 @@
-"""``--priority_type favor_popular_namespaces``: frequent namespaces stay, or come, first."""
+"""``--priority_type favor_popular_namespaces``: keeps, or adds, interactions of frequent namespaces first."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["FavorPopularNamespaces"]
 
 
 class FavorPopularNamespaces(Priority):
-    """Minus the number of actions that the excluded interactions concern; plus it, for included ones.
+    """Prefers configs that exclude rare interactions, or include frequent ones.
 
-    An interaction concerns at most as many actions as the rarest of its namespaces.
+    The priority is minus the number of actions in the excluded interactions, or plus that in the included
+    ones. An interaction counts as many actions as the rarest of its namespaces.
 
     Source: VW ``calc_priority_favor_popular_namespaces``.
 
@@ -34,12 +35,12 @@ class FavorPopularNamespaces(Priority):
     """
 
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """Sum the smallest counts."""
+        """Return the sum of the smallest counts, negative for exclusions."""
         concerned = sum(min(map(count, interaction)) for interaction in config.elements)
         return float(concerned if config.kind is Kind.INCLUSION else -concerned)
 
     def in_vw(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """Subtract the counts of the first namespaces, in float32, for inclusions too."""
+        """Return minus the counts of the first namespaces, in float32, also for inclusions."""
         priority = 0.0
         for interaction in config.elements:
             priority = float32(priority - float32(count(interaction[0])))

@@ -1,4 +1,4 @@
-"""``--priority_type none``: the config that was proposed last is next."""
+"""``--priority_type none``: the config that was proposed last comes next."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["NoPriority"]
 
 
 class NoPriority(Priority):
-    """The same for all."""
+    """Gives every config the same priority."""
 
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:  # noqa: ARG002
-        """Nothing."""
+        """Return 0."""
         return 0.0

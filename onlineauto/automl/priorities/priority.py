@@ -1,4 +1,4 @@
-"""What a priority is: it says which of the configs that wait is next."""
+"""``Priority``: the base class of priorities, which rank the waiting configs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ __all__ = ["Priority"]
 
 
 class Priority(ABC):
-    """Ranks the configs that wait for a live place.
+    """Ranks the configs that wait to become live.
 
-    To add one: write a class like this in a file of its own in `onlineauto.automl.priorities`, and give it
-    a name in `PRIORITIES`; that name is then a choice of ``--priority_type``, and the tests hold the priority
-    to `onlineauto.testing.check_priority`.
+    To add a priority, write a subclass in a file of its own in `onlineauto.automl.priorities`, and give it a
+    name in `PRIORITIES`. The name is then a choice of ``--priority_type``, and the tests check the priority
+    with `onlineauto.testing.check_priority`.
     """
 
     @abstractmethod
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """The priority of a config.
+        """Return the priority of a config.
 
         Parameters
         ----------
         config : Config
-            It waits for a live place.
+            A waiting config.
         count : callable
-            Tells how many actions of events, so far, had features in a namespace.
+            Returns how many actions of events so far had features in a namespace.
 
         Returns
         -------
         float
-            Finite. The largest is next; of equal ones, the config that was proposed last.
+            Finite. The largest comes next; among equals, the config that was proposed last.
         """
 
     def in_vw(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """The priority in exact mode; this one, unless VW has a defect to be reproduced."""
+        """Return the priority in exact mode; it differs only where a defect of VW is reproduced."""
         return self.of(config, count)

@@ -1,1 +1,1 @@
-"""`onlineauto evaluate`: values of policies from a log, as a table and a picture."""
+"""The verb ``evaluate``: values of policies from a log, as a table and a picture."""

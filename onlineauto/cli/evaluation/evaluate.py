@@ -1,4 +1,4 @@
-"""The verb ``evaluate``: what policies would have cost over a log that another policy wrote."""
+"""The verb ``evaluate``: estimate the cost of policies on a log that another policy wrote."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["REGISTRY", "EvaluateOptions", "run"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """Evaluation."""
+    """Options of the verb ``evaluate``."""
 
     title: ClassVar[str] = "Evaluation"
 
@@ -86,7 +86,7 @@ REGISTRY: Final = Registry((EvaluateOptions, InputOptions), checks=(check_format
 """The flags of this verb."""
 
 _POINTS = 200
-"""Of each block, in the picture."""
+"""Number of points of each block in the picture."""
 _PAGE: Final = Page(
     "Usage: onlineauto evaluate [options] LOG ...",
     "Say what policies would have cost over a log in which another policy chose the actions, and wrote down "
@@ -99,12 +99,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Evaluate, print a table, and write what else is asked for.
+    """Evaluate policies, print a table, and write the report and the picture if asked.
 
     Parameters
     ----------
     words : sequence of str
-        The command line behind the verb.
+        The command line after the verb.
 
     Returns
     -------
@@ -114,9 +114,9 @@ def run(words: Sequence[str]) -> int:
     Raises
     ------
     OptionError
-        A policy's flags are wrong, or policies cannot be compared.
+        If a policy's flags are wrong, or policies cannot be compared.
     InputError
-        The log or a model cannot be read, or the log is without probabilities.
+        If the log or a model cannot be read, or the log has no propensities.
     """
     configuration = REGISTRY.parse(words)
     options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
@@ -159,7 +159,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _policy(spec: str, configuration: Configuration) -> Workspace:
-    """Make a policy of a model file or of flags, that reads as the log is to be read."""
+    """Return a policy from a model file or from flags; it reads events as the log requires."""
     try:
         words = shlex.split(spec)
     except ValueError as error:
@@ -195,7 +195,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 class _Course:
-    """How the estimates came to be, block by block; says on a terminal how far it is."""
+    """The development of the estimates, block by block; on a terminal it shows the progress."""
 
     def __init__(self, *, trace: bool, shows: bool) -> None:
         self.trace, self._shows = trace, shows
@@ -204,7 +204,7 @@ class _Course:
         self._begin = self._said = time.monotonic()
 
     def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
-        """Keep some of the intervals of a block."""
+        """Keep some of the intervals of a block, and show the progress."""
         for name, bounds in intervals.items():
             kept = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
@@ -219,11 +219,11 @@ class _Course:
             print(f"\r{self.events} events, {rate:.0f} a second", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Remove what was shown."""
+        """Clear the line of progress."""
         if self._shows:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _say(diagnostic: Diagnostic) -> None:
-    if diagnostic.code not in MISSING:  # these are listed in an error of their own
+    if diagnostic.code not in MISSING:  # these have an error of their own
         print(diagnostic, file=sys.stderr)

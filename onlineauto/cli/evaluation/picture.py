@@ -1,4 +1,4 @@
-"""The picture of ``onlineauto evaluate``."""
+"""``draw``: the picture of ``onlineauto evaluate``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Point = tuple[int, float, float]
 
 
 def check_picture(path: str) -> None:
-    """Say that a picture cannot be drawn, before the log is read.
+    """Check that a picture can be drawn, before the log is read.
 
     Raises
     ------
     OptionError
-        A package is missing, or the name says no format.
+        If a package is missing, or the name does not end with a known format.
     """
     try:
         import matplotlib as mpl  # noqa: F401
@@ -39,16 +39,16 @@ def check_picture(path: str) -> None:
 def draw(
     path: str, values: Sequence[PolicyValue], points: Mapping[str, Sequence[Point]], *, alpha: float
 ) -> None:
-    """Draw each doubly robust estimate with its interval, and how the intervals became narrow.
+    """Draw each doubly robust estimate with its interval, and how the intervals narrowed.
 
     Parameters
     ----------
     path : str
-        Where to; its ending says in which format.
+        The file to write; its ending is the format.
     values : sequence of PolicyValue
         The estimates.
     points : mapping of str to sequence of (int, float, float)
-        Of each policy: after how many events, lowest and highest cost.
+        By policy: number of events, and lowest and highest cost after them.
     alpha : float
         Probability that an interval is ever wrong.
     """

@@ -1,4 +1,4 @@
-"""The table of ``onlineauto evaluate``."""
+"""``table``: the table of ``onlineauto evaluate``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "
 
 
 def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
-    """Yield the lines of the table: estimates, their intervals as numbers, and one of these as a bar."""
+    """Yield the lines of the table: estimates, intervals as numbers, and the doubly robust ones as bars."""
     yield (
         f"average cost over {values[0].events} events; in brackets where it is, at all times at once, but "
         f"with a probability of {alpha:g}"
@@ -43,7 +43,7 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
 
 
 def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
-    """Draw the doubly robust estimates, each with its interval, on one scale."""
+    """Yield the doubly robust estimates and their intervals as bars on one scale."""
     known = [each for each in values if np.isfinite(each.dr.low)]
     if not known:
         return
@@ -64,7 +64,7 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
 
 
 def shortened(policy: str) -> str:
-    """What a policy is called, or the beginning of it."""
+    """Return the name of a policy, cut off if it is long."""
     return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 
 

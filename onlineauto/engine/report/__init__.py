@@ -1,1 +1,1 @@
-"""What a run prints and writes: progress, predictions, metrics, audits, summaries."""
+"""Everything that a run prints and writes: progress, predictions, metrics, summaries."""

@@ -1,4 +1,4 @@
-"""Header: what VW prints above its progress table, line by line.
+"""``header``: the lines that VW prints above its progress table.
 
 The layout is VW's, and so are the lines that say nothing about onlineauto, such as ``using no cache``.
 
@@ -41,16 +41,16 @@ _OUTPUTS = {
 
 
 def header(configuration: Configuration, *, kind: str, seen: float | None = None) -> Iterator[str]:
-    """Yield the lines above the table, its two lines of titles included, without newlines.
+    """Yield the lines above the table and its two lines of titles, without newlines.
 
     Parameters
     ----------
     configuration : Configuration
-        What the run was asked to do.
+        The options of the run.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        What an event is (`Workspace.kind`).
+        The kind of events (`Workspace.kind`).
     seen : float, optional
-        Weight of the events that a model to go on with has learnt.
+        Weight of the events that the loaded model has learnt.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def header(configuration: Configuration, *, kind: str, seen: float | None = None
 
 
 def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
-    """Name the reductions that VW would stack for this configuration, from the bottom to the top."""
+    """Return the reductions that VW would stack for this configuration, from the bottom to the top."""
     loss = configuration[LossOptions]
     names = ["gd"]
     searches = configuration[AutomlOptions].automl is not None
@@ -119,7 +119,7 @@ def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
 
 
 def has_wildcards(options: FeatureOptions) -> bool:
-    """Whether an interaction names "any namespace"."""
+    """Return whether an interaction has a wildcard."""
     letters = (*options.quadratic, *options.cubic, *options.interactions)
     terms = [term for text in options.experimental_full_name_interactions for term in text.split("|")]
     return any(b":" in decoded(text) for text in letters) or ":" in terms
@@ -143,7 +143,7 @@ def _features(options: FeatureOptions) -> Iterator[str]:
 
 
 def _first_bytes(texts: Iterable[str]) -> str:
-    """Each byte once, in order; one that is no ASCII character as its number."""
+    """Return each byte of the texts once, in order; as a number if it is not an ASCII character."""
     named = sorted({byte for text in texts for byte in decoded(text)})
     return " ".join(bytes([byte]).decode("ascii", "backslashreplace") for byte in named)
 

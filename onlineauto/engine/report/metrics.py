@@ -1,15 +1,15 @@
-"""Metrics: the JSON file of ``--extra_metrics``, with VW's keys.
+"""``Metrics``: the JSON file of ``--extra_metrics``, with VW's keys.
 
-The counts are those of VW's stack of reductions, whose names they carry: ``extra_metrics`` counts what the
+The counts are those of VW's stack of reductions, and carry their names: ``extra_metrics`` counts what the
 driver asked of the learner, ``shared_feature_merger`` the events with a shared line, and
-``cb_explore_adf_greedy``, or what the explorer is, describes explored events. The averages are whole
-numbers, cut off, as VW has them. ``total_log_calls`` is the number of diagnostics here and of messages in VW,
-which are not always as many.
+``cb_explore_adf_greedy``, or another explorer, describes explored events. The averages are cut off to whole
+numbers, as in VW. ``total_log_calls`` is the number of diagnostics here and of messages in VW, which may
+differ.
 
 Without ``--vw_exact`` an event that was not learnt is no learning call, an event without a usable cost has no
-label, and there is one more object, ``onlineauto``, with the diagnostics counted by their codes.
+label, and there is another object, ``onlineauto``, with the number of diagnostics by code.
 
-Where VW leaves out an infinite sum and so writes a file that is no JSON, there is ``null``.
+Where VW leaves out an infinite sum, and so writes a file that is not JSON, this file has ``null``.
 
 Source: VW ``metrics.cc``, ``shared_feature_merger.cc``, ``cb_explore_adf_common.h``.
 """
@@ -57,9 +57,9 @@ class Metrics(Counters):
     Parameters
     ----------
     configuration : Configuration
-        What the run was asked to do.
+        The options of the run.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        What an event is (`Workspace.kind`).
+        The kind of events (`Workspace.kind`).
     searching : Searching, optional
         The search of ``--automl``.
     """
@@ -72,7 +72,7 @@ class Metrics(Counters):
         run, options = configuration[RunOptions], configuration[FeatureOptions]
         self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
-        searches = configuration[AutomlOptions].automl is not None  # which predicts as it learns
+        searches = configuration[AutomlOptions].automl is not None  # a search predicts as it learns
         self._slots = kind == "ccb_explore_adf"
         explorer = chosen_explorer(configuration)
         samples = self._slots or configuration[SampleOptions].cb_sample
@@ -113,7 +113,7 @@ class Metrics(Counters):
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
     def _update_slots(self, outcomes: Outcomes, slots: Slots) -> None:
-        """Count events that have slots; what of an explorer is counted by event is 0 in VW."""
+        """Count events that have slots; counts of an explorer by event are 0 in VW."""
         held = np.zeros(len(slots.start) - 1, bool)
         held[slots.event] = outcomes.holdout
         learns = self._training & (self._exact | ~held)
@@ -125,12 +125,12 @@ class Metrics(Counters):
         self._explored.update_slots(outcomes, learnt)
 
     def counts(self) -> dict[str, Count]:
-        """What `recount` takes."""
+        """Return the counts that `recount` takes."""
         explored = {} if self._explored is None else self._explored.counts()
         return super().counts() | explored
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Go on where another left off."""
+        """Set the counts to those of a run that is resumed."""
         super().recount(counts)
         if self._explored is not None:
             self._explored.recount(counts)
@@ -160,18 +160,18 @@ class Metrics(Counters):
     def write(
         self, path: str, *, diagnostics: Mapping[str, int], log: LogCounts | SlotLogCounts | None = None
     ) -> None:
-        """Write the metrics to a file, or to standard output as `open_sink` has it.
+        """Write the metrics to a file; `open_sink` says which names are standard output.
 
         Raises
         ------
         OSError
-            The file cannot be written.
+            If the file cannot be written.
         """
         with open_sink(path) as sink:
             sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
 
     def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
-        """Say for which events the driver calls learn, and not predict."""
+        """Return for which events the driver calls learn, not predict: bool[n]."""
         if not self._training:
             return np.zeros(len(outcomes), bool)
         if self._kind.endswith("_adf"):
@@ -192,8 +192,8 @@ class _Explored(Counters):
 
     def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool, models: int) -> None:
         self._exact, self._multiline = exact, multiline
-        self._asked = models if exact and models else 1  # VW counts what each of several models learns
-        self._decays = bool(exact and models)  # and then asks none of them without a label
+        self._asked = models if exact and models else 1  # VW counts a label once for each model
+        self._decays = bool(exact and models)  # VW then asks no model without a label
         self._constant = int(not options.noconstant)
         self._dropped = b"".join(map(decoded, options.ignore))
         self._kept = b"".join(map(decoded, options.keep)) if options.keep else None
@@ -211,14 +211,14 @@ class _Explored(Counters):
         learns: NDArray[np.bool_],
         has_cost: NDArray[np.bool_],
     ) -> None:
-        """Count a block, of which the events `learns` were learnt, if they have a cost."""
+        """Count a block; the events in `learns` were learnt if they have a cost."""
         self._features += int(outcomes.n_features.sum())
         self._namespaces += self._count_namespaces(block, outcomes)
         self._count_labels(outcomes, learns & has_cost)
         self._unlabelled += 0 if self._decays else int((learns & ~has_cost).sum())
 
     def update_slots(self, outcomes: Outcomes, learns: NDArray[np.bool_]) -> None:
-        """Count slots; where the logged action could not be had, there is no label."""
+        """Count slots; a logged action that the slot could not have is no label."""
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         known = outcomes.known_action
         has_cost = np.zeros(len(outcomes), bool)
@@ -227,7 +227,7 @@ class _Explored(Counters):
         self._unlabelled += int((learns & ~has_cost).sum())
 
     def _count_labels(self, outcomes: Outcomes, labelled: NDArray[np.bool_]) -> None:
-        """Count what was logged, the actions numbered among those that could be had."""
+        """Count the labels; an action's number is its index among those that the slot could have."""
         known, cost = outcomes.known_action, outcomes.known_cost[labelled]
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
@@ -267,7 +267,7 @@ class _Explored(Counters):
         return known | costs
 
     def _count_namespaces(self, block: Block, outcomes: Outcomes) -> int:
-        """Count the namespaces of all actions: the constant's and those of a shared line with each."""
+        """Return the number of namespaces of all actions, each with the constant's and the shared line's."""
         per_line = self._namespaces_of_lines(block) + self._constant
         start, n_lines = block.event_start, np.diff(block.event_start)
         if not self._multiline:
@@ -277,7 +277,7 @@ class _Explored(Counters):
         return int((times * per_line[lines]).sum())
 
     def _namespaces_of_lines(self, block: Block) -> NDArray[np.int64]:
-        """Count the different namespaces of each line: int64[n_lines]."""
+        """Return the number of distinct namespaces of each line: int64[n_lines]."""
         names = block.namespaces.names
         first_byte = np.array([name[0] for name in names], np.int64)
         group = first_byte if self._exact else np.arange(len(names))
@@ -292,7 +292,7 @@ class _Explored(Counters):
 
 
 def _asks_for_interactions(configuration: Configuration) -> bool:
-    """Whether VW recommends ``-q ::``, as it does for JSON only."""
+    """Return whether VW recommends ``-q ::``, which it does for JSON only."""
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
     products = (features.quadratic, features.cubic, features.interactions)
     return (inputs.json or inputs.dsjson) and not any(
@@ -306,13 +306,13 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
 
 
 def _any(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say for each run of entries, from one start to the next, whether the mask holds anywhere in it."""
+    """Return for each run of entries, from one start to the next, whether the mask is true anywhere in it."""
     count = np.concatenate(([0], np.cumsum(mask)))[start]
     return np.diff(count) > 0
 
 
 def _total(start: np.float32, terms: NDArray[np.float32]) -> np.float32:
-    """Add float32 terms one after the other, in float32."""
+    """Return `start` plus float32 terms, added one after the other in float32."""
     return np.float32(np.cumsum(np.concatenate(([start], terms)), dtype=np.float32)[-1])
 
 

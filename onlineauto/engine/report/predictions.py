@@ -1,4 +1,4 @@
-"""Predictions: the files of ``-p`` and ``-r``, in VW's layout.
+"""``Predictions``: the files of ``-p`` and ``-r``, in VW's layout.
 
 ==================  ===================================================================================
 kind                what a prediction looks like
@@ -45,22 +45,22 @@ __all__ = ["Predictions", "open_sink", "spell_number"]
 
 STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
-"""Spelled numbers to remember; a run repeats many."""
+"""Number of formatted numbers to remember; a run repeats many."""
 
 
 class Predictions:
-    """Spells predictions and writes them, a block at a time.
+    """Formats predictions and writes them, a block at a time.
 
     Parameters
     ----------
     sink : Sink
         An open binary file; see `open_sink`.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        What an event is (`Workspace.kind`).
+        The kind of events (`Workspace.kind`).
     rank_all : bool
-        Whether ``--cb_adf`` and ``--cb`` write all actions, not only the best.
+        True if ``--cb_adf`` and ``--cb`` write all actions, not only the best.
     raw : bool
-        Write the scores before clipping and link (``-r``), single-line learning only.
+        Write the scores before clipping and link (``-r``); only for single lines.
     """
 
     def __init__(self, sink: Sink, *, kind: str, rank_all: bool = False, raw: bool = False) -> None:
@@ -76,14 +76,14 @@ class Predictions:
         Raises
         ------
         OSError
-            The file cannot be written; `BrokenPipeError` if its reader has gone.
+            If the file cannot be written; `BrokenPipeError` if its reader has gone.
         """
         if len(outcomes):
             self._sink.write(self.spell(block, outcomes))
             self._sink.flush()
 
     def spell(self, block: Block, outcomes: Outcomes) -> bytes:
-        """Return what `write` writes."""
+        """Return the bytes that `write` writes."""
         if self._simple:
             texts, end = self._numbers.all(outcomes.raw if self._raw else outcomes.prediction), "\n"
         else:
@@ -108,14 +108,14 @@ class Predictions:
 def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
     """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which stays open.
 
-    What a file has behind its first `at` bytes is lost.
+    The content of a file after its first `at` bytes is lost.
 
     Raises
     ------
     OSError
-        The file cannot be opened.
+        If the file cannot be opened.
     InputError
-        It has fewer bytes.
+        If the file has fewer bytes.
     """
     if path not in STDOUT:
         with _open(path, at) as file:
@@ -141,7 +141,7 @@ def _open(path: str, at: int) -> BinaryIO:
 
 
 class _TextSink:
-    """Standard output that takes text only, as when it has been redirected within Python."""
+    """Standard output that takes only text, as after a redirection within Python."""
 
     def write(self, data: bytes, /) -> None:
         sys.stdout.write(os.fsdecode(data))
@@ -151,7 +151,7 @@ class _TextSink:
 
 
 class _Spelled(dict[int, str]):
-    """Spelled float32 by their bits, so that 0 and -0 differ and a NaN is found again."""
+    """Texts of float32 numbers by their bits, so that 0 and -0 differ and NaN can be looked up."""
 
     def __init__(self, spell: Callable[[float], str]) -> None:
         super().__init__()
@@ -164,12 +164,12 @@ class _Spelled(dict[int, str]):
         return text
 
     def all(self, values: NDArray[np.float32]) -> list[str]:
-        """Spell each value."""
+        """Return the text of each value."""
         return [self[bits] for bits in values.view(np.uint32).tolist()]
 
 
 def spell_number(value: float) -> str:
-    """Spell a prediction of a single line: a whole number without decimals."""
+    """Return a prediction of a single line as text; a whole number has no decimals."""
     return fixed(value, digits=0 if value.is_integer() else 6)
 
 
@@ -178,7 +178,7 @@ def _spell_score(value: float) -> str:
 
 
 def _best_actions(outcomes: Outcomes) -> list[str]:
-    """Spell the first action of each event; nothing for an event without actions."""
+    """Return the first action of each event as text, "" for an event without actions."""
     start = outcomes.action_start
     found = start[:-1] < start[1:]
     best = np.full(len(outcomes), -1, np.int64)
@@ -187,7 +187,7 @@ def _best_actions(outcomes: Outcomes) -> list[str]:
 
 
 def _tags(block: Block, lines: NDArray[np.int64]) -> Iterator[str]:
-    """Each event's tag with a blank before it, or nothing; bytes as Latin-1."""
+    """Return each event's tag with a blank before it, or "" without a tag; bytes as Latin-1."""
     text = block.tag.tobytes().decode("latin-1")
     starts, stops = block.tag_start[lines].tolist(), block.tag_start[lines + 1].tolist()
     return (f" {text[i:j]}" if i < j else "" for i, j in zip(starts, stops, strict=True))

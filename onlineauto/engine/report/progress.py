@@ -1,11 +1,11 @@
-"""Progress: VW's counters and its progress table, from outcomes.
+"""``Progress``: VW's counters and its progress table, from outcomes.
 
 VW prints a row after the event that brings the weight of all events to the next mark: 1, 2, 4, ... by default
-(``--progress``). A row shows the average loss so far and since the last row; from the second pass on, if
-events are held out, it shows the average loss of these and ends with ``h``.
+(``--progress``). A row shows the average loss so far and since the last row. From the second pass on, if
+events are held out, it shows their average loss instead and ends with ``h``.
 
 All sums are doubles of float32 terms, added one at a time in the order of the events, so that every printed
-digit is VW's. `numpy.cumsum` adds in that order; Python loops over nothing but the rows that are printed.
+digit is VW's. `numpy.cumsum` adds in that order, and Python loops only over the rows that are printed.
 
 Source: VW ``shared_data.cc``, ``simple_label.cc``, ``cb.cc``, ``best_constant.h``.
 """
@@ -41,7 +41,7 @@ COLUMN_TITLES: Final = (
 """The two lines above the table."""
 
 FLOAT_MAX: Final = float(UNLABELLED)
-"""Largest float32, VW's mark of a number that does not exist."""
+"""Largest float32, VW's mark for a missing number."""
 
 _WIDTHS: Final = (8, 8, 12, 14, 14, 14, 8)
 _FACTOR_SUSPECT: Final = 9
@@ -49,19 +49,19 @@ _LOGISTIC_RANGE: Final = 50.0
 
 
 class _Totals(NamedTuple):
-    """Counters after each event of a block; every array has one entry an event."""
+    """Counters after each event of a block; every array has one entry for each event."""
 
     example_number: NDArray[np.int64]
     labelled: NDArray[np.float64]
     unlabelled: NDArray[np.float64]
-    weight: NDArray[np.float64]  # of both
+    weight: NDArray[np.float64]  # of labelled and unlabelled events
     loss: NDArray[np.float64]
     held_weight: NDArray[np.float64]
     held_loss: NDArray[np.float64]
 
 
 class _Terms(NamedTuple):
-    """What each event of a block adds to the counters; float64[n] each."""
+    """Terms that each event of a block adds to the counters; float64[n] each."""
 
     loss: NDArray[np.float64]
     held_weight: NDArray[np.float64]
@@ -79,30 +79,31 @@ class Progress(Counters):
         Decides when rows are printed, whether events are held out, and which labels widen the range of
         predictions.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        What an event is (`Workspace.kind`).
+        The kind of events (`Workspace.kind`).
 
     Attributes
     ----------
     example_number, total_features : int
-        Events, and their features, that were not held out.
+        Number of events that were not held out, and of their features.
     weighted_labelled, weighted_unlabelled : float
-        Weight of the labelled and of the other events that were not held out.
+        Weight of the labelled and of the unlabelled events that were not held out.
     weighted_labels : float
-        Their labels times their weights, single-line learning only.
+        Sum of their labels times their weights; only for single lines.
     sum_loss : float
         Loss of the events that were not held out.
     holdout : bool
-        Whether events are held out.
+        True if events are held out.
     holdout_weight, holdout_loss : float
-        Weight and loss of the labelled events that were.
+        Weight and loss of the labelled events that were held out.
     best_loss, best_pass : float, int
-        Smallest average held-out loss of a pass, `FLOAT_MAX` before the first, and the 1-based pass it is of.
+        Smallest average held-out loss of a pass, `FLOAT_MAX` before the first, and the number of that pass,
+        from 1.
     current_pass : int
-        Passes that have ended.
+        Number of passes that have ended.
     first_label, second_label : float
-        The first two different labels of single-line learning, `FLOAT_MAX` if not seen.
+        The first two different labels of single lines, `FLOAT_MAX` if there is none.
     more_labels : bool
-        Whether there was a third one.
+        True if there was a third one.
     min_label, max_label : float
         Range of the predictions.
 
@@ -168,9 +169,9 @@ class Progress(Counters):
         Parameters
         ----------
         outcomes : Outcomes
-            Of events that follow those counted before.
+            Outcomes of the events that follow those counted before.
         emit : callable, optional
-            Takes each row of the table that is due, without a newline. Without it no row is made.
+            Receives each row of the table that is due, without a newline. Without it no row is made.
         """
         with np.errstate(all="ignore"):
             if outcomes.slots is not None:
@@ -194,8 +195,8 @@ class Progress(Counters):
         Returns
         -------
         float
-            A float32, `FLOAT_MAX` / 2 if nothing labelled was held out. If it is the smallest so far, it is
-            now `best_loss` and its pass `best_pass`.
+            A float32, `FLOAT_MAX` / 2 if no labelled event was held out. If it is the smallest so far, it is
+            now `best_loss`, and its pass `best_pass`.
         """
         self.current_pass += 1
         loss = float(np.float32(FLOAT_MAX * 0.5))
@@ -235,7 +236,7 @@ class Progress(Counters):
         self.total_features += int(outcomes.n_features[~(outcomes.holdout & outcomes.labelled)].sum())
 
     def _add_recent(self, terms: _Terms, start: int, stop: int) -> None:
-        """Count the events from `start` to `stop` into what starts anew with each row or pass."""
+        """Add the events from `start` to `stop` to the counters that each row or each pass resets."""
         of_rows = slice(start, stop)
         self._recent_loss = total(self._recent_loss, terms.loss[of_rows])
         if self.holdout:
@@ -246,7 +247,7 @@ class Progress(Counters):
             self._pass_held_loss = total(self._pass_held_loss, held_loss)
 
     def _see_labels(self, outcomes: Outcomes) -> None:
-        """Note the first labels, the sum of labels and their range."""
+        """Record the first labels, the sum of labels and their range."""
         if not self._simple:
             return
         trained = outcomes.labelled & ~outcomes.holdout
@@ -274,7 +275,7 @@ class Progress(Counters):
     # -- rows ------------------------------------------------------------------------------------------
 
     def _make_row(self, outcomes: Outcomes, totals: _Totals, row: int) -> str:
-        """Make the row after event `row` of a block, and set the mark for the next."""
+        """Return the row after event `row` of a block, and set the mark for the next row."""
         shows_holdout = self.holdout and self.current_pass >= 1
         average, since = self._holdout_losses(totals, row) if shows_holdout else self._losses(totals, row)
         weight = float(totals.weight[row])
@@ -313,7 +314,7 @@ class Progress(Counters):
 
 
 def fixed(value: float, *, digits: int) -> str:
-    """Spell a number with so many decimals, as C does: a NaN keeps its sign.
+    """Return a number as text with `digits` decimals, as C writes it: NaN keeps its sign.
 
     Examples
     --------
@@ -326,7 +327,7 @@ def fixed(value: float, *, digits: int) -> str:
 
 
 def trimmed(value: float, *, digits: int) -> str:
-    """Spell a number with at most so many decimals and no zeros at the end.
+    """Return a number as text with at most `digits` decimals, and no zeros at the end.
 
     Examples
     --------
@@ -337,7 +338,7 @@ def trimmed(value: float, *, digits: int) -> str:
 
 
 def format_row(*cells: str) -> str:
-    """Lay out seven cells as VW does: two to the left, five to the right, what is too long cut off.
+    """Return seven cells as one row in VW's layout: two aligned left, five right, long ones cut off.
 
     Examples
     --------
@@ -386,8 +387,8 @@ def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
 def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
     """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
 
-    Weights can be negative in exact mode, so this is no binary search; it looks at windows of growing width
-    so that a mark nearby costs little.
+    Weights can be negative in exact mode, so this is no binary search. It looks at windows of growing width,
+    so that a near mark costs little.
     """
     width = 64
     while start < len(weight):

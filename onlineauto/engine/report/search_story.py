@@ -1,4 +1,4 @@
-"""What a run says of its search: the ``automl`` object of ``--extra_metrics``, and the story in words."""
+"""The search of a run in words (`story`), and as the ``automl`` object of ``--extra_metrics``."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["decay_warning", "outside_warning", "search_metrics", "story"]
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
-    """Return the counts and bounds of every live slot, with VW's keys (``test_county`` is one of them).
+    """Return the counts and bounds of every live config, with VW's keys (``test_county`` is one of them).
 
     Parameters
     ----------
     searching : Searching
         The search.
     verbose : bool
-        Add interactions and elements.
+        True adds interactions and elements.
     """
     report: dict[str, Any] = {
         "current_champ": 0,
         "test_county": searching.n_learnt,
         "total_champ_switches": searching.n_switches,
     }
-    for slot in sorted(range(len(searching.estimates)), key=str):  # as VW's file has them
+    for slot in sorted(range(len(searching.estimates)), key=str):  # the order in VW's file
         report[f"estimator_{slot}"] = _slot_metrics(searching, slot, verbose=verbose)
     return report
 
@@ -70,7 +70,7 @@ def _slot_metrics(searching: Searching, slot: int, *, verbose: bool) -> dict[str
 
 
 def story(searching: Searching) -> Iterator[str]:
-    """Yield, in words, how the champion came to be and which interactions it has."""
+    """Yield sentences about each change of champion, and about the champion's interactions."""
     changes = searching.changes
     yield f"champion changes = {searching.n_switches}"
     left_out = searching.n_switches - len(changes)
@@ -87,7 +87,7 @@ def story(searching: Searching) -> Iterator[str]:
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
-    """Say that rewards were outside what the test takes, or only in a small part of it, if so."""
+    """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
     live, options = searching.slots.live, searching.options
     outside = int(live.tally[OUTSIDE])
     if not live.paired and outside:
@@ -118,7 +118,7 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
 
 
 def decay_warning(decay: Decay) -> str | None:
-    """Say that the models of ``--epsilon_decay`` were compared by rewards that were cut off, if so."""
+    """Return a warning if ``--epsilon_decay`` compared models by clipped rewards; else None."""
     outside = int(decay.tally[OUTSIDE_RANGE])
     if not outside:
         return None
@@ -140,7 +140,7 @@ def _evidence(change: Change) -> str:
 
 
 def _difference(change: Change) -> str:
-    """Say what the new champion crosses that the old one did not, and the other way round."""
+    """Return the interactions and settings in which the new champion differs from the old one, as text."""
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
     parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
@@ -154,7 +154,7 @@ def _shown(value: float | str) -> str:
 
 
 def _listed(searching: Searching) -> str:
-    """The champion's interactions; for exclusions, what is left out."""
+    """Return the champion's interactions as text; if it has many, the ones that it leaves out."""
     config, crossed = searching.slots.configs[0], searching.interactions(0)
     if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
         left_out = f" but {words_text(config.elements)}" if config.elements else ""

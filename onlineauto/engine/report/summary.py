@@ -1,4 +1,4 @@
-"""Summary: what VW prints below its progress table, with the best constant prediction in hindsight.
+"""``summary``: the lines after VW's progress table, with the best constant prediction in hindsight.
 
 Source: VW ``shared_data.cc`` (``print_summary``), ``best_constant.cc``, ``loss_functions.cc``.
 """
@@ -29,9 +29,9 @@ class BestConstant(NamedTuple):
     Attributes
     ----------
     value : float
-        A float32.
+        The prediction, a float32.
     loss : float or None
-        Its average loss, a float32; None if the labels have more than two values.
+        Its average loss, a float32; None if there are more than two different labels.
     """
 
     value: float
@@ -39,14 +39,14 @@ class BestConstant(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One of two labels, and the weight of its events as their sums tell it."""
+    """One of two labels, and the weight of its events, computed from the sums."""
 
     label: np.float32
     weight: np.float32
 
 
 def summary(progress: Progress, configuration: Configuration) -> Iterator[str]:
-    """Yield the lines below the table, the empty one first, without newlines.
+    """Yield the lines after the table, an empty one first, without newlines.
 
     Examples
     --------
@@ -94,16 +94,16 @@ def _average_loss(progress: Progress) -> str:
 
 
 def best_constant(progress: Progress, options: LossOptions) -> BestConstant | None:
-    """Find the constant prediction of least loss, from the sums of labels and weights.
+    """Return the constant prediction of least loss, computed from the sums of labels and weights.
 
-    As in VW, the weights of two labels are told from the sums; with more than two labels there is an answer
-    for squared loss only. One label alone is taken for two: itself and 0.
+    As in VW, the weights of two labels are computed from the sums. With more than two labels there is an
+    answer for squared loss only. A single label counts as two: itself and 0.
 
     Returns
     -------
     BestConstant or None
-        None if VW prints none: no label, no label but 0, or another loss than squared, classic, hinge,
-        logistic and quantile.
+        None if VW prints none: without a label, with no label but 0, or with another loss than squared,
+        classic, hinge, logistic and quantile.
     """
     if progress.first_label == FLOAT_MAX:
         return None
@@ -159,7 +159,7 @@ def _best_value(progress: Progress, options: LossOptions, low: _Side, high: _Sid
 
 
 def _loss(progress: Progress, options: LossOptions, value: np.float32, label: np.float32) -> np.float32:
-    """Loss (float32) of predicting `value`, for the losses that have a best constant."""
+    """Return the loss (float32) of predicting `value`, for the losses that have a best constant."""
     if options.loss_function == "hinge":
         return max(_ONE - label * value, _ZERO)
     if options.loss_function == "logistic":
@@ -181,7 +181,7 @@ def _loss(progress: Progress, options: LossOptions, value: np.float32, label: np
 def _clipped_squared_loss(
     value: np.float32, label: np.float32, low: np.float32, high: np.float32
 ) -> np.float32:
-    """Squared loss inside the range of predictions, growing linearly outside of it."""
+    """Return the squared loss, which grows linearly outside the range of predictions."""
     if low <= value <= high:
         return (value - label) * (value - label)
     bound = low if value < low else high

@@ -1,1 +1,1 @@
-"""Vowpal Wabbit's model files, read and written."""
+"""Read and write Vowpal Wabbit's model files."""

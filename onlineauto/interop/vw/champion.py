@@ -1,4 +1,4 @@
-"""Champions as model files that Vowpal Wabbit loads."""
+"""``write_vw_model``: the champion as a model file that Vowpal Wabbit loads."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ __all__ = ["vw_model_bytes", "write_vw_model"]
 
 
 def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write a model file that Vowpal Wabbit 9.11.9 loads with ``-i``; of a search, the champion.
+    """Write a model file that Vowpal Wabbit 9.11.9 loads with ``-i``; a search writes its champion.
 
-    It predicts the same: a model of exact mode bit for bit, another one but for the rounding of sums and of
-    what text has as decimals. Unless it is to predict only, it can go on learning, too.
+    VW predicts the same from it: for a model of exact mode bit for bit, for any other up to the rounding of
+    sums and of decimals in the text of options. Unless the model only predicts, VW can go on learning it.
 
     Parameters
     ----------
     workspace : Workspace
-        The model, which stays as it is.
+        The model, which is not changed.
     target : path or binary file
-        Where to; a path is written in one step.
+        The file to write; a path is written atomically.
 
     Raises
     ------
     OptionError
-        VW does not have what it predicts by.
+        If VW lacks something that the model predicts by.
     OSError
-        It cannot be written; what was at that path is as it was.
+        If the file cannot be written; an older file at that path is left as it is.
     """
     data = vw_model_bytes(workspace)
     if isinstance(target, str | os.PathLike):
@@ -69,16 +69,16 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
 
 
 def vw_model_bytes(workspace: Workspace) -> bytes:
-    """What `write_vw_model` writes.
+    """Return the bytes that `write_vw_model` writes.
 
     Raises
     ------
     OptionError
-        VW does not have what the model predicts by.
+        If VW lacks something that the model predicts by.
     """
     words, parts = champion_words(workspace)
     exploration = workspace.learner.task.exploration
-    whole = workspace.learner.fields > 1 or exploration.bounds  # for which time counts, without rates too
+    whole = workspace.learner.fields > 1 or exploration.bounds  # cost bounds need the time even without rates
     explorer = chosen_explorer(workspace.configuration).name
     several = whole and len(parts) > 1
     if several:
@@ -108,21 +108,21 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
 
 
 def _averages(workspace: Workspace, models: int) -> tuple[tuple[int, int], ...]:
-    """Events and actions that mtr has averaged over, of so many models with their estimates."""
+    """Return the events and actions that mtr has averaged over, for each of `models` models."""
     count = models // 2 if models > 1 and workspace.configuration[CbOptions].cb_type == "dr" else models
     sums = [(int(events), int(actions)) for actions, events in workspace.learner.model.sums[0].reshape(-1, 2)]
     return tuple((sums + [(0, 0)] * count)[:count])
 
 
 def _room(parts: list[int]) -> int:
-    """Lanes that VW has room for."""
+    """Return the number of lanes in VW's table: the next power of two."""
     return 1 << (len(parts) - 1).bit_length()
 
 
 def _cells(
     workspace: Workspace, parts: list[int], *, whole: bool, penalised: bool
 ) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-    """Numbers and values of the cells of the champion that are not zero."""
+    """Return the numbers and the values of the champion's cells that are not zero."""
     learner = workspace.learner
     model = learner.model
     fields = fields_of(workspace.configuration) if whole else [W]
@@ -138,7 +138,7 @@ def _cells(
 
 
 def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
-    """Weights of a lane with its penalties."""
+    """Return the weights of a lane with its penalties applied."""
     penalties = workspace.learner.model.lanes[workspace.learner.model.penalised[lane]]
     gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
     left = np.maximum(np.abs(weight) - gravity, np.float32(0))
@@ -168,7 +168,7 @@ def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescen
     shared, first = model.shared, model.lanes[model.penalised[parts[0]]]
     return VwDescent(
         initial_t=float(initial_t(workspace.configuration)),
-        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # which VW forgets
+        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # VW does not save these two
         norms=tuple(map(float, model.lanes[parts, NORM])),
         weights=tuple(map(float, model.lanes[parts, WEIGHT])),
         low=float(shared[MIN_LABEL]),

@@ -16,16 +16,17 @@ __all__ = ["VwDecay", "decay_fields"]
 
 
 class VwDecay(NamedTuple):
-    """All of it.
+    """The state of all models of ``--epsilon_decay``.
 
     Attributes
     ----------
     evidence : tuple of tuple of VwEstimator
-        Bounds on the reward of each model, the champion last: since each one before it began, and its own.
+        For each model, the champion last: bounds on its reward since each earlier model began, and since it
+        began itself.
     place : tuple of int
-        Where the weights of each model are.
+        Index of the weights of each model.
     audited : int
-        Number of the next event that ``--epsilon_decay_audit`` writes of.
+        Number of the next event that ``--epsilon_decay_audit`` reports.
     """
 
     evidence: tuple[tuple[VwEstimator, ...], ...] = ()
@@ -34,12 +35,12 @@ class VwDecay(NamedTuple):
 
     @classmethod
     def of(cls, models: int) -> VwDecay:
-        """Return the state of so many models before the first event."""
+        """Return the state of `models` models before the first event."""
         return cls(tuple((VwEstimator(),) * (model + 1) for model in range(models)), tuple(range(models)))
 
 
 def decay_fields(fields: Fields, it: VwDecay) -> VwDecay:
-    """Lay the state out, of as many models as there are."""
+    """Read or write the state, of as many models as `it` has; return it."""
     fields.constant("I", len(it.evidence))
     evidence = []
     for each in it.evidence:

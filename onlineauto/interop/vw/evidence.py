@@ -1,4 +1,4 @@
-"""Estimators of Vowpal Wabbit's model files as ours, and back."""
+"""Convert between estimators of Vowpal Wabbit's model files and our evidence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["estimator_of", "evidence_of"]
 
 
 def evidence_of(estimator: VwEstimator) -> NDArray[np.float64]:
-    """Return float64[LOWER | UPPER, SIZE].
+    """Return an estimator as evidence, float64[LOWER | UPPER, SIZE].
 
     Raises
     ------
     ValueError
-        There is a bucket of errors larger than any.
+        If a bucket of errors is larger than any can be.
     """
     evidence = np.zeros((2, SIZE))
     evidence[LOWER], evidence[UPPER] = _state_of(estimator.lower), _state_of(estimator.upper)
@@ -41,7 +41,7 @@ def _state_of(bound: VwBound) -> NDArray[np.float64]:
 
 
 def estimator_of(evidence: NDArray[np.float64]) -> VwEstimator:
-    """Return the inverse of `evidence_of`, without what was seen last."""
+    """Return evidence as an estimator, the inverse of `evidence_of`, without the event seen last."""
     lower, upper = (_bound_of(evidence[row]) for row in (LOWER, UPPER))
     return VwEstimator(updates=lower.observations, lower=lower, upper=upper)
 

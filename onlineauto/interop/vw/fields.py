@@ -1,7 +1,8 @@
-"""Fields of Vowpal Wabbit's binary files, one after the other: read from bytes, or written to them.
+"""``Fields``: the fields of Vowpal Wabbit's binary files, read from bytes or written to them.
 
-The layout of a file is a function of a `Fields` and of a value: a `FieldReader` takes each field from the
-file and gives it back, a `FieldWriter` writes that of the value and gives this back. So it is said once.
+The layout of a file is one function of a `Fields` and a value, which serves both directions. With a
+`FieldReader` each field is read from the file and returned. With a `FieldWriter` each field of the value is
+written and returned.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ T = TypeVar("T")
 
 
 class Fields(Protocol):
-    """What a layout asks for."""
+    """The operations that a layout uses."""
 
     def number(self, kind: str, value: N) -> N:
-        """One number, of a `kind` that `struct` knows: ``Q`` is a uint64, ``f`` a float32."""
+        """Read or write one number, of a `kind` of `struct`: ``Q`` is a uint64, ``f`` a float32."""
 
     def bytes_(self, value: bytes) -> bytes:
-        """Bytes, with a uint32 that says how many before them."""
+        """Read or write bytes, after a uint32 with their number."""
 
     def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:
-        """Items that `each` lays out, with a uint32 that says how many before them."""
+        """Read or write items, each with `each`, after a uint32 with their number."""
 
     def constant(self, kind: str, value: int) -> None:
-        """A number that is always the same."""
+        """Read or write a number that is always the same."""
 
     def summed(self) -> None:
-        """Let the checksum begin here."""
+        """Begin the checksum here."""
 
     def checksum(self) -> None:
-        """The checksum of the fields since, each by itself."""
+        """Check or write the checksum of the fields since `summed`."""
 
 
 def checksum_of(parts: Iterable[bytes]) -> int:
-    """Hash (uint32) of fields, the one before being the seed of the next."""
+    """Return the hash (uint32) of fields, where each field's hash seeds the next."""
     hash_ = np.uint32(0)
     for part in parts:
         hash_ = murmur3(np.frombuffer(part, np.uint8), 0, len(part), hash_)
@@ -55,19 +56,19 @@ def checksum_of(parts: Iterable[bytes]) -> int:
 
 
 class FieldReader:
-    """Takes fields from bytes.
+    """Reads fields from bytes.
 
     Parameters
     ----------
     data : bytes
-        All of a file.
+        The whole file.
     name : str
-        What to call it in messages.
+        Name of the file in messages.
 
     Attributes
     ----------
     at : int
-        Where the next field begins.
+        Index of the next field.
     """
 
     def __init__(self, data: bytes, *, name: str) -> None:
@@ -76,7 +77,7 @@ class FieldReader:
         self.at = 0
 
     def fail(self, why: str) -> InputError:
-        """Make the error that says what is wrong with the file."""
+        """Return the error that says what is wrong with the file."""
         return InputError(f"{self._name} is not a whole model file of Vowpal Wabbit: {why}")
 
     def _take(self, size: int) -> bytes:
@@ -88,42 +89,42 @@ class FieldReader:
             self._parts.append(part)
         return part
 
-    def number(self, kind: str, value: N) -> N:  # noqa: ARG002 - it is the writer's
-        """Take one number."""
+    def number(self, kind: str, value: N) -> N:  # noqa: ARG002 - only the writer uses it
+        """Read one number."""
         (taken,) = struct.unpack("<" + kind, self._take(struct.calcsize("<" + kind)))
         return taken  # type: ignore[no-any-return]
 
-    def bytes_(self, value: bytes) -> bytes:  # noqa: ARG002 - it is the writer's
-        """Take bytes, and how many before them."""
+    def bytes_(self, value: bytes) -> bytes:  # noqa: ARG002 - only the writer uses it
+        """Read bytes, after their number."""
         return self._take(self.number("I", 0))
 
     def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
-        """Take items, and how many before them."""
+        """Read items, after their number."""
         return tuple(each(item) for item in islice(repeat(empty), self.number("I", 0)))
 
     def constant(self, kind: str, value: int) -> None:
-        """Hold one number to what it has to be.
+        """Check that a number is `value`.
 
         Raises
         ------
         InputError
-            It is another one.
+            If it is another one.
         """
         at = self.at
         if (found := self.number(kind, 0)) != value:
             raise self.fail(f"{found} is at byte {at}, and {value} should be")
 
     def summed(self) -> None:
-        """Let the checksum begin here."""
+        """Begin the checksum here."""
         self._parts = []
 
     def checksum(self) -> None:
-        """Hold the fields since to their checksum.
+        """Check the checksum of the fields since `summed`.
 
         Raises
         ------
         InputError
-            They have another one.
+            If it does not match.
         """
         parts, self._parts = self._parts or [], None
         self.constant("I", 4)  # its size
@@ -137,7 +138,7 @@ class FieldWriter:
     Attributes
     ----------
     parts : list of bytes
-        What is written.
+        The bytes written.
     """
 
     def __init__(self) -> None:
@@ -150,13 +151,13 @@ class FieldWriter:
         return value
 
     def bytes_(self, value: bytes) -> bytes:
-        """Write bytes, and how many before them."""
+        """Write bytes, after their number."""
         self.number("I", len(value))
         self.parts.append(value)
         return value
 
     def items(self, values: Sequence[T], each: Callable[[T], T], *, empty: T) -> tuple[T, ...]:  # noqa: ARG002
-        """Write items, and how many before them."""
+        """Write items, after their number."""
         self.number("I", len(values))
         return tuple(each(item) for item in values)
 
@@ -165,11 +166,11 @@ class FieldWriter:
         self.number(kind, value)
 
     def summed(self) -> None:
-        """Let the checksum begin here."""
+        """Begin the checksum here."""
         self._summed = len(self.parts)
 
     def checksum(self) -> None:
-        """Write the checksum of what is written since."""
+        """Write the checksum of the fields since `summed`."""
         checksum = checksum_of(filter(None, self.parts[self._summed :]))
         self.number("I", 4)  # its size
         self.number("I", checksum)

@@ -1,15 +1,14 @@
-"""Vowpal Wabbit's model files: what is in one, as a value, and the layout of it.
+"""``VwFile``: the content of a Vowpal Wabbit model file as a value, and its layout.
 
 ::
 
     file = head  options  checksum  told  decay  explorer  search  averages  descent  cell ...
 
-What lies behind the checksum depends on the options: whether slots are told from one another, of
-``--ccb_explore_adf``; the state of ``--epsilon_decay``; an explorer's counter, if it has one; the state of
-``--automl``; the sums of ``--cb_type mtr``; those of gradient descent; and then, until the file ends, the
-cells that are not zero, each with its number. There is no checksum of these, and nothing says how many they
-are: a file that was cut off between two of them is one with fewer cells, and one with changed weights is one
-with other weights.
+The options decide which of the parts after the checksum exist: whether slots of ``--ccb_explore_adf`` are
+distinguished; the state of ``--epsilon_decay``; an explorer's counter; the state of ``--automl``; the sums of
+``--cb_type mtr``; those of gradient descent. The cells that are not zero follow, each with its number, up to
+the end of the file. They have neither a count nor a checksum. So a file that was cut off between two cells
+reads as one with fewer cells, and one with altered weights as one with other weights.
 
 Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore_adf_*.cc``,
 ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``, ``epsilon_decay.cc``,
@@ -45,27 +44,27 @@ __all__ = [
 ]
 
 VERSION = b"9.11.9"
-"""The version whose files are read, and that files are written as."""
+"""The version of all files that are read or written."""
 
 _BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
-"""From so many bits on, the number of a cell is a uint64."""
+"""From this number of bits on, the number of a cell is a uint64."""
 _KEPT = 4
-"""Numbers of a cell."""
+"""Number of floats in a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwHead:
-    """What every file begins with.
+    """The first part of every file.
 
     Attributes
     ----------
     version, identity : bytes
-        Of the program, and what ``--id`` called the model.
+        VW's version, and the name that ``--id`` gave the model.
     low, high : float
         Smallest and largest label.
     bits : int
-        Two to the power of this is the number of cells.
+        Base-2 logarithm of the number of cells.
     options : bytes
         A command line, with a blank before each word.
     """
@@ -85,21 +84,22 @@ class VwDescent:
     Attributes
     ----------
     initial_t, t : float
-        ``--initial_t``, and the events since, each by its weight.
+        ``--initial_t``, and the weight of the events since.
     norms, weights : tuple of float
-        Of each model, or of the first: Σ weight · Σ (x/n)², Σ weight.
+        Σ weight · Σ (x/n)² and Σ weight, of each model, or of the first one only.
     losses : tuple of (float, float)
         Sum of all losses, and of those since the last row of progress.
     interval : float
-        When that was.
+        Weight at which the next row of progress is due.
     low, high : float
-        Smallest and largest label, again.
+        Smallest and largest label, as in the head.
     labelled, labels, unlabelled, before : float
-        Weight of the labelled events; their labels; weight of the others; the first, at the last row.
+        Weight of the labelled events; sum of their labels; weight of the unlabelled events; weight of the
+        labelled events at the last row.
     events, features, passes : int
-        How many.
+        Numbers of them.
     gravity, contraction : float
-        What penalties take off the size of every weight, and by what they multiply the rest.
+        What penalties subtract from the size of every weight, and the factor for the rest.
     """
 
     initial_t: float = 0.0
@@ -123,22 +123,22 @@ class VwDescent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwShape:
-    """What lies behind the options of a file, which these say.
+    """The parts that follow the options of a file, as these options decide.
 
     Attributes
     ----------
     slots : bool
-        Whether ``--ccb_explore_adf`` is on.
+        True with ``--ccb_explore_adf``.
     decaying : int
-        Models of ``--epsilon_decay``, or 0.
+        Number of models of ``--epsilon_decay``, or 0.
     explorer : str
         Kinds of the numbers that the explorer keeps: ``Q`` is a uint64, ``f`` a float32.
     search : bool
-        Whether ``--automl`` is on.
+        True with ``--automl``.
     averages, models : int
-        Models of ``--cb_type mtr``, and of gradient descent, whose sums are kept.
+        Number of models whose sums are saved: of ``--cb_type mtr``, and of gradient descent.
     fields : int
-        Numbers of a cell that are kept.
+        Number of floats that are saved of a cell.
     """
 
     slots: bool = False
@@ -152,28 +152,29 @@ class VwShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwFile:
-    """All of a file.
+    """The content of a file.
 
     Attributes
     ----------
     head : VwHead
-        What it begins with.
+        The first part.
     told : bool
-        Whether slots are told from one another: the model has met several, or one with features.
+        True if slots are distinguished: the model has seen an event of several slots, or a slot with
+        features.
     decay : VwDecay
         The state of ``--epsilon_decay``.
     explorer : tuple of float
-        What the explorer keeps.
+        The numbers that the explorer keeps.
     search : VwSearch
         The state of ``--automl``.
     averages : tuple of (int, int)
-        Events and actions that ``--cb_type mtr`` has averaged over, of each model, or of the first.
+        Events and actions that ``--cb_type mtr`` has averaged over, of each model, or of the first one only.
     descent : VwDescent or None
-        None in a model that is to predict only.
+        None in a model that only predicts.
     cell : uint64[n]
         Numbers of the cells that are not zero, in ascending order.
     value : float32[n, fields]
-        What they have: the weight, and what goes with it.
+        Their values: the weight and what belongs to it.
     """
 
     head: VwHead = field(default_factory=VwHead)
@@ -188,26 +189,26 @@ class VwFile:
 
 
 def begins_as_vw(data: bytes) -> bool:
-    """Whether a file that begins with this is a model file, of any version since the seventh."""
+    """Return whether `data` begins as a model file of VW, of any version since the seventh."""
     return _BEGIN.match(data) is not None
 
 
 def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) -> VwFile:
-    """Take a file apart.
+    """Return the content of a file.
 
     Parameters
     ----------
     data : bytes
-        All of it.
+        The whole file.
     name : str
-        What to call it in messages.
+        Name of the file in messages.
     shape : callable
-        Says what lies behind the options of a head.
+        Returns which parts follow the options of a head.
 
     Raises
     ------
     InputError
-        It is none, of another version, or not whole.
+        If it is not a model file, is of another version, or is incomplete.
     """
     reader = FieldReader(data, name=name)
     begin = _BEGIN.match(data)
@@ -252,7 +253,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
 
 
 def vw_file_bytes(file: VwFile, *, shape: VwShape) -> bytes:
-    """Put a file together, of a shape that its options have."""
+    """Return the bytes of a file whose options have the given shape."""
     writer = FieldWriter()
     _head(writer, file.head)
     if shape.slots:

@@ -1,4 +1,4 @@
-"""Models that Vowpal Wabbit has saved, as workspaces."""
+"""``read_vw_model``: models that Vowpal Wabbit has saved, as workspaces."""
 
 from __future__ import annotations
 
@@ -54,25 +54,26 @@ _MOST = 2**62
 
 
 def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Any) -> Workspace:
-    """Make the workspace that a model file of Vowpal Wabbit 9.11.9 has, in exact mode.
+    """Return the workspace of a model file of Vowpal Wabbit 9.11.9, in exact mode.
 
-    It predicts what VW does with ``-i``, and goes on to learn as VW does: what VW does not save begins anew.
-    So of several models (bags, covers, estimates of ``dr``, live slots) all but the first begin with new
-    sums, unless the file was made with ``--per_model_save_load``.
+    It predicts what VW predicts with ``-i``, and goes on learning as VW does: what VW does not save starts
+    afresh. If there are several models (bags, covers, estimates of ``dr``, live configs), all but the first
+    start with fresh sums, unless the file was made with ``--per_model_save_load``.
 
     Parameters
     ----------
     source : path or bytes
-        The file, or what is in it.
+        The file, or its content.
     **options
-        Options besides those of the file: VW does not save all of them, not ``loss_function`` and ``l1``.
+        Options besides those of the file. VW does not save all of them; ``loss_function`` and ``l1``, for
+        example, are missing.
 
     Raises
     ------
     InputError
-        The file is none, of another version, not whole, or has options that are not reproduced.
+        If it is not a model file, is of another version, is incomplete, or has unsupported options.
     OptionError
-        An option cannot have another value, or options are at odds.
+        If an option cannot have another value than in the file, or options contradict each other.
 
     Source: VW ``-i``.
     """
@@ -82,14 +83,14 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Any) -> Wor
 def load_vw_model(
     source: str | os.PathLike[str] | bytes, given: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Do as `read_vw_model`, and return what our model file says of the run that the model was in, too.
+    """Return the workspace of `read_vw_model`, and the state of the run, as our model files have it.
 
     Raises
     ------
     InputError
-        The file is none, of another version, not whole, or has options that are not reproduced.
+        If it is not a model file, is of another version, is incomplete, or has unsupported options.
     OptionError
-        An option cannot have another value, or options are at odds.
+        If an option cannot have another value than in the file, or options contradict each other.
     """
     data, name = _data_of(source)
     file = read_vw_file(
@@ -113,7 +114,7 @@ def load_vw_model(
 
 
 def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
-    """What the run had counted, as our runs do."""
+    """Return the counters of the run, as our runs save them."""
     progress = Progress(workspace.configuration, kind=workspace.kind)
     progress.example_number, progress.total_features = descent.events, descent.features
     progress.weighted_labelled, progress.weighted_unlabelled = descent.labelled, descent.unlabelled
@@ -132,7 +133,7 @@ def _data_of(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
 
 
 def fields_of(configuration: Configuration) -> list[int]:
-    """Fields of a cell that VW saves."""
+    """Return the fields of a cell that VW saves."""
     rule = make_rule(configuration)
     return [W, *([A] if rule.adaptive else []), *([N] if rule.normalized else [])]
 
@@ -169,7 +170,7 @@ def _fill_sums(learner: Learner, descent: VwDescent) -> None:
 
 
 def _fill_decay(decay: Decay, found: VwDecay) -> None:
-    """Let the models of ``--epsilon_decay`` go on where VW's were."""
+    """Set the models of ``--epsilon_decay`` to where VW's were."""
     if sorted(found.place) != list(range(len(decay.place))):
         raise ValueError(f"{found.place} are not the places of {len(decay.place)} models")
     decay.place[:] = found.place
@@ -181,7 +182,7 @@ def _fill_decay(decay: Decay, found: VwDecay) -> None:
 
 
 def _fill_search(workspace: Workspace, found: VwSearch) -> None:
-    """Let the search go on where VW's was."""
+    """Set the search to where VW's was."""
     if not 0 < len(found.live) <= workspace.searching.slots.n_slots or found.valid > len(found.configs):
         raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")
     numbers = [each.config for each in found.live] + [number for _, number in found.queue]

@@ -1,4 +1,4 @@
-"""The options in the head of a Vowpal Wabbit model file, and what they say of the rest of it."""
+"""The options in the head of a Vowpal Wabbit model file, and the parts of the file that they imply."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 __all__ = ["EXPLORER_FIELDS", "PER_MODEL", "configuration_of", "shape_of"]
 
 EXPLORER_FIELDS = {"first": "Q", "squarecb": "Q", "regcb": "Q", "cover": "Q", "synthcover": "ff"}
-"""Kinds of the numbers that an explorer keeps."""
+"""Kinds of the numbers that an explorer saves."""
 
 PER_MODEL = b"--per_model_save_load"
-"""The option that lets a file have the sums of all models, and not of the first alone."""
+"""The option with which a file has the sums of all models instead of the first one's only."""
 
 _IMPLIED = {"csoaa_ldf", "csoaa_rank", PER_MODEL[2:].decode()}
 _BANDITS = ("cb_explore", "cb", "ccb_explore_adf", "cb_explore_adf", "cb_adf")
-"""Each brings those behind it."""
+"""Each of these options implies those after it."""
 
 _OF_SLOTS = {"cb_sample"}
-"""What slots bring, too."""
+"""Options that ``--ccb_explore_adf`` implies, too."""
 
 
 def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Configuration:
-    """Options of a file, with those `given` besides, in exact mode.
+    """Return the options of a file together with those `given`, in exact mode.
 
-    VW keeps some options only: others, such as ``--loss_function``, have to be given again, as to VW itself.
+    VW saves only some options. Others, such as ``--loss_function``, have to be given again, as to VW itself.
 
     Parameters
     ----------
     head : VwHead
         The head of the file.
     given : Configuration
-        Options that the file does not have, or that may have another value.
+        Options that the file lacks, or that may have another value.
     name : str
-        What to call the file in messages.
+        Name of the file in messages.
 
     Raises
     ------
     InputError
-        The file has options that are not reproduced.
+        If the file has unsupported options.
     OptionError
-        An option cannot have another value, or options are at odds.
+        If an option cannot have another value than in the file, or options contradict each other.
     """
     made = _own(head, name=name)
     values: dict[str, Any] = {each: made.get(each) for each in made.supplied}
@@ -72,7 +72,7 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
 
 
 def _own(head: VwHead, *, name: str) -> Configuration:
-    """Options that a file has."""
+    """Return the options of a file."""
     values: dict[str, list[str]] = {"bit_precision": [str(head.bits)]}
     option = ""
     for word in head.options.decode("utf-8", "backslashreplace").split():
@@ -94,12 +94,12 @@ def _own(head: VwHead, *, name: str) -> Configuration:
 
 
 def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
-    """What lies behind the options of a file, if these are they.
+    """Return the parts that follow the options of a file, whose options are `configuration`.
 
     Raises
     ------
     OptionError
-        They are not reproduced.
+        If the options are unsupported.
     """
     kind = kind_of(configuration)
     rule = make_rule(configuration)

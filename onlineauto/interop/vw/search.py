@@ -28,11 +28,11 @@ class VwBound(NamedTuple):
     Attributes
     ----------
     observations : int
-        How many.
+        Number of observations.
     total, low, mid : float
         Their sum; squared errors up to 0, and up to 1.
     buckets : tuple of (int, bool, float)
-        Of larger errors: the number of the bucket, whether it is the term for interpolation, and its weight.
+        Larger errors: number of the bucket, true for the term of interpolation, and its weight.
     """
 
     observations: int = 0
@@ -43,7 +43,7 @@ class VwBound(NamedTuple):
 
 
 class VwEstimator(NamedTuple):
-    """Bounds on the reward of a config: events, the weight and the reward seen last, and both bounds."""
+    """Bounds on the reward of a config: events, weight and reward of the last event, and both bounds."""
 
     updates: int = 0
     weight: float = 0.0
@@ -53,7 +53,7 @@ class VwEstimator(NamedTuple):
 
 
 class VwConfig(NamedTuple):
-    """A config: its elements, its lease, and the codes of its state and of its kind."""
+    """A config: its elements, its lease, and the codes of its state and its kind."""
 
     elements: tuple[bytes, ...] = ()
     lease: int = 0
@@ -62,7 +62,7 @@ class VwConfig(NamedTuple):
 
 
 class VwLive(NamedTuple):
-    """A live slot: the bounds of its config, which config that is, whether it gives way; the champion's."""
+    """A live config: its bounds, its number, true if it may be replaced, and the champion's bounds."""
 
     own: VwEstimator = VwEstimator()
     config: int = 0
@@ -71,22 +71,22 @@ class VwLive(NamedTuple):
 
 
 class VwSearch(NamedTuple):
-    """All of it.
+    """The state of ``--automl``.
 
     Attributes
     ----------
     learnt : int
-        Events learnt.
+        Number of learnt events.
     valid : int
-        Configs under consideration.
+        Number of configs under consideration.
     counts : tuple of (int, int)
-        First byte of each namespace that was met, and on how many actions.
+        First byte of each namespace seen, and the number of actions that had it.
     configs : tuple of VwConfig
         The configs.
     live : tuple of VwLive
-        The live slots, the champion's first.
+        The live configs, the champion first.
     queue : tuple of (float, int)
-        Priorities and numbers of the configs that wait, the next one first.
+        Priorities and numbers of the waiting configs, the next one first.
     """
 
     learnt: int = 0
@@ -98,14 +98,14 @@ class VwSearch(NamedTuple):
 
 
 NO_SEARCH = VwSearch()
-"""That of a model without ``--automl``."""
+"""The state of a model without ``--automl``."""
 
 
 def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
-    """Lay the state out."""
-    fields.constant("i", 0)  # its one state
+    """Read or write the state `it`; return it."""
+    fields.constant("i", 0)  # the code of its only state
     learnt = fields.number("Q", it.learnt)
-    fields.constant("Q", 0)  # the champion's slot
+    fields.constant("Q", 0)  # index of the champion among the live configs
 
     def count(each: tuple[int, int]) -> tuple[int, int]:
         return fields.number("B", each[0]), fields.number("Q", each[1])
@@ -138,7 +138,7 @@ def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
 
 
 def estimator_fields(fields: Fields, it: VwEstimator) -> VwEstimator:
-    """Lay an estimator out."""
+    """Read or write the estimator `it`; return it."""
     return VwEstimator(
         fields.number("Q", it.updates),
         fields.number("d", it.weight),
@@ -154,5 +154,5 @@ def _bound(fields: Fields, it: VwBound) -> VwBound:
 
     observations = fields.number("Q", it.observations)
     total, low, mid = (fields.number("d", value) for value in (it.total, it.low, it.mid))
-    fields.constant("Q", observations)  # they are there twice
+    fields.constant("Q", observations)  # VW writes the number twice
     return VwBound(observations, total, low, mid, fields.items(it.buckets, bucket, empty=(0, False, 0.0)))

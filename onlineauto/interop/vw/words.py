@@ -1,4 +1,4 @@
-"""Champions as command lines of Vowpal Wabbit, and what has none."""
+"""``champion_words``: the champion as a command line of Vowpal Wabbit, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["champion_words"]
 _INTERACTIONS = ("quadratic", "cubic", "interactions")
 _LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
 _WRITTEN = {"bit_precision", "constant", "initial_weight"}
-"""What the rest of the file says, or what the weights are past."""
+"""Options that other parts of the file express, or that no longer matter once weights are learnt."""
 _SEARCH = {option.name for option in options_of(AutomlOptions)}
 _NATIVE = {
     "cover": "lays its policies out otherwise",
@@ -38,18 +38,18 @@ _NATIVE = {
     "ccb_explore_adf": "draws otherwise",
     "rnd": "makes other guesses",
 }
-"""What native mode predicts otherwise than VW with, and why."""
+"""Options with which native mode predicts otherwise than VW, and why."""
 _PRINTABLE = range(32, 127)
 _PLAIN = set(_PRINTABLE) - set(b" \\")
 
 
 def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
-    """Return options with which VW predicts as the champion does, and the lanes of the models that it needs.
+    """Return options with which VW predicts as the champion does, and the lanes of the models they need.
 
     Raises
     ------
     OptionError
-        VW does not have what the champion predicts by; the message says what.
+        If VW lacks something that the champion predicts by; the message says what.
     """
     configuration, searching = workspace.configuration, workspace.searching
     check_alone(configuration)
@@ -65,7 +65,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     if searched:
         champion = [
             each for each in searching.interactions(0) if TOLD_NAME not in each
-        ]  # VW has these anyway
+        ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         values |= dict(searching.slots.configs[0].settings)
     elif not workspace.exact and "experimental_full_name_interactions" in values:
@@ -82,7 +82,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
 
 
 def _words(name: str, value: Any) -> Iterator[str]:
-    """Words of one option."""
+    """Yield the words of one option."""
     if value is True:
         yield f"--{name}"
         return
@@ -96,12 +96,12 @@ def _words(name: str, value: Any) -> Iterator[str]:
 
 
 def _letters(interaction: tuple[bytes, ...]) -> str:
-    """First bytes of names, as an option has them.
+    """Return the first bytes of an interaction's names, as an option spells them.
 
     Raises
     ------
     OptionError
-        One of them stands for all names.
+        If one of them is VW's wildcard.
     """
     letters = b"".join(name[:1] for name in interaction)
     if b":" in letters:
@@ -110,12 +110,12 @@ def _letters(interaction: tuple[bytes, ...]) -> str:
 
 
 def _letters_of_terms(terms: Product) -> str:
-    """First bytes of the full names of an interaction.
+    """Return the first bytes of the full names of an interaction, as an option spells them.
 
     Raises
     ------
     OptionError
-        One of them stands for all names.
+        If one of the terms is a wildcard.
     """
     if WILDCARD in terms:
         raise OptionError(
@@ -128,17 +128,17 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
     lanes = workspace.learner.champion_rows()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
-        return lanes[::2]  # the others are for the estimates of dr alone
+        return lanes[::2]  # the other lanes serve only the estimates of dr
     return lanes
 
 
 def _refuse(workspace: Workspace) -> None:
-    """Refuse what VW cannot express of a model of native mode.
+    """Refuse a model of native mode that VW cannot express.
 
     Raises
     ------
     OptionError
-        The message says what.
+        The message says what VW cannot express.
     """
     configuration = workspace.configuration
     for reason in _reasons(workspace, configuration):
