@@ -6,10 +6,10 @@ action is made of, it is far off its guess, and so the error says how little is 
 approximates the bonus of LinUCB. Probabilities are those of softmax, of costs less a part of the bonus, by
 the largest bonus.
 
-VW draws guesses from the number of a weight, by a generator whose numbers for near ones are alike, also those
-of its members; and with another ``--cb_type`` than mtr it teaches the members that actions which were not
-logged cost nothing. So does ``--vw_exact``. Otherwise guesses are drawn from the hash of the feature's name,
-and members only learn what was logged.
+Guesses are drawn from the hash of the feature's name, and members only learn what was logged. VW draws them
+from the number of a weight, by a generator whose numbers for near ones are alike, also those of its members;
+and with another ``--cb_type`` than mtr it teaches the members that actions not logged cost nothing. So
+``--vw_exact`` refuses it.
 
 Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's ``--rnd``.
 """
@@ -66,7 +66,6 @@ class Rnd(Explorer):
 
     name = "rnd"
     flags = ("rnd",)
-    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many models there are, that of the costs included, and how the members guess and learn."""

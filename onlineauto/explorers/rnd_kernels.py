@@ -25,8 +25,8 @@ _LEAST_BONUS = np.float32(1e-3)
 
 
 @inline_kernel
-def normal_of(state: np.uint64) -> tuple[F32, np.uint64]:
-    """Normal number (float32) from a state of VW's generator on, by the polar method; the state behind."""
+def normal_of(state: np.uint64) -> F32:
+    """Draw a normal number (float32) from a state of VW's generator on, by the polar method."""
     x = size = _ZERO
     while not _ZERO < size < _ONE:
         state = step_on(state)
@@ -34,17 +34,14 @@ def normal_of(state: np.uint64) -> tuple[F32, np.uint64]:
         state = step_on(state)
         y = _TWO * number_of(state) - _ONE
         size = x * x + y * y
-    return x * math.sqrt((-_TWO * math.log(size)) / size), state
+    return x * math.sqrt((-_TWO * math.log(size)) / size)
 
 
 @kernel
 def draw_noise(at: Exploration) -> F32:
     """Noise (float32) of what a member is about to learn."""
-    if at.exact:
-        number, at.random[0] = normal_of(at.random[0])
-    else:
-        number, _ = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
-        at.counts[DRAWN] += 1
+    number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
+    at.counts[DRAWN] += 1
     return at.noise * number
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.features.records import COST, FEATURE, HASH_BITS, LINE, SPAN
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +54,6 @@ class Block:
         Bytes of the tags.
     namespaces : Namespaces
         Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
-    name_bits : int
-        Low bits that are kept of hashes of names: as VW keeps them where ``--rnd`` goes by them, else all.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -92,7 +90,6 @@ class Block:
     features: Records
     tag: NDArray[np.uint8]
     namespaces: Namespaces
-    name_bits: int = HASH_BITS
 
     @classmethod
     def of_columns(
@@ -155,7 +152,6 @@ class Block:
             features=self.features,
             tag=self.tag,
             namespaces=self.namespaces,
-            name_bits=self.name_bits,
         )
 
     def tag_of(self, line: int) -> str:

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.features.extents import compile_extents
 from onlineauto.features.interactions import (
     WILDCARD,
-    Product,
     Term,
     compile_products,
     count_products,
@@ -27,7 +25,7 @@ from onlineauto.features.interactions import (
 )
 from onlineauto.features.namespaces import DEFAULT
 from onlineauto.features.options import FeatureOptions, decoded
-from onlineauto.features.records import EXTENT, FACTOR, GROUP, PLACE, Interactions, Scratch
+from onlineauto.features.records import FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
 from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
 
-__all__ = ["MAX_PRODUCTS", "Layout"]
+__all__ = ["MAX_PRODUCTS", "Layout", "most_groups"]
 
 _LOG = logging.getLogger("onlineauto")
 
@@ -48,6 +46,11 @@ MAX_PRODUCTS = 200_000
 
 _EXACT_CONSTANT = 128
 _DEFAULT = 32
+
+
+def most_groups(spans: int) -> int:
+    """Return how many groups there have to be room for in an event whose lines have so many spans."""
+    return 2 * spans + 8
 
 
 class Layout:
@@ -102,12 +105,10 @@ class Layout:
         self._held = np.zeros((0, 1), bool)
         self._n_slots = 1
         letters = [*options.quadratic, *options.cubic, *options.interactions]
-        full_names = [parse_full_names(text) for text in options.experimental_full_name_interactions]
+        full_names = options.experimental_full_name_interactions
         if searched:
-            letters, full_names = [":" * order for order in searched], []
-        self._products = [parse_letters(text) for text in letters]
-        self._extents = full_names if exact else []
-        self._products += [] if exact else full_names
+            letters, full_names = [":" * order for order in searched], ()
+        self._products = [*map(parse_letters, letters), *map(parse_full_names, full_names)]
         self.slots = slots
         self._own = (SLOT_NAME, TOLD_NAME) if slots else ()
         if slots and not searched:
@@ -218,10 +219,9 @@ class Layout:
         places = np.zeros(self.n_keys, PLACE)
         places["group"] = -1
         return Scratch(
-            groups=np.zeros(2 * spans + 8, GROUP),
+            groups=np.zeros(most_groups(spans), GROUP),
             places=places,
             factors=np.zeros(self.highest_order, FACTOR),
-            extents=np.zeros(spans + 1, EXTENT),
             lines=np.zeros(lines, np.int64),
             taken=np.zeros(lines, bool),
             listed=np.zeros(lines, bool),
@@ -286,13 +286,6 @@ class Layout:
             singled=self._singled,
         )
 
-    def _seen_names(self) -> dict[bytes, tuple[int, int]]:
-        """Number and hash of every namespace seen, by name."""
-        if self._names is None:
-            return {}
-        names, hashes = self._names.names, self._names.hashes
-        return {names[i]: (int(i), hashes[i]) for i in np.flatnonzero(self._seen)}
-
     def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:
         """Make products, of names of namespaces, for one slot; and say of each whether there is one."""
         present = self._present(products) or [True] * len(products)
@@ -301,7 +294,6 @@ class Layout:
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
-            n_group=len(factors),
             permutations=self._options.permutations,
             n_slots=1,
             holders=np.ones((1 + len(factors), 4), bool),
@@ -324,44 +316,32 @@ class Layout:
 
     def _make_interactions(self) -> None:
         keep_duplicates = self._options.leave_duplicate_interactions
-        wild_extents = any(WILDCARD in terms for terms in self._extents)
         products, held = self._crossed, self._held
         if not self._searched:
-            products = compile_products(
-                [] if wild_extents else self._products, self._known, keep_duplicates=keep_duplicates
-            )
+            products = compile_products(self._products, self._known, keep_duplicates=keep_duplicates)
             held = np.ones((len(products), 1), bool)
         self.n_products: Counter[int] = Counter()
-        self.interactions = self.again = self._assembled(products, held, self._extents)
-        plain, extents = _without_wildcards(self._products), _without_wildcards(self._extents)
-        if self._exact and (plain, extents) != (self._products, self._extents):
+        self.interactions = self.again = self._assembled(products, held)
+        plain = [terms for terms in self._products if WILDCARD not in terms]
+        if self._exact and plain != self._products:
             products = compile_products(plain, (), keep_duplicates=keep_duplicates)
             held = np.ones((len(products), self._n_slots), bool)
-            self.again = self._assembled(products, held, extents)
+            self.again = self._assembled(products, held)
 
-    def _assembled(
-        self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_], extents: Sequence[Product]
-    ) -> Interactions:
-        """Make products of names of namespaces, and of the extents that are seen; note how many they are."""
+    def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
+        """Make products of names of namespaces, and note how many they are."""
         present = self._present(products)
         if present is not None:
             products, held = list(compress(products, present)), held[present]
-        keep_duplicates = self._options.leave_duplicate_interactions
         factors = self._factors(products)
-        factors += compile_extents(extents, self._seen_names(), keep_duplicates=keep_duplicates)
         self.n_products |= Counter(map(len, factors))
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time
         holders[:, : self._n_slots] = True
-        holders[1 : 1 + len(products), : self._n_slots] = held
+        holders[1:, : self._n_slots] = held
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
-            n_group=len(products),
             permutations=self._options.permutations,
             n_slots=self._n_slots,
             holders=holders,
         )
-
-
-def _without_wildcards(products: Sequence[Product]) -> list[Product]:
-    return [terms for terms in products if WILDCARD not in terms]

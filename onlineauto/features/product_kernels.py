@@ -1,4 +1,4 @@
-"""Products of groups and of extents: look up the factors, count, cross.
+"""Products of groups: look up the factors, count, cross.
 
 Source: VW ``interactions_predict.h``. The hash of a product chains FNV-1 over its factors.
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features._kernels import is_covered, squares_of_group, turned
-from onlineauto.features.extent_kernels import choose_extent, count_named, lowest_choice
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _ONE = np.float32(1)
 
 @inline_kernel
 def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
-    """Look up the features of every factor of a product of groups; False if one has none."""
+    """Look up the features of every factor of a product; False if one has none."""
     first = interactions.start[product]
     for k in range(interactions.start[product + 1] - first):
         short_loop()
@@ -191,42 +190,6 @@ def cross_product(
     return cross_any(scratch, features, order, mask, cell, value, n)
 
 
-@kernel
-def _next_choice(interactions: Interactions, scratch: Scratch, product: int, depth: int) -> int:
-    """Look up the next combination of extents of a product, in VW's order; False if there is none.
-
-    `depth` is the factor to move on; 0 starts over. VW takes the last extent first, save in the last factor.
-    Returns the depth to go on from, -1 if there is none left.
-    """
-    first = interactions.start[product]
-    last = interactions.start[product + 1] - first - 1
-    factors = scratch.factors
-    if depth == 0:
-        factors[0].choice = count_named(scratch, interactions.factor[first]) - 1
-    else:
-        depth = last
-        factors[last].choice += 1
-        if factors[last].choice >= count_named(scratch, interactions.factor[first + last]):
-            depth = last - 1
-            factors[depth].choice -= 1
-    while depth < last:
-        if factors[depth].choice < lowest_choice(interactions, scratch, first, depth):
-            depth -= 1
-            if depth < 0:
-                return -1
-            factors[depth].choice -= 1
-            continue
-        choose_extent(scratch, depth, interactions.factor[first + depth])
-        depth += 1
-        factors[depth].choice = count_named(scratch, interactions.factor[first + depth]) - 1
-        if depth == last:
-            factors[last].choice = lowest_choice(interactions, scratch, first, last)
-    choose_extent(scratch, last, interactions.factor[first + last])
-    for k in range(1, last + 1):
-        factors[k].repeats = not interactions.permutations and factors[k].start == factors[k - 1].start
-    return last
-
-
 @inline_kernel
 def cross_all(
     interactions: Interactions,
@@ -250,9 +213,7 @@ def cross_all(
         short_loop()
         order = interactions.start[product + 1] - interactions.start[product]
         start = n
-        if product >= interactions.n_group:
-            n = _cross_extents(interactions, scratch, features, product, mask, cell, value, n)
-        elif look_up(interactions, scratch, product):
+        if look_up(interactions, scratch, product):
             n = cross_product(scratch, features, order, mask, cell, value, n)
         if not together and n > start:
             runs[n_runs].start, runs[n_runs].end, runs[n_runs].product = start, n, product + 1
@@ -267,43 +228,8 @@ def count_all(interactions: Interactions, scratch: Scratch) -> int:
     """Number of features of all products of what is present."""
     n = 0
     for product in range(len(interactions.start) - 1):
-        order = interactions.start[product + 1] - interactions.start[product]
-        if product < interactions.n_group:
-            n += count_product(scratch, order) if look_up(interactions, scratch, product) else 0
-            continue
-        state = _first_choice(interactions, scratch, product)
-        while state >= 0:
-            n += count_product(scratch, order)
-            state = _next_choice(interactions, scratch, product, state)
-    return n
-
-
-@kernel
-def _first_choice(interactions: Interactions, scratch: Scratch, product: int) -> int:
-    """Look up the first combination of extents; -1 if some factor has no extent."""
-    for k in range(interactions.start[product], interactions.start[product + 1]):
-        if count_named(scratch, interactions.factor[k]) == 0:
-            return -1
-    return _next_choice(interactions, scratch, product, 0)
-
-
-@kernel
-def _cross_extents(
-    interactions: Interactions,
-    scratch: Scratch,
-    features: Records,
-    product: int,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
-    n: int,
-) -> int:
-    """Append all combinations of extents of a product."""
-    order = interactions.start[product + 1] - interactions.start[product]
-    state = _first_choice(interactions, scratch, product)
-    while state >= 0:
-        n = cross_any(scratch, features, order, mask, cell, value, n)
-        state = _next_choice(interactions, scratch, product, state)
+        if look_up(interactions, scratch, product):
+            n += count_product(scratch, interactions.start[product + 1] - interactions.start[product])
     return n
 
 
@@ -339,38 +265,21 @@ def list_linear(
 
 
 @kernel
-def _add_squares(scratch: Scratch, features: Records, first: int, last: int, order: int) -> None:
-    """Add features [first, last) to the sums of squared products of 1 to `order` factors."""
-    factors = scratch.factors
-    for i in range(first, last):
+def _squares_of_run(scratch: Scratch, features: Records, key: int, order: int) -> F32:
+    """Σ of squared products of `order` factors that are the same group, each combination once."""
+    factors, group = scratch.factors, scratch.places[key].group
+    if group < 0:
+        return _ZERO
+    if order == 1:
+        return squares_of_group(scratch, features, group)
+    for j in range(order):
+        factors[j].product = _ZERO
+    for i in range(scratch.groups[group].start, scratch.groups[group].end):
         square = features[i].value * features[i].value
         factors[0].product += square
         for j in range(1, order):
             factors[j].product += factors[j - 1].product * square
-
-
-@kernel
-def _squares_of_run(scratch: Scratch, features: Records, factor: int, of_groups: bool, order: int) -> F32:
-    """Σ of squared products of `order` factors that are the same, each combination once."""
-    group = -1
-    if of_groups:
-        group = scratch.places[factor].group
-        if group < 0:
-            return _ZERO
-        if order == 1:
-            return squares_of_group(scratch, features, group)
-    for j in range(order):
-        scratch.factors[j].product = _ZERO
-    if of_groups:
-        start, end = scratch.groups[group].start, scratch.groups[group].end
-        _add_squares(scratch, features, start, end, order)
-    else:
-        i = 0
-        while scratch.extents[i].name >= 0:
-            if scratch.extents[i].name == factor:
-                _add_squares(scratch, features, scratch.extents[i].start, scratch.extents[i].end, order)
-            i += 1
-    return scratch.factors[order - 1].product
+    return factors[order - 1].product
 
 
 @kernel
@@ -388,7 +297,7 @@ def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared
 @kernel
 def crossed_squares(interactions: Interactions, scratch: Scratch, features: Records, slot: int) -> F32:
     """Σ x² (float32) over the products that a slot uses, summed as VW sums it."""
-    crossed, extents = _ZERO, _ZERO
+    crossed = _ZERO
     for product in range(len(interactions.start) - 1):
         if not interactions.holders[product + 1, slot]:
             continue
@@ -402,11 +311,7 @@ def crossed_squares(interactions: Interactions, scratch: Scratch, features: Reco
                 and interactions.factor[k + run] == interactions.factor[k]
             ):
                 run += 1
-            of_groups = product < interactions.n_group
-            term *= _squares_of_run(scratch, features, interactions.factor[k], of_groups, run)
+            term *= _squares_of_run(scratch, features, interactions.factor[k], run)
             k += run
-        if product < interactions.n_group:
-            crossed += term
-        else:
-            extents += term
-    return crossed + extents
+        crossed += term
+    return crossed

@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CONSTANT_HASH",
     "COST",
-    "EXTENT",
     "FACTOR",
     "FEATURE",
     "FIRST_SLOT",
     "GROUP",
-    "HASH_BITS",
     "LINE",
     "PLACE",
     "RUN",
@@ -66,8 +64,6 @@ SPAN = np.dtype([("start", np.int64), ("namespace", np.int32)], align=True)
 """Record of a run of features of one namespace."""
 FEATURE = np.dtype([("hash", np.uint32), ("value", np.float32)], align=True)
 """Record of a feature."""
-HASH_BITS = 32
-"""Bits of a hash, before any table size is known."""
 GROUP = np.dtype(
     [
         ("start", np.int64),
@@ -87,7 +83,6 @@ FACTOR = np.dtype(
         ("start", np.int64),
         ("end", np.int64),
         ("position", np.int64),
-        ("choice", np.int64),
         ("chain", np.uint64),
         ("product", np.float32),
         ("repeats", np.bool_),
@@ -95,9 +90,6 @@ FACTOR = np.dtype(
     align=True,
 )
 """Record of a factor of a product."""
-EXTENT = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int32)], align=True)
-"""Record of a run of features of one full name."""
-
 
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
 _NO_FEATURES = np.empty(0, FEATURE)
@@ -140,11 +132,10 @@ class Layout(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    """Products, in the order they are summed: of groups first, then of extents."""
+    """Products, in the order they are summed."""
 
     start: NDArray[np.int64]  # [n + 1]: first factor of each product
-    factor: NDArray[np.int32]  # group key, or namespace number in a product of extents
-    n_group: int  # so many are products of groups
+    factor: NDArray[np.int32]  # group key
     permutations: bool
     n_slots: int
     holders: NDArray[np.bool_]  # [1 + n, slots + 3]: who uses the linear features (all), and each product
@@ -156,7 +147,6 @@ class Scratch(NamedTuple):
     groups: Records  # of the shared line first, then of the action
     places: Records  # [n_keys]
     factors: Records  # of the product at hand: start, end: features; repeats: those of the factor before
-    extents: Records  # start, end: features; name; ends with the name -1
     lines: NDArray[np.int64]  # [most lines of an event]: of the actions that a slot can have
     taken: NDArray[np.bool_]  # [the same]: actions that slots before it have
     listed: NDArray[np.bool_]  # [the same]: actions that a slot is confined to
@@ -190,9 +180,7 @@ def largest(bounds: NDArray[np.int64]) -> int:
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
-def make_stream(
-    block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None, *, name_bits: int = HASH_BITS
-) -> Stream:
+def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
     """Make a block ready for kernels, which copy what has to be put together behind its features.
 
     Parameters
@@ -203,8 +191,6 @@ def make_stream(
         Events, or slots, to predict and not to learn.
     slots : Slots, optional
         The slots of the events, which then are what is gone through one by one.
-    name_bits : int
-        Low bits to keep of hashes, unless only those of names were kept as they were read.
     """
     n = block.n_features
     told = _NO_FEATURES if slots is None else slots.told
@@ -212,8 +198,6 @@ def make_stream(
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # the constant may be copied too
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
-    if name_bits < block.name_bits:
-        features["hash"][:n] &= np.uint32(2**name_bits - 1)
     features[n] = _CONSTANT
     table = _NO_SLOTS
     if slots is not None:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.features.records import FEATURE, HASH_BITS
+from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
 from onlineauto.formats.lines.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
@@ -45,13 +45,12 @@ class JsonReader(LineReader):
     multiline : bool
         Whether an event has actions, in ``_multi``; else it is a single line.
     exact : bool
-        Read as VW 9.11.9 does: of a log, labels before the context only, and nothing from namespaces whose
-        name begins with a byte above 127; strings in arrays are errors, and in JSON that is no log every
-        error is fatal. Else labels may stand anywhere, strings and truth values in arrays are features, and
-        a bad line is skipped and reported.
+        Read what is well-formed as VW 9.11.9 does: of a log, labels before the context only, and nothing
+        from namespaces whose name begins with a byte above 127; strings and truth values in arrays make a
+        line a bad one. Else labels may stand anywhere, and these are features.
     chain_hash : bool
         ``--chain_hash``: hash a string with its key's hash as the seed, and not both put together.
-    hash_all, hash_seed, strict, uniform, name_bits, block_bytes, diagnostics, name
+    hash_all, hash_seed, strict, uniform, block_bytes, diagnostics, name
         As of `TextReader`.
 
     Attributes
@@ -65,7 +64,8 @@ class JsonReader(LineReader):
         The source cannot be opened; or, from the iteration and after everything before was yielded,
         cannot be read further.
     ParseError
-        From the iteration, after everything before was yielded: a bad line that is fatal.
+        From the iteration, after everything before was yielded: a bad line if `strict`; others are
+        reported and skipped.
 
     Source
     ------
@@ -93,7 +93,6 @@ class JsonReader(LineReader):
         hash_seed: int = 0,
         strict: bool = False,
         uniform: bool = False,
-        name_bits: int = HASH_BITS,
         block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
@@ -104,9 +103,8 @@ class JsonReader(LineReader):
             multiline=multiline,
             exact=exact,
             hash_all=hash_all,
-            strict=strict or (exact and not log),
+            strict=strict,
             uniform=uniform,
-            kept=np.uint32(2**name_bits - 1),
             hash_seed=np.uint32(hash_seed),
             default_hash=_default_hash(hash_seed, hash_all=hash_all),
             log=log,

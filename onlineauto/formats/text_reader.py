@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.features.records import HASH_BITS
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.lines.reader_state_kernels import Rules
@@ -48,8 +47,6 @@ class TextReader(LineReader):
     uniform : bool
         ``--missing_probability uniform``: a label without a probability is read as one with 0; not if
         `exact`.
-    name_bits : int
-        Low bits to keep of the hashes of names, if `exact`; features without a name keep all.
     block_bytes : int
         Bytes to read at once.
     diagnostics : Diagnostics, optional
@@ -98,7 +95,6 @@ class TextReader(LineReader):
         hash_seed: int = 0,
         strict: bool = False,
         uniform: bool = False,
-        name_bits: int = HASH_BITS,
         block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
@@ -111,7 +107,6 @@ class TextReader(LineReader):
             hash_all=hash_all,
             strict=strict,
             uniform=uniform,
-            kept=np.uint32(2**name_bits - 1),
             hash_seed=np.uint32(hash_seed),
             default_hash=_default_hash(hash_seed),
         )

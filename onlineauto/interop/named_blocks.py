@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.stream.source import name_bits, open_lines, open_source
+from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN
 from onlineauto.formats.options import InputOptions
@@ -35,7 +35,6 @@ def line_names(configuration: Configuration) -> LineNames:
         chain_hash=inputs.chain_hash,
         hash=features.hash,
         hash_seed=features.hash_seed,
-        name_bits=name_bits(configuration),
     )
 
 

@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from onlineauto.features.namespaces import DEFAULT
-from onlineauto.features.records import HASH_BITS
 from onlineauto.interop.name_hashes import NameHashes
 
 if TYPE_CHECKING:
@@ -84,8 +83,6 @@ class LineNames:
         ``--vw_exact``; true if lines are JSON, or a decision-service log; ``--chain_hash``.
     hash, hash_seed
         As of `NameHashes`.
-    name_bits : int
-        As of `TextReader`.
 
     Examples
     --------
@@ -106,9 +103,7 @@ class LineNames:
         chain_hash: bool = False,
         hash: str = "strings",  # noqa: A002 - the option's name
         hash_seed: int = 0,
-        name_bits: int = HASH_BITS,
     ) -> None:
-        self._kept = 2**name_bits - 1
         self._exact, self._json, self._log, self._chained = exact, json or log, log, chain_hash
         self._hashes = NameHashes(hash=hash, hash_seed=hash_seed)
         self._default = self._hashes.hash(_NO_NAME, hash_seed) if self._json else 0
@@ -145,10 +140,7 @@ class LineNames:
             self._read_text(line)
 
     def _put(self, namespace: str, hash_: int, name: str) -> None:
-        self._found.setdefault((namespace, hash_ & self._kept), []).append(name)
-
-    def _put_nameless(self, namespace: str, hash_: int, name: str) -> None:
-        self._found.setdefault((namespace, hash_ % 2**HASH_BITS), []).append(name)
+        self._found.setdefault((namespace, hash_ % 2**32), []).append(name)
 
     def _read_text(self, line: str) -> None:
         for namespace, words in words_of(line):
@@ -161,10 +153,7 @@ class LineNames:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
                     continue
                 if not value or float(value):  # those that are 0 are not read
-                    if name:
-                        self._put(namespace, hash_, name)
-                    else:
-                        self._put_nameless(namespace, unnamed, name)
+                    self._put(namespace, hash_ if name else unnamed, name)
                 unnamed += not name
 
     def _read_json(self, line: str) -> None:
@@ -219,5 +208,5 @@ class LineNames:
             if isinstance(element, str):
                 self._note(namespace, element.translate(_REPLACED))
             else:
-                self._put_nameless(namespace, hash_ + place, f"[{place}]")
+                self._put(namespace, hash_ + place, f"[{place}]")
             place += 1

@@ -24,7 +24,7 @@ from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.loop.run_kernels import run_events
 from onlineauto.engine.options.registry import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
-from onlineauto.engine.stream.position import Position, again, behind, cut
+from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.records import make_stream
@@ -237,8 +237,6 @@ class Workspace:
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
             blocks = iter(read(source, self.configuration, heard))
-            if number > 0:
-                blocks = again(blocks)
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
@@ -435,7 +433,6 @@ class Workspace:
 
         The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
         """
-        self.learner.check(block)
         self.layout.update(block)
         task = self.learner.task
         slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None
@@ -447,7 +444,7 @@ class Workspace:
         searching = self.searching.slots.live.searching and standing != ASIDE
         if searching:
             self.searching.open_block()
-        stream = make_stream(block, held, slots, name_bits=self.learner.name_bits)
+        stream = make_stream(block, held, slots)
         self._scratch = enough_scratch(self._scratch, self.layout, block)
         cursor = np.zeros(6, np.int64)
         while True:

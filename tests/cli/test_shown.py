@@ -75,7 +75,6 @@ def test_what_cannot_be_shown_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     assert run("-d events.txt --cb_explore_adf --audit --resume -f m") == 2
     assert "--audit and --resume exclude each other" in capsys.readouterr().err
     full_names = "--experimental_full_name_interactions user|item"
-    assert run(f"-d events.txt --cb_explore_adf {full_names} --invert_hash n --vw_exact --quiet") == 2
     assert run(f"-d events.txt --cb_explore_adf {full_names} --invert_hash n --quiet") == 0
     assert run("-d events.txt --cb_explore_adf --readable_model no/where --quiet") == 1
     assert run("-d events.txt --cb_explore_adf --readable_model events.txt --quiet") == 2

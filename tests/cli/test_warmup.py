@@ -121,7 +121,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
     simple, adf = tmp_path / "s.txt", tmp_path / "adf.txt"
     for words in (
         f"{simple} -q ab --link logistic",
-        f"{simple} --sgd --l1 0.01 --experimental_full_name_interactions a|b --threads 1",
+        f"{simple} --sgd --l1 0.01 --interactions abc --threads 1",
         f"{adf} --cb_adf --cb_type dr --cubic :::",
         f"{adf} --cb_explore_adf --automl 4 --oracle_type qbase_cubic --opt_func brentq",
     ):

@@ -174,6 +174,16 @@ def test_other_rules_are_refused(tmp_path: Path, options: dict[str, Any], messag
     assert message in str(caught.value)
 
 
+def test_blocks_whose_names_were_cut_for_rnd_are_refused(tmp_path: Path) -> None:
+    """Older programs wrote such with ``--rnd`` and ``--vw_exact``."""
+    convert(ADF, tmp_path / "b", cb_explore_adf=True, vw_exact=True)
+    reader = BlockReader(tmp_path / "b")
+    write_blocks(tmp_path / "cut", list(reader), rules=reader.rules | {"rnd": True, "bit_precision": 18})
+    for options in ({"vw_exact": True}, {"rnd": 1}):
+        with pytest.raises(InputError, match=r"converted with (rnd|vw_exact) = True, and this run has"):
+            learnt(tmp_path / "cut", cb_explore_adf=True, **options)
+
+
 # -- and back ----------------------------------------------------------------------------------------------
 
 

@@ -43,16 +43,15 @@ _DECAY: dict[str, Any] = {
     "bonferroni_denominator": 1,
     "epsilon_decay_significance_level": 1.9,
 }
-_TWINNED: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}, {"rnd": 2}]
+_TWINNED: list[dict[str, Any]] = [{"bag": 3}, {"cover": 3}]
 _SEVERAL = [_TWINNED[0], _DECAY, *_TWINNED[1:]]
-_ABOVE = {"bag", "cover", "epsilon_decay", "rnd"}
+_ABOVE = {"bag", "cover", "epsilon_decay"}
 
 
 _TWIN: list[dict[str, Any]] = [
     *({**options, "cb_type": cb_type} for options in _TWINNED for cb_type in ("mtr", "dr")),
     {"bag": 2, "cb_type": "ips", "l1": 0.001, "l2": 0.001, "adaptive": True, "greedify": True},
     {"cover": 2, "cb_type": "ips", "nounif": True, "psi": 0.5},
-    {"rnd": 1, "cb_type": "dr", "l2": 0.001, "normalized": True},
     {"bag": 2, "testonly": True},
 ]
 _LIKED: list[Event] = [
@@ -166,7 +165,7 @@ def test_one_model_is_searched_for_as_by_an_explorer_that_has_one(
 def test_every_model_that_learns_is_an_event_to_the_search(options: dict[str, Any]) -> None:
     workspace, _ = _learnt(**options)
     learnt = workspace.searching.n_learnt
-    if "rnd" in options or "epsilon_decay" in options:
+    if "epsilon_decay" in options:
         assert learnt == 3 * 120
     elif "cover" in options:
         assert learnt == 120

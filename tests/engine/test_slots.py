@@ -128,12 +128,9 @@ def test_no_action_is_offered_again_though_the_search_stops_between_two_slots() 
     "options",
     [
         {"leave_duplicate_interactions": True, "quadratic": "UA"},
-        {"experimental_full_name_interactions": ["U|A"]},
         {"automl": 2, "oracle_type": "rand"},
         {"automl": 2, "interaction_type": "cubic"},
         {"regcb": True, "quadratic": ["UA", "::"]},
-        {"rnd": 2, "quadratic": ["UA"]},
-        {"rnd": 2},
     ],
 )
 def test_exact_mode_refuses_what_it_does_not_have(options: dict[str, Any]) -> None:

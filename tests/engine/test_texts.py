@@ -29,7 +29,7 @@ Options = dict[str, Any]
 
 KINDS: list[Options] = [
     {"quadratic": ["::"]},
-    {"experimental_full_name_interactions": ["a|ab", "az|c"], "ignore_linear": ["b"]},
+    {"quadratic": ["aa", "ac"], "ignore_linear": ["b"]},
     {"cb_explore_adf": True, "cb_type": "dr", "interactions": [":::"]},
     {"cb_explore_adf": True, "automl": 3, "default_lease": 2},
 ]

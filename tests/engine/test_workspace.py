@@ -49,7 +49,7 @@ PRODUCTS: list[Options] = [
     {},
     {"quadratic": ["ab", "::"], "noconstant": True},
     {"cubic": ["aab"], "interactions": ["abca"], "ignore_linear": ["a"]},
-    {"experimental_full_name_interactions": ["a|ab", "az|c|b"], "keep": ["a", "b", "c"]},
+    {"quadratic": ["aa"], "cubic": ["acb"], "keep": ["a", "b", "c"]},
     {"quadratic": ["aa", "ba"], "permutations": True, "ignore": ["c"]},
 ]
 SIMPLE: list[Options] = [

@@ -45,6 +45,8 @@ FLAGS: list[dict[str, Any]] = [
     {"quadratic": ["ab", "::"], "ignore_linear": ["a", "c"]},
     {"quadratic": [r"a\x20", r"\x200"], "ignore": [r"\x20"]},
     {"quadratic": ["::"], "permutations": True, "leave_duplicate_interactions": True},
+]
+FULL_NAMES: list[dict[str, Any]] = [
     {"experimental_full_name_interactions": ["a|ab"]},
     {"experimental_full_name_interactions": ["ab|ab", "ab|az|a", "a|a|b"]},
     {"experimental_full_name_interactions": ["ab|ab|ab", "az|c"], "permutations": True},
@@ -123,8 +125,13 @@ def named(flags: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in flags.items()) or "default"
 
 
-@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
-@pytest.mark.parametrize("flags", FLAGS, ids=named)
+CASES = [
+    *(pytest.param(flags, True, id=f"exact {named(flags)}") for flags in FLAGS),
+    *(pytest.param(flags, False, id=f"native {named(flags)}") for flags in FLAGS + FULL_NAMES),
+]
+
+
+@pytest.mark.parametrize(("flags", "exact"), CASES)
 @settings(max_examples=25)
 @given(events=bandit_events(max_size=1))
 def test_actions_of_an_event(flags: dict[str, Any], exact: bool, events: list[Event]) -> None:
@@ -135,8 +142,7 @@ def test_actions_of_an_event(flags: dict[str, Any], exact: bool, events: list[Ev
     check(listed_by_kernels(flags, make_block(events), exact=exact, cb_adf=True), expected)
 
 
-@pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
-@pytest.mark.parametrize("flags", FLAGS, ids=named)
+@pytest.mark.parametrize(("flags", "exact"), CASES)
 @settings(max_examples=10)
 @given(events=bandit_events(max_size=1))
 def test_numbered_actions(flags: dict[str, Any], exact: bool, events: list[Event]) -> None:
@@ -205,13 +211,3 @@ def test_namespaces_that_are_not_ascii_stay_out_of_wildcards_in_exact_mode_only(
     flags = {"noconstant": True, "quadratic": ["::"]}
     assert len(lone(flags, line)) == 3
     assert len(lone(flags, line, exact=False)) == 5
-
-
-def test_shared_run_that_continues_the_last_own_one_is_joined_to_it() -> None:
-    """And the last shared run is then lost, as in VW."""
-    own = Line(spans=((b"ab", ((1, 2.0),)),))
-    shared = Line(spans=((b"ab", ((2, 3.0),)), (b"az", ((3, 5.0),))), shared=True)
-    flags = {"noconstant": True, "ignore_linear": ["a"], "experimental_full_name_interactions": ["ab|az"]}
-    assert lone(flags, shared, own) == []
-    flags = {**flags, "experimental_full_name_interactions": ["ab|ab"]}
-    assert [x for _, x in lone(flags, shared, own)] == [4.0, 6.0, 9.0]

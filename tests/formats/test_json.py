@@ -101,8 +101,9 @@ def test_strings_and_truth_values_of_an_array_are_features() -> None:
     seed = hash_name(b"Tags", 0)
     of_strings = [(hash_name(word, seed), 1.0) for word in (b"a_b", "é".encode())]
     assert line.spans == [(b"Tags", [of_strings[0], (seed + 1, 1.0), (seed + 2, 2.0), of_strings[1]])]
-    with pytest.raises(ParseError):
-        events(b'{"Tags":["a"]}', "simple", exact=True)
+    for array in (b'["a"]', b"[true]"):
+        n, found = messages(b'{"Tags":' + array + b"}", "simple", exact=True)
+        assert (n, len(found)) == (0, 1)
 
 
 def test_a_namespace_may_have_any_name() -> None:
@@ -187,10 +188,37 @@ def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
     assert caught.value.line == 2
 
 
-def test_vw_stops_at_a_bad_line_of_json_and_skips_one_of_a_log() -> None:
-    with pytest.raises(ParseError):
-        messages(b'{"a":1}\nx\n', "simple", exact=True)
-    assert messages(GOOD + b"\nx\n{\n" + GOOD, exact=True)[0] == 2
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(line for line, _ in BAD[:10] + BAD[12:16] + BAD[22:]),
+        GOOD[:-1] + b', "pdrop": 1}',
+        GOOD[:-1] + b', "pdrop": -1}',
+        GOOD + b"\0",
+        b'{"c":{"_multi":[{"_label":{"Action":-1,"Cost":1}}]}}',
+    ],
+)
+def test_malformed_json_is_to_both_modes_the_same(line: bytes) -> None:
+    text = GOOD + b"\n" + line + b"\n\n" + GOOD
+    assert messages(text, exact=True) == messages(text)
+    assert messages(text, exact=True)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"c":{"_multi":[{}]},"x" :1}', "22: '\"x\" :' where the ':' after a name belongs"),
+        (b'{"c":{"_multi":[{},null]}}', "20: 'null]}}' is of a type that does not belong there"),
+        (b'{"c":{"_multi":[{}],"_multi":[{}]}}', "30: '[{}]}}' is of a type that does not belong there"),
+        (b" " + GOOD, None),
+    ],
+)
+def test_what_vw_cannot_read_of_good_json_is_located_in_exact_mode(line: bytes, message: str | None) -> None:
+    text = GOOD + b"\n" + line + b"\n" + GOOD
+    n, found = messages(text, exact=True)
+    assert (n, len(found)) == (2, 1)
+    assert found[0].startswith(f"file:2:{message or '1: line is no JSON object'}")
+    assert messages(text) == (3, [])
 
 
 # -- chunks ------------------------------------------------------------------------------------------------

@@ -38,7 +38,6 @@ def same(text: bytes, how: Settings, *, block_bytes: int) -> bool:
     block_bytes=st.sampled_from([16, 64, 4096]),
     hash_all=st.booleans(),
     hash_seed=st.sampled_from([0, 0, 7, 2**32 - 1]),
-    name_bits=st.sampled_from([32, 10]),
 )
 def test_reads_as_its_twin_does(
     exact: bool,
@@ -48,10 +47,8 @@ def test_reads_as_its_twin_does(
     block_bytes: int,
     hash_all: bool,
     hash_seed: int,
-    name_bits: int,
 ) -> None:
-    bits = name_bits if exact else 32
-    how = Settings(**SHAPES[kind], exact=exact, hash_all=hash_all, hash_seed=hash_seed, name_bits=bits)
+    how = Settings(**SHAPES[kind], exact=exact, hash_all=hash_all, hash_seed=hash_seed)
     assert same(odd_text(draw, kind, lines=lines), how, block_bytes=block_bytes)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from tests.naive import explorers
 from tests.naive.bandit import ZERO, Bandit, Row, dr_target, ips_target, make_twin, rank
-from tests.naive.guesses import guess, normal, unmasked
 from tests.naive.learner import apply_link
 from tests.naive.losses import power
 
@@ -36,7 +35,6 @@ def models_of(options: Mapping[str, Any]) -> int:
     if "cover" in options:
         own = (1 if options.get("cb_type") == "ips" else 2) * (options["cover"] + 1)
     own *= options.get("bag", 1)
-    own *= 1 + options.get("rnd", 0)
     own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
     own *= options.get("automl", 1)
     return int(own)
@@ -107,7 +105,6 @@ class Exploring(Bandit):
 
     def __post_init__(self) -> None:
         self.policies = self.options.get("bag") or self.options.get("cover") or 0
-        self.policies += 1 + self.options["rnd"] if "rnd" in self.options else 0
         self.policies += self.options.get("model_count", 3) if "epsilon_decay" in self.options else 0
         self.policy_sums = [[0, 0] for _ in range(max(self.policies, 1))]
         self.floor = F(self.options.get("epsilon", 0))
@@ -128,9 +125,7 @@ class Exploring(Bandit):
         taught = label
         if label is not None and self.regresses() and label[0] < n - 1:
             taught = (label[0], label[1], F(1))
-        if "rnd" in self.options:
-            order, score = self.distil(event, examples, taught if learns else None)
-        elif self.policies:
+        if self.policies:
             order, score = self.vote(examples, taught if learns else None)
         else:
             order, score = self.choose(examples, taught if learns else None)
@@ -143,11 +138,11 @@ class Exploring(Bandit):
 
     def listed_again(self, event: Event) -> list[Example]:
         """The examples without products of wildcards."""
-        plain, given = self.featurizer, ("quadratic", "cubic", "interactions", "full_names")
+        plain, given = self.featurizer, ("quadratic", "cubic", "interactions")
         kept: dict[str, Any] = {
             name: [text for text in getattr(plain, name) if ":" not in text] for name in given
         }
-        self.featurizer = replace(plain, **kept, seen=set(), products=[], extents=[])
+        self.featurizer = replace(plain, **kept, seen=set(), products=[])
         self.featurizer.see(event)
         examples, _, _ = self.examples(event)
         self.featurizer = plain
@@ -291,49 +286,6 @@ class Exploring(Bandit):
             for _ in range(1 if once else poisson(self.draw())):
                 self.learn_policy(examples, label, policy=policy, lane=policy * own)
         return votes, sums
-
-    def distil(
-        self, event: Event, examples: list[Example], label: Label | None
-    ) -> tuple[list[int], list[np.float32]]:
-        """What members are off their guesses is the bonus; then they learn these, and noise."""
-        members, bits = self.options["rnd"], self.options["bit_precision"]
-        own = 2 if self.cb_type == "dr" else 1
-        apart = own * (1 + members) * self.options.get("automl", 1)
-        keeps = self.training and (self.learner.adaptive or self.learner.normalized)
-        stride, spread = 4 if keeps else 1, np.sqrt(F(self.options.get("rnd_invlambda", 0.1)))
-        wide = unmasked(self, event, bits=bits)
-        guesses = [
-            [
-                guess(
-                    example,
-                    factor=stride * lanes_of(self.options),
-                    offset=stride * apart * member,
-                    spread=spread,
-                )
-                for example in wide
-            ]
-            for member in range(members + 1)
-        ]
-        bonuses = [F(0)] * len(examples)
-        for member in range(1, members + 1):
-            errors = [
-                a - b for a, b in zip(self.scores(examples, member * own), guesses[member], strict=True)
-            ]
-            bonuses = [bonus + error * error for bonus, error in zip(bonuses, errors, strict=True)]
-        bonuses = [np.sqrt(bonus / F(members)) for bonus in bonuses]
-        scores = self.scores(examples, 0)
-        for member in [*range(1, members + 1), 0] if label is not None else []:
-            assert label is not None
-            told = label
-            if member > 0 and label[2] > 0:
-                number, self.state = normal(self.state)
-                noise = F(self.options.get("rnd_alpha", 0.1)) * number
-                told = (label[0], noise + guesses[member][label[0]], F(1))
-            self.learn_policy(examples, told, policy=member, lane=member * own)
-        order = rank(scores)
-        ranked, by_rank = [scores[a] for a in order], [bonuses[a] for a in order]
-        pmf = explorers.rnd(ranked, by_rank, lambda x: F(_EXPF(float(x))))
-        return order, explorers.floored(pmf, self.floor)
 
     def learn_policy(self, examples: list[Example], label: Label, *, policy: int, lane: int) -> None:
         """Let a policy learn as a bandit by itself does: its lanes take the places of the first ones."""

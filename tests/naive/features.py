@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.features.interactions import WILDCARD, parse_full_names, parse_letters
-from tests.naive.blocks import name_hash
-from tests.naive.interactions import (
-    Extent,
-    Feature,
-    compiled,
-    compiled_extents,
-    cross,
-    cross_extents,
-    extents,
-    sum_of_products,
-)
+from onlineauto.features.interactions import parse_full_names, parse_letters
+from tests.naive.interactions import Feature, compiled, cross, sum_of_products
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,7 +73,6 @@ class Featurizer:
     """and the actions apart by so much."""
     seen: set[bytes] = field(default_factory=set)
     products: list[tuple[bytes, ...]] = field(default_factory=list)
-    extents: list[tuple[bytes, ...]] = field(default_factory=list)
 
     def see(self, event: Event) -> None:
         """Take in the namespaces of an event, before any of its lines is used."""
@@ -93,12 +82,6 @@ class Featurizer:
         self.seen |= fresh
         letters = [parse_letters(text) for text in (*self.quadratic, *self.cubic, *self.interactions)]
         full = [parse_full_names(text) for text in self.full_names]
-        if self.exact:
-            hashes = {name: name_hash(name) for name in self.seen}
-            self.extents = compiled_extents(full, hashes, keep_duplicates=self.leave_duplicates)
-            if any(WILDCARD in terms for terms in full):
-                letters = []  # VW forgets the others when full names have a wildcard
-            full = []
         known = {self.key(name) for name in self.seen if self.is_wild(name)}
         self.products = compiled(letters + full, known, keep_duplicates=self.leave_duplicates)
 
@@ -134,9 +117,8 @@ class Featurizer:
         """The example of a line by itself, or of an action line below a shared one."""
         own = self.groups(line)
         groups = self.merged(own, self.groups(shared) if shared else {})
-        spans = [self.spans(line), self.spans(shared) if shared else []]
         n_own = sum(map(len, own.values())) + (not self.noconstant)
-        return self.example(groups, spans, n_own)
+        return self.example(groups, n_own)
 
     def numbered(self, line: Line, action: int, n_actions: int) -> Example:
         """Action `action` of ``--cb N``: its number in the low bits of every hash, constant included."""
@@ -148,17 +130,9 @@ class Featurizer:
             return [(hash_ * self.times // size * size + action * self.step, x) for hash_, x in features]
 
         groups = {key: [number(flat(group))] for key, group in self.merged(self.groups(line), {}).items()}
-        spans = [[(name, number(features)) for name, features in self.spans(line)], []]
-        return self.example(groups, spans, sum(len(flat(group)) for group in groups.values()))
+        return self.example(groups, sum(len(flat(group)) for group in groups.values()))
 
-    def spans(self, line: Line) -> list[Extent]:
-        return [
-            (name, [(hash_, F(x)) for hash_, x in features])
-            for name, features in line.spans
-            if features and not self.is_ignored(name)
-        ]
-
-    def example(self, groups: dict[bytes, Group], spans: list[list[Extent]], n_own: int) -> Example:
+    def example(self, groups: dict[bytes, Group], n_own: int) -> Example:
         mask = self.cells - 1
         linear = [
             (hash_ & mask, x)
@@ -173,24 +147,9 @@ class Featurizer:
                 k > 0 and not self.permutations and names[k] == names[k - 1] for k in range(len(names))
             ]
             crossed += cross(factors, repeats, mask)
-        found = self.find_extents(groups, spans)
-        for names in self.extents:
-            crossed += cross_extents(names, found, permutations=self.permutations, mask=mask)
-        return Example(linear + crossed, n_own, len(crossed), self.squares(groups, found))
+        return Example(linear + crossed, n_own, len(crossed), self.squares(groups))
 
-    def find_extents(self, groups: dict[bytes, Group], spans: list[list[Extent]]) -> list[Extent]:
-        if not self.extents:
-            return []
-        return [
-            extent
-            for key in groups
-            for extent in extents(
-                [span for span in spans[0] if span[0][:1] == key],
-                [span for span in spans[1] if span[0][:1] == key],
-            )
-        ]
-
-    def squares(self, groups: dict[bytes, Group], found: list[Extent]) -> np.float32:
+    def squares(self, groups: dict[bytes, Group]) -> np.float32:
         """Σ x², from the sums of squares of the groups."""
 
         def of_group(name: bytes, order: int) -> np.float32:
@@ -199,14 +158,8 @@ class Featurizer:
                 return squares_of(group)
             return sum_of_products([x * x for _, x in flat(group)], order)
 
-        def of_name(name: bytes, order: int) -> np.float32:
-            values = [x * x for each, features in found if each == name for _, x in features]
-            return sum_of_products(values, order)
-
         linear = total(squares_of(group) for group in groups.values())
-        by_key = total(self.product_of_runs(names, of_group) for names in self.products)
-        by_name = total(self.product_of_runs(names, of_name) for names in self.extents)
-        return linear + by_key + by_name
+        return linear + total(self.product_of_runs(names, of_group) for names in self.products)
 
     def product_of_runs(self, names: tuple[bytes, ...], squares: Squares) -> np.float32:
         result = F(1)

@@ -1,58 +1,45 @@
-"""What members of ``--rnd`` guess, as VW has it: a normal number of each index, times the feature."""
+"""What members of ``--rnd`` guess: a normal number of the name of each feature, times its value."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.explorers.sample_kernels import mixed_state
 from tests.naive.explorers import merand48
 
 if TYPE_CHECKING:
-    from tests.naive.blocks import Event
-    from tests.naive.exploring import Exploring
-    from tests.naive.features import Example
+    from collections.abc import Sequence
 
-__all__ = ["guess", "normal", "unmasked"]
+__all__ = ["guess", "normal"]
 
 F = np.float32
+APART = 0xD6E8FEB86659FD93
+"""Between the numbers of two members."""
 
 _LOGF = ctypes.CDLL("libm.so.6").logf
 _LOGF.restype, _LOGF.argtypes = ctypes.c_float, [ctypes.c_float]
 
 
-def normal(state: int) -> tuple[np.float32, int]:
-    """The next normal number of VW's generator, and its state behind it."""
+def normal(state: int) -> np.float32:
+    """The next normal number of VW's generator."""
     while True:
         first, state = merand48(state)
         second, state = merand48(state)
         x, y = F(2) * first - F(1), F(2) * second - F(1)
         size = x * x + y * y
         if 0 < size < 1:
-            return x * np.sqrt(F(-2) * F(_LOGF(float(size))) / size), state
+            return F(x * np.sqrt(F(-2) * F(_LOGF(float(size))) / size))
 
 
-def unmasked(bandit: Exploring, event: Event, *, bits: int) -> list[Example]:
-    """The examples of an event, their cells being all 64 bits of what VW computes of names of `bits` bits."""
-    cut = tuple(
-        replace(
-            line,
-            spans=tuple(
-                (name, tuple((hash_ % 2**bits, x) for hash_, x in features)) for name, features in line.spans
-            ),
-        )
-        for line in event
-    )
-    wide = replace(bandit, featurizer=replace(bandit.featurizer, cells=2**64))
-    return wide.listed_again(cut)
-
-
-def guess(example: Example, *, factor: int, offset: int, spread: np.float32) -> np.float32:
-    """Guess of an example whose names are multiplied by `factor`, and moved by `offset`, to be an index."""
+def guess(
+    features: Sequence[tuple[int, np.float32]], *, seed: int, member: int, spread: np.float32
+) -> np.float32:
+    """Guess of an example with these hashes of names, and their values."""
     squares = total = F(0)
-    for name, x in example.features:
-        number, _ = normal((name * factor + offset) % 2**64)
+    for name, x in features:
+        number = normal(int(mixed_state(np.uint64(seed), np.uint64((name + member * APART) % 2**64))))
         squares, total = squares + x * x, total + x * number
     return F(spread * total / np.sqrt(F(2) * max(F(1e-12), squares)))

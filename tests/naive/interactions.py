@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["compiled", "compiled_extents", "cross", "cross_extents", "extents", "sum_of_products"]
+__all__ = ["compiled", "cross", "sum_of_products"]
 
 Feature = tuple[int, np.float32]
-Extent = tuple[bytes, list[Feature]]
 
 FNV = 16777619
 
@@ -85,47 +84,6 @@ def compiled(
     return _without_duplicates(listed, keep=keep_duplicates)
 
 
-def compiled_extents(
-    products: Sequence[Product], hashes: dict[bytes, int], *, keep_duplicates: bool
-) -> list[tuple[bytes, ...]]:
-    """What `onlineauto.features.extents.compile_extents` is meant to list, as names.
-
-    Names are in order of (first byte, hash); a wildcard stands at (58, 58) among them.
-    """
-
-    def rank(name: bytes) -> tuple[int, int]:
-        return name[0], hashes[name]
-
-    def term_rank(term: Term) -> tuple[int, int]:
-        return (58, 58) if term == WILDCARD else rank(term.name)
-
-    def reserved(hash_: int) -> bool:
-        return not (hash_ == 0 or hash_ > 254 or 32 <= hash_ <= 126 or hash_ == 139)
-
-    wild = sorted((name for name in hashes if not reserved(hashes[name])), key=rank)
-    possible = [terms for terms in products if all(t == WILDCARD or t.name in hashes for t in terms)]
-    ordered = sorted(
-        {tuple(sorted(terms, key=term_rank)) for terms in possible},
-        key=lambda terms: [term_rank(term) for term in terms],
-    )
-    listed = []
-    for terms in ordered:
-        places = [k for k, term in enumerate(terms) if term == WILDCARD]
-        for filling in product(wild, repeat=len(places)):
-            if keep_duplicates or _goes_one_way([rank(name) for name in filling], up=False):
-                names = [term.name for term in terms]
-                for k, name in zip(places, filling, strict=True):
-                    names[k] = name
-                listed.append((terms, filling, tuple(names)))
-    # Fillings stand in ascending order of the reversed tuple: the last wildcard changes slowest.
-    if not keep_duplicates:
-        listed.sort(key=lambda each: (ordered.index(each[0]), [rank(name) for name in each[1][::-1]]))
-    names_only = [names for _, _, names in listed]
-    if any(WILDCARD in terms for terms in ordered):
-        return _without_duplicates(names_only, keep=keep_duplicates, key=rank)
-    return names_only
-
-
 # -- what a product adds -------------------------------------------------------------------------------
 
 
@@ -158,42 +116,3 @@ def sum_of_products(squares: Sequence[np.float32], order: int) -> np.float32:
         return np.float32(0)
     without = sum_of_products(squares[:-1], order)
     return without + sum_of_products(squares, order - 1) * squares[-1]
-
-
-def extents(own: Sequence[Extent], shared: Sequence[Extent]) -> list[Extent]:
-    """Runs of one name among the features of one first byte, an action's own before the shared ones.
-
-    Where the last own name is the first shared one, VW joins the two and loses the last shared run.
-    """
-
-    def runs(spans: Sequence[Extent]) -> list[Extent]:
-        grouped = groupby(spans, key=lambda span: span[0])
-        return [(name, [feature for _, each in spans_ for feature in each]) for name, spans_ in grouped]
-
-    first, second = runs(own), runs(shared)
-    if first and second and first[-1][0] == second[0][0]:
-        joined = (first[-1][0], first[-1][1] + second[0][1])
-        return [*first[:-1], joined, *second[1:-1]]
-    return first + second
-
-
-def cross_extents(
-    names: Sequence[bytes], found: Sequence[Extent], *, permutations: bool, mask: int
-) -> list[Feature]:
-    """Every choice of one extent for each name; last ones first, but in the last factor first ones first."""
-    named = [[each for name, each in found if name == wanted] for wanted in names]
-    choices = [
-        choice
-        for choice in product(*(range(len(each)) for each in named))
-        if all(choice[k] >= choice[k - 1] for k in range(1, len(names)) if names[k] == names[k - 1])
-    ]
-    choices.sort(key=lambda choice: ([-k for k in choice[:-1]], choice[-1]))
-    crossed = []
-    for choice in choices:
-        factors = [each[k] for each, k in zip(named, choice, strict=True)]
-        repeats = [
-            k > 0 and not permutations and names[k] == names[k - 1] and choice[k] == choice[k - 1]
-            for k in range(len(names))
-        ]
-        crossed += cross(factors, repeats, mask)
-    return crossed

@@ -31,12 +31,12 @@ class JsonLabels(Scanner):
     """The lines of an event, and the label that was found, of the action `index`."""
 
     depth: int
+    place: int | None
 
     def __init__(self, text: bytes, settings: JsonSettings, number: int) -> None:
         super().__init__(text, exact=settings.exact)
         self.how = settings
         self.begin = 0
-        self.fatal = False
         self.problems: list[tuple[Code, int]] = []
         self.lines = [Labelled(Line(number=number))]
         self.line = 0
@@ -54,6 +54,8 @@ class JsonLabels(Scanner):
         if name.startswith(b"_label_"):
             self.property(name[7:], at)
         elif name.lower() == b"_labelindex":
+            if self.exact and self.place:
+                self.bad(Code.JSON_KEY, at)
             self.read_index()
         elif name != b"_label":
             self.bad(Code.JSON_KEY, at)
@@ -91,12 +93,10 @@ class JsonLabels(Scanner):
             else:
                 read_vw_costs(text, words, line, problems)
         except FatalError:
-            self.fatal = self.exact
             self.bad(Code.JSON_LABEL, begin)
         good = abs(target.label) <= NOTHING and 0 <= target.weight < NOTHING and abs(target.initial) < NOTHING
-        if not self.exact and (problems or line.shared or not good):
+        if problems or line.shared or not (self.exact or good):
             self.bad(Code.JSON_LABEL, begin)
-        target.shared |= line.shared
         for cost in line.costs:
             if self.exact:
                 target.costs.append(cost)
@@ -161,12 +161,10 @@ class JsonLabels(Scanner):
             self.cost, self.cost_at = value, begin
         elif name == b"probability":
             self.probability, self.probability_at = value, begin
-        elif name == b"action" and (0 <= value < 2**32 or (self.exact and abs(value) < 2**62)):
-            self.action = int(value) % 2**32
+        elif name == b"action" and 0 <= value < 2**32:
+            self.action = int(value)
             if self.index < 0:
                 self.index_at = begin
-        elif self.exact and name in (b"weight", b"initial"):
-            return
         else:
             self.bad(Code.JSON_KEY, at)
         if self.how.label != "simple":

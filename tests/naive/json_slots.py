@@ -33,7 +33,7 @@ class JsonSlots(JsonLabels):
         self.slots: list[int] = []
         self.place: int | None = None  # how deep the object of a slot or of an outcome is, if one is open
         self.early: int | None = None
-        self.seen = self.after_object = False
+        self.seen = False
         self.ranking: list[float] = []
         self.forget()
 
@@ -49,12 +49,11 @@ class JsonSlots(JsonLabels):
         """Read the array of slots; False if it is null."""
         if self.null():
             return False
-        late = self.slots or self.line > 0 or (self.exact and len(self.lines) < 2)
-        if self.peek() != b"[" or late:
+        misplaced = self.exact and not (within_context and len(self.lines) > 1)
+        if self.peek() != b"[" or self.slots or self.line > 0 or misplaced:
             self.bad(Code.JSON_UNEXPECTED)
         self.open()
-        self.after_object = False
-        self.elements(lambda: self.read_one(self.new_slot, given=within_context or not self.exact))
+        self.elements(lambda: self.read_one(self.new_slot))
         self.depth -= 1
         return True
 
@@ -64,19 +63,17 @@ class JsonSlots(JsonLabels):
             return
         if self.peek() != b"[":
             self.bad(Code.JSON_UNEXPECTED)
-        if not self.exact:
-            if self.seen:
-                self.bad(Code.JSON_OUTCOMES)
-            self.seen = True
-            if not self.closed:
-                self.early = self.at
-                self.skip()
-                return
-        self.put_off_outcomes()
+        if self.seen:
+            self.bad(Code.JSON_OUTCOMES)
+        self.seen = True
+        if self.closed or self.exact:
+            self.put_off_outcomes()
+        else:
+            self.early = self.at
+            self.skip()
 
     def put_off_outcomes(self) -> None:
         self.open()
-        self.after_object = False
         left = list(self.slots)
 
         def next_outcome() -> int:
@@ -84,30 +81,26 @@ class JsonSlots(JsonLabels):
                 self.bad(Code.JSON_OUTCOMES)
             return left.pop(0)
 
-        self.elements(lambda: self.read_one(next_outcome, given=True))
+        self.elements(lambda: self.read_one(next_outcome))
         self.depth -= 1
         outcomes = [self.outcome(self.lines[slot].line) for slot in self.slots]
         self.ranking += [float(found[0]) for found in outcomes if found]
 
-    def read_one(self, line: Callable[[], int], *, given: bool) -> None:
+    def read_one(self, line: Callable[[], int]) -> None:
         """Read the object of a slot or of an outcome, which is the line's that `line` tells."""
-        if self.peek() == b"n" and not (self.exact and self.after_object):
+        if self.peek() == b"n" and not self.exact:
             self.word()
             return
         if self.peek() != b"{":
             self.bad(Code.JSON_UNEXPECTED)
-        self.after_object = True
-        self.line = line()
-        if self.exact:
-            self.index = -1
-        else:
+        self.line, self.index = line(), -1
+        if not self.exact:
             self.forget()
         self.place = self.depth + 1
         self.unnamed()
         self.place = None
         slot, self.line = self.line, 0
-        if given:
-            self.give_slot(slot)
+        self.give_slot(slot)
 
     def new_slot(self) -> int:
         self.lines.append(Labelled(Line(number=self.lines[0].line.number, slot=True)))
@@ -122,10 +115,10 @@ class JsonSlots(JsonLabels):
 
     def slot_list(self, name: bytes, at: int) -> None:
         """Read ``_a``, ``_p`` or ``_inc``."""
-        if not self.exact and self.depth != self.place:
+        if self.depth != self.place:
             self.bad(Code.JSON_KEY, at)
         if name.lower() == b"_inc":
-            self.included += self.list(None if self.exact else check_action)
+            self.included += self.list(check_action)
             return
         begin = self.at
         found = self.list()
@@ -154,15 +147,19 @@ class JsonSlots(JsonLabels):
             line.costs = [(action_of(self.listed[0]), self.cost, self.pmf[0]), *confined]
 
     def give_slot(self, slot: int) -> None:
-        if self.exact:
-            self.give_exact(slot)
-            return
         line = self.lines[slot].line
         self.confine(line)
-        if not self.listed and not self.pmf and self.cost == NOTHING:
+        if not self.listed and not self.pmf and (self.exact or self.cost == NOTHING):
             return
         if len(self.listed) != len(self.pmf) or not self.pmf:
             self.bad(Code.SLOT_LISTS, self.label_at)
+        if not self.exact:
+            self.check(line)
+        self.log(line)
+        self.forget()
+
+    def check(self, line: Line) -> None:
+        """Refuse what native mode does not want to be logged."""
         if self.cost == NOTHING:
             self.bad(Code.NO_COST, self.label_at)
         if not math.isfinite(self.cost):
@@ -175,28 +172,11 @@ class JsonSlots(JsonLabels):
         if not np.float32(1e-38) <= probability <= 1:
             codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
             self.bad(codes[(probability >= 0) + (probability > 1)], self.label_at)
-        self.log(line)
-        self.forget()
-
-    def give_exact(self, line: int) -> None:
-        """Give the line, or the one of the index, what waits for a line, as VW does."""
-        if self.index + 1 >= len(self.lines):
-            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
-        target = self.lines[self.index + 1 if self.index >= 0 else line].line
-        self.index = -1
-        self.confine(target)
-        if self.listed and self.pmf:
-            if len(self.listed) != len(self.pmf):
-                self.fatal = True
-                self.bad(Code.SLOT_LISTS, self.label_at)
-            self.log(target)
-            found = self.found
-            self.forget()
-            self.found = found
 
     def end_context(self) -> None:
         """What VW does where the context ends."""
-        self.give_exact(0)
+        if self.index + 1 >= len(self.lines):
+            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
         if not self.slots and self.found:
             self.single_slot(self.action - 1, -1.0 if self.probability is None else self.probability)
 

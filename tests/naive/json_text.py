@@ -126,9 +126,9 @@ class Event(JsonSlots):
             text = replaced(self.string()[0])
             seed = namespace.hash
             if self.how.chain_hash:
-                self.add(namespace, self.how.hash_feature(text, self.how.hash(name, seed)), 1)
+                self.add(namespace, self.how.hash(text, self.how.hash(name, seed)), 1)
             else:
-                self.add(namespace, self.how.hash_feature(name + text, seed), 1)
+                self.add(namespace, self.how.hash(name + text, seed), 1)
         elif kind == b"{":
             self.object(self.namespace(name))
         elif kind == b"[":
@@ -139,7 +139,7 @@ class Event(JsonSlots):
             self.close(inner)
         else:
             value = float(bool(self.word())) if kind and kind in b"tfn" else self.finite()
-            self.add(namespace, self.how.hash_feature(name, namespace.hash), value)
+            self.add(namespace, self.how.hash(name, namespace.hash), value)
 
     def element(self, namespace: Namespace) -> None:
         kind, value, hash_ = self.peek(), 0.0, self.array_hash
@@ -153,7 +153,7 @@ class Event(JsonSlots):
         if kind == b"[" or (self.how.exact and kind and kind in b'tf"'):
             self.bad(Code.JSON_UNEXPECTED)
         if kind == b'"':
-            hash_, value = self.how.hash_feature(replaced(self.string()[0]), namespace.hash), 1.0
+            hash_, value = self.how.hash(replaced(self.string()[0]), namespace.hash), 1.0
         elif kind and kind in b"tf":
             value = float(bool(self.word()))
         else:
@@ -175,38 +175,24 @@ class Event(JsonSlots):
                 return
             for word in re.split(rb"[ \t]", text):
                 if word:
-                    self.add(namespace, self.how.hash_feature(replaced(word), namespace.hash), 1)
+                    self.add(namespace, self.how.hash(replaced(word), namespace.hash), 1)
         elif name == b"_multi":
             self.actions()
         elif name == b"_original_label_cost" and self.how.log:
             self.original_cost()
         elif self.how.label == "ccb" and name == b"_slots":
             self.slots_in(namespace)
-        elif is_list(name) and (name != b"_p" or not self.how.log or self.place) and self.knows_lists:
-            if self.how.label == "ccb":
-                self.slot_list(name, at)
-            else:
-                self.list()
+        elif self.how.label == "ccb" and is_list(name) and (name != b"_p" or not self.how.log or self.place):
+            self.slot_list(name, at)
         elif name in (b"_slots", b"_slot_id", b"_original_label_cost") or name.lower() == b"__aid":
-            self.fatal = self.how.exact and name == b"_slot_id"
             self.bad(Code.JSON_KEY, at)
         else:
-            if self.how.exact and self.how.label == "ccb" and name == b"_p":
-                self.pmf.append(0.0)
             self.unread(plain, at)
-
-    @property
-    def knows_lists(self) -> bool:
-        return self.how.exact or self.how.label == "ccb"
 
     def slots_in(self, namespace: Namespace) -> None:
         """Read the slots, which end the namespace that they stand in; VW goes on without one."""
-        within_context = namespace is self.root
-        if self.read_slots(within_context=within_context):
+        if self.read_slots(within_context=namespace is self.root):
             self.put_on_list(namespace)
-            if self.how.exact and not within_context:
-                namespace.name, namespace.hash = b" ", self.how.default_hash
-                namespace.group, namespace.lost, self.last = None, False, None
 
     def unread(self, plain: bool, at: int) -> None:
         if self.how.exact and not plain:
@@ -221,24 +207,21 @@ class Event(JsonSlots):
         if not self.how.multiline:
             self.bad(Code.JSON_SINGLE_LINE)
         self.lines[0].line.shared = True
-        self.after_object = False
         self.open()
         self.elements(self.one_action)
         self.depth -= 1
         self.line = 0
 
     def one_action(self) -> None:
-        if self.peek() == b"n" and not (self.how.exact and self.after_object):
+        if self.peek() == b"n" and not self.how.exact:
             self.word()
             return
         if self.peek() != b"{":
             self.bad(Code.JSON_UNEXPECTED)
-        self.after_object = True
         self.line = len(self.lines)
         self.lines.append(Labelled(Line(number=self.lines[0].line.number)))
         self.object(self.namespace(b" "))
-        if not self.how.exact:
-            self.line = 0
+        self.line = 0
 
     # -- the whole -------------------------------------------------------------------------------------
 
@@ -317,9 +300,9 @@ class Event(JsonSlots):
         else:
             self.context()
         self.blanks()
-        if self.peek() and not (self.how.exact and self.peek() == b"\0"):
+        if self.peek():
             self.bad(Code.JSON_END)
-        if self.drop == 1 or (not self.how.exact and not 0 <= self.drop < 1):
+        if not 0 <= self.drop < 1:
             self.bad(Code.JSON_DROP_ONE, self.drop_at)
         if self.how.log:
             empty = not self.ranking and self.how.multiline if self.how.exact else not self.closed
@@ -365,11 +348,11 @@ def read(text: bytes, settings: JsonSettings) -> Reading:
     for number, raw in enumerate(lines, start=1):
         begin = 3 if raw.startswith(b"\xef\xbb\xbf") else 0
         content = raw[begin:].removesuffix(b"\r")
-        start = content if settings.exact and settings.log else content.lstrip(b" \t\r")
-        if not start and not settings.exact:
+        start = content.lstrip(b" \t\r")
+        if not start:
             continue
-        if settings.exact and settings.log and not start.startswith(b"{"):
-            continue
+        if settings.exact and settings.log:
+            start = content
         event = Event(content, settings, number)
         event.begin = begin
         try:
@@ -377,14 +360,10 @@ def read(text: bytes, settings: JsonSettings) -> Reading:
                 event.bad(Code.JSON_NO_OBJECT)
             found = event.read()
             if found and settings.label == "ccb" and (problem := event_problem(found, settings)):
-                event.fatal = settings.exact
                 event.bad(problem[0], -begin)
             if found:
                 reading.events.append(found)
         except BadLineError as bad:
             event.problems.append((bad.code, bad.column))
-            reading.stopped = event.fatal or (settings.exact and not settings.log)
         reading.problems += [(number, begin + column + 1, code) for code, column in event.problems]
-        if reading.stopped:
-            break
     return reading

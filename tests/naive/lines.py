@@ -38,10 +38,6 @@ class Settings:
     exact: bool = False
     hash_all: bool = False
     hash_seed: int = 0
-    name_bits: int = 32
-
-    def hash_feature(self, name: bytes, seed: int) -> int:
-        return self.hash(name, seed) & (1 << self.name_bits) - 1
 
     def hash(self, name: bytes, seed: int) -> int:
         return hash_name(name, seed, self.hash_all)

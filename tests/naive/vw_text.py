@@ -163,9 +163,9 @@ class VwFeatures:
         with np.errstate(all="ignore"):
             value = weight * value
         if string:
-            return self.settings.hash_feature(string, self.settings.hash(name, namespace_hash)), value
+            return self.settings.hash(string, self.settings.hash(name, namespace_hash)), value
         if name:
-            return self.settings.hash_feature(name, namespace_hash), value
+            return self.settings.hash(name, namespace_hash), value
         return None, value
 
     def string(self) -> bytes:

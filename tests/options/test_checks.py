@@ -118,6 +118,24 @@ def test_options_at_odds(words: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize("kind", ["--cb_explore 3", "--cb_explore_adf", "--ccb_explore_adf"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--rnd 2", "--rnd is not reproduced by --vw_exact: Vowpal Wabbit draws the guesses of members by"),
+        (
+            "--experimental_full_name_interactions a|b",
+            "--experimental_full_name_interactions is not reproduced by --vw_exact: Vowpal Wabbit crosses",
+        ),
+    ],
+)
+def test_what_exact_mode_does_not_have(kind: str, words: str, message: str) -> None:
+    assert REGISTRY.parse(f"{kind} {words}").warnings == ()
+    with pytest.raises(OptionError) as caught:
+        REGISTRY.parse(f"{kind} {words} --vw_exact")
+    assert str(caught.value).startswith(message)
+
+
 EXPLORING = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
 
 

@@ -160,7 +160,6 @@ numbered 300 --cb_explore 4 --automl 3 --default_lease 10 --synthcover
 numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --bag 3 {_SURE} 1.99 --cb_type dr
 numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --bag 3 {_SURE} 1.99 --l1 1e-4
 numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --cover 2 {_SURE} 1.99
-numbered 200 --cb_explore 4 --automl 3 --default_lease 10 --rnd 2 {_SURE} 1.99
 """
 """VW lets actions and configs share weights unless there are as many configs as a power of two."""
 
@@ -224,17 +223,6 @@ odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3 --cb_type ips 
 tastes  150  --automl 4 --default_lease 5 {_SURE} 1.99 --cover 4 --invariant -l 0.01 --psi 0.1
 tastes  150  --automl 1 --default_lease 5 --cover 2 --invariant -l 0.01 --nounif --first_only
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --cover 3
-two     60   --automl 2 --default_lease 10 --rnd 1
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr
-quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant
-rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --oracle_type rand --rnd_alpha 0.5
-two     60   --automl 2 --default_lease 10 --rnd 1 --cb_sample
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --rnd 3 --cb_type dr --cb_sample
-quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --noconstant --cb_sample
-rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 2 --l1 1e-4 --cb_sample --cb_type dr
-rewards 100  --automl 4 --default_lease 10 --rnd 2 --cb_sample -t
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --rnd 1
-numbered 200 --cb_explore 4 --automl 2 --default_lease 10 {_SURE} 1.99 --rnd 3 --cb_type dr --l2 1e-3
 rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --bag 2 --l1 1e-4 --l2 1e-3 --cb_type dr
 """
 """Explorers above the search: to it, each of their models is an event."""

@@ -81,7 +81,6 @@ BANDITS = [
         "--cb_explore_adf -q ::  --ignore_linear UTA",
         "--cb_explore_adf --keep U --keep A -q UA",
         "--cb_explore_adf --hash all -q ::",
-        "--cb_explore_adf --experimental_full_name_interactions U|A",
         "--cb_explore_adf --cb_type dr --cubic UTA --l2 1e-5",
         "--cb_adf --noconstant -q ::",
         "--cb_adf -l 0.05 --power_t 0",

@@ -43,8 +43,6 @@ FEATURES = [
         "-q ab -q ab --leave_duplicate_interactions",
         "-q :: --leave_duplicate_interactions",
         "-q ab -q ba --cubic aab --cubic baa --leave_duplicate_interactions",
-        "--experimental_full_name_interactions a|b",
-        "--experimental_full_name_interactions a|b|c --experimental_full_name_interactions a|a",
         "--ignore a",
         "--ignore a --ignore c -q ::",
         "--ignore abc",

@@ -54,11 +54,6 @@ ODD_TEXT = [
     *cases("odd/tags", "-t", "--loss_function logistic --link logistic"),
     *cases("odd/mixture", "-b 10 -q ::", "--cubic :::", "--hash_seed 5", "--adaptive -l 0.1"),
     *cases(
-        "odd_bandit/nameless",
-        "--cb_explore_adf --rnd 2 -q UA",
-        "--cb_explore_adf --rnd 2 --passes 2 --holdout_off",
-    ),
-    *cases(
         "odd_bandit/empty_shared", "--cb_explore_adf --squarecb --elim --cb_min_cost -1 -q :: --invariant"
     ),
     *cases("odd_bandit/one_letter_two_names", "--cb_explore_adf -q UA", "--cb_explore_adf -q UU -q AA"),

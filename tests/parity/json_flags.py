@@ -15,7 +15,6 @@ JSON = [
         "--dsjson --cb_adf --cb_type ips --chain_hash",
         "--dsjson --cb_explore_adf --hash all --noconstant --cubic UGA",
         "--dsjson --cb_explore_adf --ignore U --hash_seed 7 -b 10",
-        "--dsjson --cb_adf --experimental_full_name_interactions User|A",
         "--dsjson --cb_explore_adf -t",
         "--dsjson --cb_explore_adf --automl 3 --oracle_type one_diff --default_lease 10",
         "--dsjson --cb_explore_adf --automl 2 --cb_type ips --default_lease 50",
@@ -24,8 +23,6 @@ JSON = [
         "--dsjson --cb_explore_adf --regcb --cb_min_cost -1",
         "--dsjson --cb_explore_adf --squarecb --elim --cb_min_cost -1 -q UA",
         "--dsjson --cb_explore_adf --bag 2 --cb_type dr",
-        "--dsjson --cb_explore_adf --rnd 2 -q UA",
-        "--dsjson --cb_explore_adf --rnd 1 --automl 2 --default_lease 10",
     ),
     *cases(
         "json/contexts",
@@ -33,18 +30,14 @@ JSON = [
         "--json --cb_explore_adf -q :: --hash_seed 5",
         "--json --cb_adf --cb_type dm --rank_all",
         "--json --cb_explore_adf --automl 2 --default_lease 10",
-        "--json --cb_explore_adf --rnd 2 --cb_type dr -b 12 -q ::",
     ),
     *cases(
         "json/lines",
         "--json",
         "--json -q :: --chain_hash",
         "--json --noconstant --ignore U --hash all",
-        "--json --experimental_full_name_interactions Nest|Uptime",
         "--json --loss_function quantile --passes 2 --holdout_off",
     ),
-    *cases(
-        "json/classic", "--json --cb 4", "--json --cb_explore 4 --cb_type dr", "--json --cb_explore 4 --rnd 1"
-    ),
+    *cases("json/classic", "--json --cb 4", "--json --cb_explore 4 --cb_type dr"),
     *cases("json/long_numbers", "--json", "--json --hash all -b 10"),
 ]

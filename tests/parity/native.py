@@ -33,7 +33,6 @@ FIXED: dict[str, str] = {
     "--squarecb": "exact mode weighs the last action by its importance, and counts what --elim leaves as 1",
     "--regcb": "the same importance weight; other plausible costs, and several optimistic actions share",
     "--bag": "exact mode draws by VW's generator",
-    "--rnd": "exact mode draws by VW's generator, and from indices of weights",
     "--cb_sample": "the same",
     "--ccb_explore_adf": "the same: what a slot draws, the next cannot have",
     "--cover 3 --l1": "the policies of exact mode share their penalties",

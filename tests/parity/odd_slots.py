@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GOOD_LOG", "GOOD_TEXT", "ODD_LOGS", "ODD_TEXTS", "STOPPING_LOGS", "STOPPING_TEXTS"]
+__all__ = ["GOOD_LOG", "GOOD_TEXT", "ODD_LOGS", "ODD_TEXTS", "STOPPING_TEXTS"]
 
 _NAMES = {
     "IN": '"c":{"U":{"u":1}',
@@ -18,11 +18,8 @@ _NAMES = {
 _LOGS = r"""
 {OUTCOMES,CONTEXT}
 {"_outcomes":[],CONTEXT,"a":[1]}
-{"_outcomes":[],CONTEXT,OUTCOMES}
 {CONTEXT,"_outcomes":null,"a":[1]}
 {"_outcomes":null,CONTEXT,OUTCOMES}
-{CONTEXT,OUTCOMES,"_outcomes":[{"_label_cost":1,"_a":[0,1,2],"_p":[0.5,0.2,0.2]},{"_label_cost":-2,"_a":[2],"_p":[0.5]}]}
-{CONTEXT,OUTCOMES,"_outcomes":[]}
 {WITH[{"_label_cost":1,"_a":[1],"_p":[0.5],"S":{"s":1}},{"S":{"t":1}}]}}
 {WITH[{"_label_cost":1,"_a":[1],"_p":[0.5],"S":{"s":1}},{"S":{"t":1}}]},"a":[1]}
 {WITH[{"_label_cost":1,"_a":[1],"_p":[0.5],"S":{"s":1}},{"S":{"t":1}}]},"_outcomes":[]}
@@ -31,11 +28,9 @@ _LOGS = r"""
 {CONTEXT,"_outcomes":[{},LAST]}
 {CONTEXT,"_outcomes":[{"_a":[0],"_p":[0.5]},LAST]}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":0,"_p":0.5}]}
-{CONTEXT,"_outcomes":[{"_label_cost":1,"_a":null,"_p":[0.5]}]}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[null,1],"_p":[null,0.5]}]}
 {WITH[{"_inc":null},{"_inc":[null,2]}]},OUTCOMES}
 {WITH[{"_inc":0},{"_inc":[2,1]}]},OUTCOMES}
-{WITH[{"_inc":[0.5]},{"_inc":[2,1]}]},OUTCOMES}
 {WITH[{"_inc":[]},{"_inc":[2,1]}]},OUTCOMES}
 {WITH[{"_inc":[9]},{"_inc":[2,1]}]},OUTCOMES}
 {WITH[{"_inc":["1"]},{"_inc":[2,1]}]},OUTCOMES}
@@ -51,13 +46,11 @@ _LOGS = r"""
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[1],"_p":[0.5]},{"_label_cost":1,"_a":[1],"_p":[0.5]}]}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[7],"_p":[0.5]}]}
 {CONTEXT,"_outcomes":[{},{},{}]}
-{CONTEXT,"_outcomes":[null,{"_label_cost":1,"_a":[1],"_p":[0.5]}]}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[1],"_p":[0.5]},null]}
 {CONTEXT,"_outcomes":[1]}
 {CONTEXT,"_outcomes":{}}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[1],"_p":[0.5],"S":{"z":1},"w":2}]}
 {CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[1],"_p":[0.5],"_tag":"hi"}]}
-{WITH[null,{"S":{"s":1}},{"S":{"t":1}}]},OUTCOMES}
 {WITH[{"S":{"s":1}},null,{"S":{"t":1}}]},OUTCOMES}
 {WITH[1,{"S":{"s":1}}]},OUTCOMES}
 {IN,MULTI},"_outcomes":[]}
@@ -68,12 +61,8 @@ _LOGS = r"""
 {WITH[{"S":{"s":1}},{"S":{"t":1}}],MULTI},OUTCOMES}
 {WITH[{"_multi":[{"A":{"x":1}}]},{"S":{"t":1}}]},OUTCOMES}
 {WITH[{"_slots":[]},{"S":{"t":1}}]},OUTCOMES}
-{WITH[{"S":{"s":{"t":1},"_inc":[1]}},{"S":{"t":1}}]},OUTCOMES}
 {"c":{"U":{"u":1,SLOTS},MULTI},OUTCOMES}
-{"c":{MULTI,"U":{"u":1,SLOTS},"V":{"v":2}},OUTCOMES}
-{IN,"_inc":[1],MULTI,SLOTS},OUTCOMES}
 {CONTEXT,OUTCOMES,"_labelIndex":0}
-{WITH[{"_labelIndex":0,"S":{"s":1}},{"S":{"t":1}}]},OUTCOMES}
 {"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,CONTEXT,OUTCOMES}
 {"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,IN,MULTI},"a":[1]}
 {"_label_cost":-1,"_label_probability":0.5,"_label_Action":3,IN,MULTI},"a":[1]}
@@ -86,17 +75,6 @@ _LOGS = r"""
 {CONTEXT,OUTCOMES
 {WITH[{"_tag":"a","S":{"s":1}},{"S":{"t":1}}]},OUTCOMES}
 {WITH[{"_text":"a b","S":{"s":1}},{"x":true,"y":"q"}]},OUTCOMES}
-"""
-
-_STOPPING_LOGS = r"""
-{CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[0,1],"_p":[0.5]}]}
-{CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[0],"_p":[0.5,0.5]}]}
-{CONTEXT,"_outcomes":[{"_label_cost":1,"_a":[0]},LAST]}
-{CONTEXT,"_outcomes":[{"_label_cost":1,"_p":[0.5]},LAST]}
-{IN,"_a":[1],MULTI,SLOTS},OUTCOMES}
-{IN,"_p":[1],MULTI,SLOTS},OUTCOMES}
-{IN,"_multi":[{"A":{"x":1},"_a":[1]},{"A":{"y":1}}],SLOTS},OUTCOMES}
-{WITH[{"_slot_id":1},{"S":{"t":1}}]},OUTCOMES}
 """
 
 _SLOTS = r"""
@@ -164,11 +142,11 @@ def _texts(table: str) -> list[str]:
     return [lines + "".join(f"{slot}\n" for slot in event) + "\n" for event in slots]
 
 
-ODD_LOGS, STOPPING_LOGS = _logs(_LOGS), _logs(_STOPPING_LOGS)
-"""Lines that the wheel reads or skips, and those at which it stops."""
+ODD_LOGS = _logs(_LOGS)
+"""Lines that the wheel reads or skips."""
 
 ODD_TEXTS, STOPPING_TEXTS = _texts(_SLOTS), _texts(_STOPPING_SLOTS)
-"""The same of text."""
+"""The same of text, and events at which it stops."""
 
 (GOOD_LOG,) = _logs("\n{CONTEXT,OUTCOMES}\n")
 (GOOD_TEXT,) = _texts("\nccb slot 0:1:0.5 |S s;ccb slot 1:1:0.5 |S t\n")

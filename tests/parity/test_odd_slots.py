@@ -12,7 +12,6 @@ from tests.parity.odd_slots import (
     GOOD_TEXT,
     ODD_LOGS,
     ODD_TEXTS,
-    STOPPING_LOGS,
     STOPPING_TEXTS,
 )
 from tests.parity.result import differences
@@ -27,10 +26,6 @@ ODD = [
     *((LOG, f"{GOOD_LOG}\n{line}\n{GOOD_LOG}\n") for line in ODD_LOGS),
     *((TEXT, GOOD_TEXT + event + GOOD_TEXT) for event in ODD_TEXTS),
 ]
-STOPPING = [
-    *((LOG, f"{GOOD_LOG}\n{line}\n{GOOD_LOG}\n") for line in STOPPING_LOGS),
-    *((TEXT, GOOD_TEXT + event + GOOD_TEXT) for event in STOPPING_TEXTS),
-]
 
 
 @pytest.mark.parametrize("flags", ["", "-q ::"])
@@ -43,12 +38,12 @@ def test_as_the_wheel(kind: str, text: str, flags: str, wheel: Wheel, tmp_path: 
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(("kind", "text"), STOPPING)
-def test_where_the_wheel_stops(kind: str, text: str, wheel: Wheel, tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", STOPPING_TEXTS)
+def test_where_the_wheel_stops(event: str, wheel: Wheel, tmp_path: Path) -> None:
     """It ends well after what it has read of the event, without its last slots; we end with an error."""
     file = tmp_path / "stream"
-    file.write_text(text, newline="")
-    theirs, mine = wheel.run(kind.split(), file=file), ours.run(kind.split(), file=file)
+    file.write_text(GOOD_TEXT + event + GOOD_TEXT, newline="")
+    theirs, mine = wheel.run(TEXT.split(), file=file), ours.run(TEXT.split(), file=file)
     assert mine.code == 1
     assert theirs.predictions[:3] == mine.predictions[:3]
     assert len(theirs.predictions) == len(mine.predictions)

@@ -104,7 +104,7 @@ def test_the_catalogue_has_the_flag_sets_that_were_asked_for() -> None:
         *("squared", "classic", "hinge", "logistic", "quantile", "expectile", "poisson"),
         *("--sgd", "--adaptive", "--normalized", "--invariant", "--l1", "--l2", "--power_t", "--initial_t"),
         *("--ignore", "--keep", "--ignore_linear", "--noconstant", "--constant", "--hash", "--hash_seed"),
-        *("--permutations", "--leave_duplicate_interactions", "--experimental_full_name_interactions"),
+        *("--permutations", "--leave_duplicate_interactions"),
         *("--passes", "--holdout_off", "--holdout_period", "--examples", "-t", "-b", "-P"),
         *("--initial_weight", "--link", "--binary"),
     ):

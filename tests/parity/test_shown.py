@@ -27,7 +27,7 @@ _LOGGED_BETWEEN = "[warning]", "[error]"
 """The wheel's log goes to standard output too, by its own buffer: anywhere within a line of an audit."""
 _BEST_PASS = "--early_terminate", "--passes 8", "--holdout_after"
 _PENALISED = "--l1", "--l2"
-_ABOVE = "--bag", "--cover", "--rnd", "--epsilon_decay"
+_ABOVE = "--bag", "--cover", "--epsilon_decay"
 
 
 def _shown(case: Case) -> bool:
@@ -36,7 +36,6 @@ def _shown(case: Case) -> bool:
     return not (
         case.id in STALE
         or case.stream in ("odd/extremes", "odd/binary")  # NaN, sorted as it happens; logs of several lines
-        or "experimental_full_name_interactions" in case.flags
         or "--ccb_explore_adf" in case.flags
         or ("--automl" in case.flags and any(name in case.flags for name in _ABOVE))
         or any(name in case.flags for name in _BEST_PASS)

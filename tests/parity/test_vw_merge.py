@@ -44,8 +44,6 @@ _CASES = [
     bandit --cb_explore_adf --softmax --lambda 3
     bandit --cb_explore_adf --bag 3
     bandit --cb_explore_adf --cover 2
-    bandit --cb_explore_adf --rnd 2
-    bandit --cb_explore_adf --rnd 1 --cb_type dr --epsilon 0.1
     slots --ccb_explore_adf
     slots --ccb_explore_adf -q UA --cb_type ips
     slots --ccb_explore_adf -q :: --sgd -l 0.01

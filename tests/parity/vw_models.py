@@ -87,9 +87,6 @@ bandit --cb_explore_adf --bag 4 --cb_type dr --random_seed 7
 bandit --cb_explore_adf --cover 3
 bandit --cb_explore_adf --cover 2 --cb_type ips --nounif
 bandit --cb_explore_adf --cb_sample --random_seed 4
-bandit --cb_explore_adf --rnd 2
-bandit --cb_explore_adf --rnd 3 --cb_type dr -q UA --epsilon 0.1
-bandit --cb_explore_adf --rnd 1 --rnd_alpha 0.5 --rnd_invlambda 2 --random_seed 3 --sgd -l 0.1
 {_DECAY}
 {_DECAY} --min_scope 10 -q UA --cb_type dr
 {_DECAY} --min_scope 5 --model_count 4 --min_champ_examples 10 --initial_epsilon 0.5
@@ -109,14 +106,12 @@ slots_crowded --ccb_explore_adf --cb_type ips --normalized -l 0.2
 slots_rewards --ccb_explore_adf --automl 3 --default_lease 10 {_SURE}
 slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
 slots --ccb_explore_adf --automl 3 --default_lease 10 {_SURE} --squarecb
-rewards --cb_explore_adf --experimental_full_name_interactions U|A
 rewards --cb_explore_adf -q U\x20 --interactions UUA
 classic_bandit --cb 4
 classic_bandit --cb_explore 4 --cb_type dr --bag 2
 classic_bandit --cb_explore 4 -q :: --keep a --keep b
 classic_bandit --cb_explore 4 --bag 3
 classic_bandit --cb_explore 4 --cover 2 --cb_type dr -q ab
-classic_bandit --cb_explore 4 --rnd 2 -b 14
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE}
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --cb_type dr
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
@@ -135,7 +130,6 @@ rewards --cb_explore_adf -q UA --predict_only_model
 rewards --cb_explore_adf --automl 4 --default_lease 10 --predict_only_model
 bandit --cb_explore_adf --bag 3 --per_model_save_load
 bandit --cb_adf --cb_type dr --per_model_save_load
-bandit --cb_explore_adf --rnd 2 --cb_type dr --per_model_save_load
 {_DECAY} --min_scope 10 --per_model_save_load
 {_DECAY} --min_scope 10 --per_model_save_load --squarecb
 {_DECAY} --min_scope 10 --per_model_save_load --first 300
@@ -147,7 +141,6 @@ slots --ccb_explore_adf --cover 2 --per_model_save_load
 slots --ccb_explore_adf -q :: --predict_only_model
 slots --ccb_explore_adf --automl 4 --default_lease 10 --predict_only_model
 slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 -b 12 --predict_only_model
-bandit --cb_explore_adf --rnd 1 --predict_only_model
 {_DECAY} --model_count 4 --predict_only_model
 slots --ccb_explore_adf --squarecb --elim
 bandit --cb_explore_adf --squarecb --elim -q ::
@@ -159,7 +152,6 @@ numbered --cb_explore 4 --automl 3 --default_lease 10 {_SURE} --bag 2 --per_mode
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --per_model_save_load
 rewards --cb_explore_adf --automl 2 --default_lease 10 {_SURE} --cover 3 --per_model_save_load
-rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --rnd 1 --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type favor_popular_namespaces
 tastes --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --interaction_type cubic
 """

@@ -23,7 +23,7 @@ KINDS: list[Options] = [
     {"adaptive": True, "l1": 0.01, "l2": 0.01, "quadratic": ["ab", "b:"]},
     {"cb_adf": True, "cb_type": "dr", "quadratic": ["::"]},
     {"cb_explore_adf": True, "quadratic": ["::"], "ignore": ["c"]},
-    {"cb_explore_adf": True, "cb_type": "ips", "experimental_full_name_interactions": [":|:"]},
+    {"cb_explore_adf": True, "cb_type": "ips", "cubic": ["ab:"]},
     {"cb": 3, "cb_type": "dm", "quadratic": ["::"]},
     {"cb_explore": 3, "cb_type": "mtr", "interactions": ["ab:"]},
 ]
@@ -31,13 +31,18 @@ EXPLORING: list[Options] = [
     {"cb_explore_adf": True, "squarecb": True, "quadratic": ["::"]},
     {"cb_explore_adf": True, "synthcover": True, "epsilon": 0.25},
     {"cb_explore_adf": True, "bag": 3, "cb_type": "dr"},
-    {"cb_explore_adf": True, "rnd": 2, "quadratic": ["::"]},
     {"cb_explore_adf": True, "epsilon_decay": True, "min_scope": 0, "cb_type": "dr"},
     {"cb_explore_adf": True, "cover": 2, "quadratic": ["::"]},
 ]
 """Kinds in which the two modes differ on purpose."""
 
-MODES = [{"vw_exact": True}, {"vw_exact": False}]
+NATIVE: list[Options] = [
+    {"cb_explore_adf": True, "rnd": 2, "quadratic": ["::"]},
+    {"cb_explore_adf": True, "cb_type": "ips", "experimental_full_name_interactions": [":|:"]},
+]
+"""Kinds that exact mode does not have."""
+
+RUNS = [*({**each, "vw_exact": exact} for each in KINDS + EXPLORING for exact in (True, False)), *NATIVE]
 DISTINCT = (b"apple", b"b", b"cat", b"dog", b"0")
 """Names whose first bytes differ."""
 
@@ -60,8 +65,8 @@ def draw_events(data: st.DataObject, options: Options, names: tuple[bytes, ...] 
     return data.draw(simple_events(**extra))
 
 
-def workspace_of(options: Options, mode: Options) -> Workspace:
-    return Workspace(**options, **mode, bit_precision=8)
+def workspace_of(options: Options) -> Workspace:
+    return Workspace(**options, bit_precision=8)
 
 
 def text_of(options: Options, events: list[Event]) -> str:
@@ -69,28 +74,24 @@ def text_of(options: Options, events: list[Event]) -> str:
     return as_text(events, bandit=bandit, multiline="cb_adf" in options or "cb_explore_adf" in options)
 
 
-@pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
+@pytest.mark.parametrize("options", RUNS, ids=named)
 @settings(max_examples=20)
 @given(data=st.data(), sizes=SIZES)
-def test_where_blocks_end_changes_nothing(
-    options: Options, mode: Options, data: st.DataObject, sizes: list[int]
-) -> None:
+def test_where_blocks_end_changes_nothing(options: Options, data: st.DataObject, sizes: list[int]) -> None:
     events = draw_events(data, options)
-    whole, pieces = workspace_of(options, mode), workspace_of(options, mode)
+    whole, pieces = workspace_of(options), workspace_of(options)
     expected = [whole.learn_block(make_block(events))]
     got = [pieces.learn_block(block) for block in cut(events, sizes)]
     assert predictions_of(got) == predictions_of(expected)
     assert model_of(pieces) == model_of(whole)
 
 
-@pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
+@pytest.mark.parametrize("options", RUNS, ids=named)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_predicting_changes_nothing(options: Options, mode: Options, data: st.DataObject) -> None:
+def test_predicting_changes_nothing(options: Options, data: st.DataObject) -> None:
     learnt, others = (draw_events(data, options) for _ in range(2))
-    quiet, asked = workspace_of(options, mode), workspace_of(options, mode)
+    quiet, asked = workspace_of(options), workspace_of(options)
     expected = [quiet.learn_block(block) for block in cut(learnt, [1, 1])]
     got = []
     for block in cut(learnt, [1, 1]):
@@ -116,15 +117,12 @@ def test_probabilities_sum_to_one(options: Options, data: st.DataObject, epsilon
         assert sorted(outcomes.action[start:end]) == list(range(n))
 
 
-@pytest.mark.parametrize("mode", MODES, ids=named)
-@pytest.mark.parametrize("options", KINDS + EXPLORING, ids=named)
+@pytest.mark.parametrize("options", RUNS, ids=named)
 @settings(max_examples=8)
 @given(data=st.data())
-def test_learning_event_by_event_is_learning_the_stream(
-    options: Options, mode: Options, data: st.DataObject
-) -> None:
+def test_learning_event_by_event_is_learning_the_stream(options: Options, data: st.DataObject) -> None:
     events = draw_events(data, options)
-    streamed, taught = workspace_of(options, mode), workspace_of(options, mode)
+    streamed, taught = workspace_of(options), workspace_of(options)
     outcomes = [outcome for _, outcome in streamed.stream(text_of(options, events).encode())]
     assert sum(map(len, outcomes)) == len(events)
     got = [taught.learn(text_of(options, [event])) for event in events]
@@ -145,12 +143,10 @@ def test_learning_event_by_event_is_learning_the_stream(
 @given(data=st.data())
 def test_both_modes_agree_where_first_letters_differ(options: Options, data: st.DataObject) -> None:
     """Namespaces may come twice in a line."""
-    if "experimental_full_name_interactions" in options:  # VW's extents make other products
-        options = {**options, "experimental_full_name_interactions": ["apple|b"]}
     events = draw_events(data, options, DISTINCT)
     values = [x for event in events for line in event for _, features in line.spans for _, x in features]
     assume(all(abs(x) > 1e-12 for x in values))  # below, native mode guards what underflows
-    exact, native = workspace_of(options, {"vw_exact": True}), workspace_of(options, {})
+    exact, native = workspace_of({**options, "vw_exact": True}), workspace_of(options)
     one, other = exact.learn_block(make_block(events)), native.learn_block(make_block(events))
     np.testing.assert_array_equal(one.action, other.action)
     np.testing.assert_allclose(one.score, other.score, rtol=1e-5, atol=1e-7)

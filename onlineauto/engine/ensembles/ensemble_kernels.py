@@ -19,7 +19,7 @@ from onlineauto.engine.ensembles.rnd_guess_kernels import guess
 from onlineauto.engine.event.example_kernels import begin_squares
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import CB, Label
+from onlineauto.engine.event.state import Label
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.bag_kernels import add_vote, draw_time
 from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
@@ -132,77 +132,39 @@ def _cover(
     return counted, choose_in_turn(run, actions, label, slot, learns, shown, buffers)
 
 
-@inline_kernel
-def told_to(run: Run, label: Label, member: int) -> Label:
-    """What is taught: members their guess, and noise; the model the cost, as VW does if nothing logged it."""
-    at = run.task.exploration
-    if member == 0 or (at.exact and not label.probability > _ZERO):
-        return label
-    cost = draw_noise(at) + at.guesses[member]
-    return Label(label.action, cost, _ONE, label.weight, label.initial)
-
-
-@inline_kernel
-def shows_by_turns(run: Run) -> bool:
-    """Whether VW shows what members predict as they learn: with ``--cb_explore``, or if actions are drawn."""
-    at = run.task.exploration
-    return bool(at.exact and at.code == RND and (run.task.shape == CB or at.samples))
-
-
-@inline_kernel
-def add_errors(n: int, buffers: Buffers) -> None:
-    """Add what a member is off its guesses to the bonuses."""
-    room = buffers.explored
-    for action in range(n):
-        short_loop()
-        error = room[FILLED, action] - room[WORK, action]
-        room[BONUS, action] += error * error
-
-
-@inline_kernel
-def settle_bonuses(run: Run, n: int, column: int, buffers: Buffers) -> None:
-    """Make bonuses of what all members are off; the model's scores are those of a column."""
-    room, members = buffers.explored, np.float32(run.task.exploration.policies - 1)
-    for action in range(n):
-        short_loop()
-        room[BONUS, action] = math.sqrt(room[BONUS, action] / members)
-        buffers.score[action, column] = room[FILLED, action]
-
-
 @kernel
 def _distil(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
 
-    Penalties grow with all that is learnt; VW predicts first, unless it shows what is predicted by turns.
+    All score before any of them learns. A member is taught its guess, and a little noise.
     """
     at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
-    others = own if at.exact else MTR
-    by_turns = learns and shows_by_turns(run)
-    parts = run.task.parts // at.policies
+    parts, members = run.task.parts // at.policies, np.float32(at.policies - 1)
     counted = shown = 0
     for turn in range(1, at.policies + 1):
         member = turn % at.policies
-        part, cb_type, told = member * parts, others if member > 0 else own, label
         if member > 0:
             guess(run, actions, slot, member, buffers)
             at.guesses[member] = room[WORK, max(int(label.action), 0)]
-        if by_turns:
-            told = told_to(run, label, member)
-            prepare(run, actions, told, slot, part, cb_type, buffers)
-        counted, shown = score_all(run, actions, told, slot, part, buffers)
-        if member > 0:
-            add_errors(actions.n, buffers)
-        if by_turns:
-            learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
-    settle_bonuses(run, actions.n, slot, buffers)
-    for turn in range(1, at.policies + 1 if learns and not by_turns else 1):
+        counted, shown = score_all(run, actions, label, slot, member * parts, buffers)
+        for action in range(actions.n if member > 0 else 0):
+            short_loop()
+            error = room[FILLED, action] - room[WORK, action]
+            room[BONUS, action] += error * error
+    for action in range(actions.n):
+        short_loop()
+        room[BONUS, action] = math.sqrt(room[BONUS, action] / members)
+        buffers.score[action, slot] = room[FILLED, action]
+    for turn in range(1, at.policies + 1 if learns else 1):
         member = turn % at.policies
-        part, cb_type = member * parts, others if member > 0 else own
-        told = told_to(run, label, member)
-        prepare(run, actions, told, slot, part, cb_type, buffers)
-        learn_as(run, actions, told, slot, part, member, cb_type, member + slot == 0, buffers)
+        part, cb_type, taught = member * parts, own, label
+        if member > 0:
+            cost, cb_type = draw_noise(at) + at.guesses[member], MTR
+            taught = Label(label.action, cost, _ONE, label.weight, label.initial)
+        prepare(run, actions, taught, slot, part, cb_type, buffers)
+        learn_as(run, actions, taught, slot, part, member, cb_type, member + slot == 0, buffers)
     return counted, shown
 
 

@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensembles.decay_kernels import compare_models, epsilon_of, observe_model
-from onlineauto.engine.ensembles.ensemble_kernels import (
-    add_errors,
-    choose_in_turn,
-    settle_bonuses,
-    shows_by_turns,
-    told_to,
-    true_costs,
-)
+from onlineauto.engine.ensembles.ensemble_kernels import choose_in_turn, true_costs
 from onlineauto.engine.ensembles.policy_kernels import learn_as, prepare, score_all
-from onlineauto.engine.ensembles.rnd_guess_kernels import guess
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.example_kernels import begin_squares
@@ -56,12 +48,9 @@ from onlineauto.engine.event.state import (
 )
 from onlineauto.explorers.bag_kernels import add_vote, draw_time
 from onlineauto.explorers.explore_kernels import (
-    BAG,
-    BONUS,
     COVER,
     EPSILON_DECAY,
     FILLED,
-    RND,
     SUMS,
     VOTES,
     WORK,
@@ -88,13 +77,6 @@ _THROUGH = -1
 def _first_part(run: Run, model: int) -> int:
     """Where the parts of a model begin: behind those of all slots of the models before."""
     return model * (run.task.parts // run.task.exploration.policies) * len(run.live.lease)
-
-
-@inline_kernel
-def _model_of(run: Run, turn: int) -> int:
-    """Model whose turn it is: with ``--rnd`` the members come before the model of the costs."""
-    at = run.task.exploration
-    return turn if at.code == BAG else (turn + 1) % at.policies
 
 
 @inline_kernel
@@ -137,44 +119,18 @@ def _meets(run: Run, event: int, actions: Actions, counts: bool, cursor: NDArray
 def _score(
     run: Run, row: Records, event: int, actions: Actions, label: Label, counts: bool, buffers: Buffers
 ) -> None:
-    """Let all models score, the first of which is counted; leave votes or bonuses, and what is shown."""
+    """Let all models score, the first of which is counted; leave votes, and what is shown."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
     column = buffers.score.shape[1] - 1
-    for turn in range(at.policies):
-        model = _model_of(run, turn)
-        if counts and turn > 0:
+    for model in range(at.policies):
+        if counts and model > 0:
             count_namespaces(run, event, actions)
-        if at.code != BAG and model > 0:
-            guess(run, actions, 0, model, buffers)
-            at.guesses[model] = room[WORK, max(int(label.action), 0)]
         _, shown = score_all(run, actions, label, 0, _first_part(run, model), buffers)
         _count_features(row, actions, shown)
-        if at.code == BAG:
-            add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
-        elif model > 0:
-            add_errors(n, buffers)
-    if at.code == BAG:
-        for action in range(n):
-            short_loop()
-            buffers.score[action, column] = room[SUMS, action]
-    else:
-        settle_bonuses(run, n, column, buffers)
-
-
-@kernel
-def _show(run: Run, actions: Actions, turn: int, buffers: Buffers) -> None:
-    """Show what the champion of a member, or then of the model, predicted when it learnt."""
-    room, n, model = buffers.explored, actions.n, _model_of(run, turn)
-    if turn == 0:
-        room[BONUS, :n] = _ZERO
+        add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
     for action in range(n):
         short_loop()
-        room[FILLED, action] = buffers.score[action, 0]
-    if model > 0:
-        guess(run, actions, 0, model, buffers)
-        add_errors(n, buffers)
-    else:
-        settle_bonuses(run, n, buffers.score.shape[1] - 1, buffers)
+        buffers.score[action, column] = room[SUMS, action]
 
 
 @kernel
@@ -235,19 +191,16 @@ def _go_on(
             count_namespaces(run, event, actions)
         cursor[CALL], cursor[STEP] = 1, 0
     while learns and cursor[CALL] <= at.policies:
-        turn = cursor[CALL] - 1
-        model = _model_of(run, turn)
+        model = cursor[CALL] - 1
         if cursor[LEFT] == 0:
-            cursor[LEFT] = 1 + (draw_time(at, turn) if at.code == BAG else 1)
+            cursor[LEFT] = 1 + draw_time(at, model)
         while cursor[LEFT] > 1:
             if cursor[STEP] == 0:
-                _tell(run, told_to(run, label, model) if at.code == RND else label)
+                _tell(run, label)
             told = _as_told(run, label)
             signal, slot = _learn(run, row, event, actions, told, model, cursor, buffers)
             if cursor[STEP] == 0:
                 cursor[LEFT] -= 1
-                if shows_by_turns(run):
-                    _show(run, actions, turn, buffers)
             if pauses or signal != BLOCK_END:
                 return signal, slot
         cursor[CALL], cursor[LEFT] = cursor[CALL] + 1, 0

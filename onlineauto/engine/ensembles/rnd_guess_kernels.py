@@ -1,7 +1,4 @@
-"""What members of ``--rnd`` guess before they have learnt anything: random numbers of features, summed up.
-
-In exact mode a number is drawn from VW's index of a weight, of which a table has the low bits only.
-"""
+"""What members of ``--rnd`` guess before they have learnt anything: random numbers of features, summed up."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import open_action
-from onlineauto.engine.event.pass_kernels import over_again
 from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.rnd_kernels import normal_of
 from onlineauto.explorers.sample_kernels import mixed_state
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
-from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, kernel, short_loop
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Run
@@ -41,21 +37,11 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
     return n_runs
 
 
-@inline_kernel
-def _begin(run: Run, name: np.uint64, member: int) -> np.uint64:
-    """Where the generator begins for a feature: at VW's index, or at a mix of its name and the seed."""
-    if not run.task.exact:
-        return mixed_state(run.task.exploration.random[0], name + np.uint64(member) * _APART)
-    keeps = run.task.training and (run.rule.adaptive or run.rule.normalized)
-    stride = np.uint64(4 if keeps else 1)
-    lane = np.uint64(len(run.live.lease) * run.task.parts * member)
-    return stride * (name * np.uint64(run.model.weights.shape[2]) + lane)
-
-
 @kernel
 def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
     """Fill the explorer's scratch with what a member (from 1) of a slot guesses of each action."""
-    run, spread = over_again(run), run.task.exploration.spread
+    seed, spread = run.task.exploration.random[0], run.task.exploration.spread
+    apart = np.uint64(member) * _APART
     for action in range(actions.n):
         n_runs = _list_names(run, actions, action, buffers)
         squares = product = _ZERO
@@ -66,7 +52,7 @@ def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) 
                 continue
             for i in range(listed.start, listed.end):
                 x = buffers.value[i]
-                number, _ = normal_of(_begin(run, buffers.name[i], member))
+                number = normal_of(mixed_state(seed, buffers.name[i] + apart))
                 squares += x * x
                 product += x * number
         size: F32 = math.sqrt(_TWO * max(_LEAST, squares))

@@ -10,7 +10,6 @@ import numpy as np
 from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.event.state import CB, CB_ADF, Counted
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
-from onlineauto.features.extent_kernels import list_extents
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel, short_loop
@@ -55,21 +54,17 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
     Returns their end, the number of own features, and whether the shared ones are not as they were.
     """
     scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
-    line, header = actions.first, -1
     merged = run.task.shape == CB
     if merged:
         how = run.task.numbering
         groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
     else:
         line = line_of(run, actions, action)
-        header = actions.first - 1 if n_shared else -1
         groups, own, room = open_line(run.layout, scratch, stream, line, n_shared, actions.room)
         with_constant = open_constant(run.layout, scratch, stream, n_shared, groups)
         own += with_constant - groups
         groups = with_constant
         merged = merge_shared(scratch, stream, n_shared, groups, room)
-    if run.interactions.n_group < len(run.interactions.start) - 1:
-        list_extents(run.layout, scratch, stream, line, header, n_shared, groups)
     return groups, own, merged
 
 

@@ -12,6 +12,7 @@ from onlineauto.engine.event.state import CB, ROW, SIMPLE, Buffers, Results
 from onlineauto.engine.loop.run_kernels import largest_example
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
+from onlineauto.features.layout import most_groups
 from onlineauto.features.records import FACTOR, RUN, Scratch, largest
 from onlineauto.jit import Sealed
 
@@ -88,7 +89,7 @@ def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
     """
     spans = largest(block.line_start[block.event_start])
     lines = largest(block.event_start) if layout.slots else 0
-    small = len(scratch.extents) <= spans or len(scratch.lines) < lines
+    small = len(scratch.groups) < most_groups(spans) or len(scratch.lines) < lines
     if small or len(scratch.places) != layout.n_keys:
         return layout.scratch(spans=2 * spans, lines=2 * lines)
     if len(scratch.factors) < layout.highest_order:

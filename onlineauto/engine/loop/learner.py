@@ -10,12 +10,10 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensembles.decay import DECAY_STATE
 from onlineauto.engine.loop.task import lanes_overlap, make_task, parts_of_slot, search_is_below
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.stream.source import name_bits
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
 from onlineauto.explorers.explore_kernels import COVER
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import HASH_BITS
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model import initial_weights, make_model
 from onlineauto.learners.model_state import model_state, restore_model
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
@@ -93,7 +90,6 @@ class Learner:
         bounds = self.task.exploration.bounds
         if run.vw_exact and run.testonly and bounds:  # VW asks for them as if no rate were adapted
             self.rule = self.rule._replace(adaptive=False, normalized=False)
-        self.name_bits = name_bits(configuration)
         self.current_pass = 0
         self.fields = 4
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
@@ -134,20 +130,6 @@ class Learner:
         """Close a pass: decay the learning rate."""
         self.rule = self.rule._replace(learning_rate=np.float32(self.rule.learning_rate * self._decay))
         self.current_pass += 1
-
-    def check(self, block: Block) -> None:
-        """Refuse a block that was read for another learner.
-
-        Raises
-        ------
-        InputError
-            Of names it has not the bits by which guesses are drawn.
-        """
-        if block.name_bits not in (HASH_BITS, self.name_bits):
-            raise InputError(
-                f"this block was read for --rnd with --vw_exact, with {block.name_bits} bits of names, and "
-                f"{self.name_bits} are wanted here: read it with the same options"
-            )
 
     def state(self) -> dict[str, Any]:
         """What `restore` takes."""

@@ -35,9 +35,12 @@ __all__ = [
     "refuse_command_line",
 ]
 
+_NOT_EXACT: Final = {
+    "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
+    "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",
+}
 _NOT_OF_SLOTS: Final = {
     "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
-    "experimental_full_name_interactions": "Vowpal Wabbit crosses full names with the slots in its own way",
     "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
 }
 _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
@@ -166,6 +169,19 @@ def check_bandit(configuration: Configuration) -> None:
         raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
 
 
+def check_exact(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` reproduces beside no other option.
+
+    Raises
+    ------
+    OptionError
+        If it is supplied with ``--vw_exact``; the message says why and what to leave out.
+    """
+    for name, why in _NOT_EXACT.items() if configuration[RunOptions].vw_exact else ():
+        if name in configuration.supplied:
+            raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
+
+
 def check_slots(configuration: Configuration) -> None:
     """Refuse what we do not have of ``--ccb_explore_adf``.
 
@@ -185,16 +201,10 @@ def check_slots(configuration: Configuration) -> None:
             raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
     explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
     texts = (*features.quadratic, *features.cubic, *features.interactions)
-    lists_again = explorer.name == "rnd" or explorer.bounds(configuration)
-    if lists_again and any(":" not in text for text in texts):
+    if explorer.bounds(configuration) and any(":" not in text for text in texts):
         raise OptionError(
             f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
             "Vowpal Wabbit has some of them twice when it lists the features again"
-        )
-    if explorer.name == "rnd" and "ccb_no_slot_index" not in configuration.supplied:
-        raise OptionError(
-            "--rnd with --ccb_explore_adf is not reproduced by --vw_exact without --ccb_no_slot_index: "
-            "Vowpal Wabbit's guesses of the feature that numbers the slots are others"
         )
     automl = configuration[AutomlOptions]
     if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
@@ -314,13 +324,13 @@ def check_alone(configuration: Configuration) -> None:
     Raises
     ------
     OptionError
-        In exact mode with ``--automl`` and ``--cover`` or ``--rnd``.
+        In exact mode with ``--automl`` and ``--cover``.
     """
     explorer, automl = chosen_explorer(configuration).name, configuration[AutomlOptions].automl
-    if automl is not None and configuration[RunOptions].vw_exact and explorer in ("cover", "rnd"):
+    if automl is not None and configuration[RunOptions].vw_exact and explorer == "cover":
         raise OptionError(
-            f"--{explorer} with --automl and --vw_exact has no champion that predicts the same alone: "
-            "what Vowpal Wabbit has it cross and guess depends on the search; leave --vw_exact out"
+            "--cover with --automl and --vw_exact has no champion that predicts the same alone: what Vowpal "
+            "Wabbit has it cross depends on the search; leave --vw_exact out"
         )
 
 
@@ -417,6 +427,7 @@ REGISTRY: Final = Registry(
         check_prediction_range,
         check_models,
         check_bandit,
+        check_exact,
         check_slots,
         check_one_explorer,
         check_explorer,

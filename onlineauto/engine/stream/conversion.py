@@ -49,8 +49,7 @@ def convert(
         Options already parsed; then no keyword may be given.
     **options
         Options as of the command line; those that say how events are read have to be the same when the blocks
-        are used: the kind of bandit, ``hash``, ``hash_seed``, ``missing_probability``, ``vw_exact``; and with
-        that ``rnd``, and then ``bit_precision``.
+        are used: the kind of bandit, ``hash``, ``hash_seed``, ``missing_probability``, ``vw_exact``.
 
     Returns
     -------

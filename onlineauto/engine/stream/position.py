@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from onlineauto.errors import InputError
-from onlineauto.features.records import HASH_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.counters import Count
     from onlineauto.features.block import Block
 
-__all__ = ["Position", "again", "behind", "cut"]
+__all__ = ["Position", "behind", "cut"]
 
 
 class Position(NamedTuple):
@@ -53,12 +51,6 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
         raise InputError(
             f"the input has {n - left} events, and the run to go on with was through with {n}: is it another?"
         )
-
-
-def again(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Let the hashes of names be as all others, as in the cache from which VW takes a later pass."""
-    for block in blocks:
-        yield replace(block, name_bits=HASH_BITS)
 
 
 def cut(every: int, blocks: Iterable[Block]) -> Iterator[Block]:

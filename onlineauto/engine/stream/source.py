@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import InputError, OptionError
-from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import HASH_BITS
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.options import InputOptions
@@ -35,7 +33,6 @@ __all__ = [
     "Sources",
     "can_be_read_again",
     "kind_of",
-    "name_bits",
     "open_lines",
     "open_source",
     "read_blocks",
@@ -56,16 +53,6 @@ BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Bloc
 def kind_of(configuration: Configuration) -> str:
     """What an event is and what is predicted for it: one of `KINDS`, or ``"simple"``."""
     return next((kind for kind in KINDS if configuration.get(kind)), "simple")
-
-
-def name_bits(configuration: Configuration) -> int:
-    """Bits to keep of the hashes of names.
-
-    Those that VW keeps, where ``--rnd`` draws guesses by whole hashes in exact mode; otherwise all.
-    """
-    exact, adf = configuration[RunOptions].vw_exact, kind_of(configuration).endswith("adf")
-    draws = exact and adf and chosen_explorer(configuration).name == "rnd"
-    return configuration[FeatureOptions].bit_precision if draws else HASH_BITS
 
 
 def can_be_read_again(source: Sources) -> bool:
@@ -156,8 +143,6 @@ def rules_of(configuration: Configuration) -> BlockRules:
         "hash": features.hash,
         "hash_seed": features.hash_seed,
     }
-    if name_bits(configuration) < HASH_BITS:
-        rules |= {"rnd": True, "bit_precision": features.bit_precision}
     if kind != "simple":
         rules["missing_probability"] = configuration[InputOptions].missing_probability
     return rules
@@ -210,7 +195,6 @@ def open_lines(
         "hash_seed": features.hash_seed,
         "strict": inputs.strict_parse,
         "uniform": inputs.missing_probability == "uniform",
-        "name_bits": name_bits(configuration),
         "diagnostics": diagnostics,
     }
     if inputs.json or inputs.dsjson:

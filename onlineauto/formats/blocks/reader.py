@@ -12,7 +12,6 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.namespaces import Namespaces
-from onlineauto.features.records import HASH_BITS
 from onlineauto.formats.blocks.block_kernels import is_within
 from onlineauto.formats.blocks.file import (
     FILE_HEAD,
@@ -185,7 +184,6 @@ class BlockReader:
             features=parts["features"],
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
-            name_bits=int(self.rules.get("bit_precision", HASH_BITS)),
         )
 
     def _meet(self, names: bytes) -> None:

@@ -1,7 +1,7 @@
 """Slots of JSON: ``_slots`` of the context, ``_outcomes`` of a log, and their ``_a``, ``_p``, ``_inc``.
 
-In exact mode what is read of a label waits, wherever it stands, for the next object that VW gives it to: the
-end of a slot, of an outcome or of the context. In native mode it stands in the slot or in the outcome itself.
+What was logged of a slot stands in the slot or in its outcome. In exact mode a cost may stand anywhere: it
+waits, as in VW, for the next slot or outcome that has actions.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = [
-    "add_probability",
-    "close_context",
     "close_slot",
+    "forget_label",
     "is_in_slots",
     "open_outcomes",
     "open_slot",
@@ -72,23 +71,19 @@ def open_slots(
 ) -> int:
     """Open the array of slots at `p`; the byte after its bracket.
 
-    VW closes the namespace that it stands in, usually the context, and goes on in that without a name.
+    VW wants it in the context itself, behind the actions, and closes the context's own namespace.
     """
     event, state = stage.event[0], reader.state[0]
     outer = stage.frames[event.depth - 1]
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
         return passed
-    if event.n_slots > 0 or event.line > 0 or (rules.exact and event.lines < 2):
+    misplaced = rules.exact and not (outer.root and event.lines > 1)
+    if event.n_slots > 0 or event.line > 0 or misplaced:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     close_namespace(stage, outer)
-    if rules.exact and not outer.root:
-        open_default(rules, state, outer)
-        outer.group = outer.segment = -1
-        outer.lost = False
     open_frame(SLOTS, p, rules, state, event, stage.frames)
-    event.unsettled = False
     return p + 1
 
 
@@ -110,7 +105,7 @@ def open_outcomes(
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
         return passed
-    if not rules.exact and (event.early > 0 or event.outcome >= 0):
+    if event.early > 0 or event.outcome >= 0:
         fail(state, event, Code.JSON_OUTCOMES, p, end, rules.strict)
         return end
     if not (rules.exact or event.closed):
@@ -118,7 +113,6 @@ def open_outcomes(
         return skip_value(data, marks, p, end, rules, state, event)
     open_frame(OUTCOMES, p, rules, state, event, frames)
     event.outcome = 0
-    event.unsettled = False
     return p + 1
 
 
@@ -126,16 +120,13 @@ def open_outcomes(
 def open_slot(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, kind: int, stage: Stage, reader: Reader
 ) -> int:
-    """Open the slot, or what was logged of one, at `p`; the byte after its brace; null is none."""
+    """Open the slot, or what was logged of one, at `p`; the byte after its brace; natively null is none."""
     event, state = stage.event[0], reader.state[0]
-    if (
-        p < end and data[p] == _N and not (rules.exact and event.unsettled)
-    ):  # VW loses its way behind an object
+    if p < end and data[p] == _N and not rules.exact:  # VW loses its way behind one
         return read_word(data, p, end, rules, state, event)[1]
     if p >= end or data[p] != _OPEN_OBJECT:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
-    event.unsettled = True
     if kind == SLOTS:
         event.first_slot = event.lines if event.n_slots == 0 else event.first_slot
         event.n_slots += 1
@@ -147,11 +138,9 @@ def open_slot(
     else:
         event.line = event.first_slot + event.outcome
         event.outcome += 1
-    if rules.exact:
-        event.index = -1
-    else:
-        _forget_label(event)
-        event.first_included = event.last_included = -1
+    event.index = -1
+    if not rules.exact:
+        forget_label(event)
     open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
     return p + 1
 
@@ -192,19 +181,11 @@ def _read_included(
     while more:
         begin = p
         value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
-        if known and not rules.exact and not (0 <= value < _LARGEST and value == math.floor(value)):
+        if known and not (0 <= value < _LARGEST and value == math.floor(value)):
             fail(state, event, Code.JSON_UNEXPECTED, begin, p, rules.strict)
         elif known:
-            include(event, stage.costs, _action_of(value))
+            include(event, stage.costs, np.uint32(np.int64(value)))
     return end if event.bad else p
-
-
-@kernel
-def add_probability(event: Records, first: F32, n: int) -> None:
-    """Note that `n` more probabilities were logged, and the first of them."""
-    if event.pmf == 0:
-        event.listed_probability = first
-    event.pmf += n
 
 
 @kernel
@@ -220,7 +201,7 @@ def read_slot_list(
 ) -> int:
     """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot: the byte after it."""
     event, state, frames = stage.event[0], reader.state[0], stage.frames
-    if not rules.exact and (event.depth < 2 or frames[event.depth - 2].kind < SLOTS):
+    if event.depth < 2 or frames[event.depth - 2].kind < SLOTS:
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     if is_name(data, key.start, key.end, _INCLUDED):
@@ -232,12 +213,14 @@ def read_slot_list(
         event.listed += n
         event.label_start, event.label_end = p, after
         return after
-    add_probability(event, first, n)
+    if event.pmf == 0:
+        event.listed_probability = first
+    event.pmf += n
     return after
 
 
 @kernel
-def _forget_label(event: Records) -> None:
+def forget_label(event: Records) -> None:
     """Forget what was logged, as it was given to who it is for."""
     event.listed = event.pmf = 0
     event.found = event.has_probability = False
@@ -245,10 +228,15 @@ def _forget_label(event: Records) -> None:
 
 
 @kernel
-def _problem(event: Records, again: bool) -> Code:
-    """What is wrong with what was logged of a slot, in native mode; `again` if that was said before."""
+def _problem(event: Records, again: bool, exact: bool) -> Code:
+    """What is wrong with what was logged of a slot, `again` if that was said before.
+
+    VW takes any cost and any probability, and the last of two outcomes.
+    """
     if event.listed != event.pmf or event.listed == 0:
         return Code.SLOT_LISTS
+    if exact:
+        return Code.FINE
     if event.cost == UNLABELLED:
         return Code.NO_COST
     if not math.isfinite(event.cost):
@@ -259,76 +247,20 @@ def _problem(event: Records, again: bool) -> Code:
 
 
 @kernel
-def _put_outcome(event: Records, stage: Stage, at: int) -> None:
-    """Stage what was logged of the slot that is the line `at`."""
-    put_outcome(
-        event,
-        stage.lines,
-        stage.costs,
-        at,
-        event.listed_action,
-        event.cost,
-        event.listed_probability,
-    )
-
-
-@kernel
-def _take_outcome(stage: Stage, state: Records, at: int) -> None:
-    """Give the line `at`, if it is a slot, what VW gives it."""
-    event = stage.event[0]
-    confine(event, stage.lines, stage.costs, at)
-    if event.listed == 0 or event.pmf == 0:
-        return
-    if event.listed != event.pmf:
-        fail(state, event, Code.SLOT_LISTS, event.label_start, event.label_end, True)
-        return
-    if stage.lines[at].slot:
-        _put_outcome(event, stage, at)
-    single = bool(event.found)
-    _forget_label(event)
-    event.found = single  # for an event without slots, which gets one then
-
-
-@kernel
 def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
-    """Give a slot what was logged of it, at the end of its object or of that of its outcome.
-
-    VW gives it nothing, if the array of slots is not in the context itself.
-    """
-    event = stage.event[0]
+    """Give a slot what was logged of it, at the end of its object or of that of its outcome."""
+    event, lines, costs = stage.event[0], stage.lines, stage.costs
     at, start, end = event.line, event.label_start, event.label_end
     event.line = 0
-    if rules.exact:
-        slots = event.depth - 1
-        if stage.frames[slots].kind == SLOTS and not stage.frames[slots - 1].root:
-            return
-        if event.index + 1 >= event.lines:
-            fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
-            return
-        _take_outcome(stage, state, event.index + 1 if event.index >= 0 else at)
-        event.index = -1
+    confine(event, lines, costs, at)
+    if event.listed == 0 and event.pmf == 0 and (rules.exact or event.cost == UNLABELLED):
         return
-    confine(event, stage.lines, stage.costs, at)
-    if event.listed == 0 and event.pmf == 0 and event.cost == UNLABELLED:
-        return
-    code = _problem(event, has_outcome(stage.lines[at], stage.costs))
+    code = _problem(event, has_outcome(lines[at], costs), rules.exact)
     if code != Code.FINE:
         fail(state, event, code, start, end, rules.strict)
         return
-    _put_outcome(event, stage, at)
-    _forget_label(event)
-
-
-@kernel
-def close_context(rules: JsonRules, stage: Stage, state: Records) -> None:
-    """Take what was logged at the end of the context as VW does, for instance of an event without slots."""
-    event = stage.event[0]
-    if event.index + 1 >= event.lines:
-        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
-        return
-    _take_outcome(stage, state, event.index + 1)
-    event.index = -1
-    settle_single_slot(stage)
+    put_outcome(event, lines, costs, at, event.listed_action, event.cost, event.listed_probability)
+    forget_label(event)
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.json.ccb_kernels import settle_single_slot
+from onlineauto.formats.json.ccb_kernels import forget_label, settle_single_slot
 from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
 from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
@@ -36,6 +36,7 @@ __all__ = [
     "read_label",
     "read_label_index",
     "read_label_property",
+    "settle_context",
     "settle_label",
     "take_label",
 ]
@@ -99,19 +100,6 @@ def _note(event: Records, bounds: NDArray[np.int64]) -> None:
 
 
 @kernel
-def _is_action(value: F32, rules: JsonRules) -> bool:
-    """Whether an action can have this number; VW takes any."""
-    return bool(_ZERO <= value < 2.0**32 or (rules.exact and abs(value) < 2.0**62))
-
-
-@kernel
-def _is_of_simple(data: NDArray[np.uint8], name: tuple[int, int]) -> bool:
-    """Whether a property is the weight or the initial prediction of a simple label."""
-    weight = is_name(data, name[0], name[1], _WEIGHT)
-    return weight or is_name(data, name[0], name[1], _INITIAL)
-
-
-@kernel
 def _set_cost(
     data: NDArray[np.uint8],
     name: tuple[int, int],
@@ -128,12 +116,10 @@ def _set_cost(
         event.probability = value
         event.has_probability = True
         _note(event, event.probability_at)
-    elif is_name(data, name[0], name[1], _ACTION) and _is_action(value, rules):
+    elif is_name(data, name[0], name[1], _ACTION) and _ZERO <= value < 2.0**32:
         event.action = np.uint32(np.int64(value))
         if event.index < 0:
             _note(event, event.index_at)
-    elif rules.exact and _is_of_simple(data, name):
-        return  # VW sets it, and no learner of bandits looks at it
     else:
         fail(state, event, Code.JSON_KEY, event.key[0], event.key[1], rules.strict)
     event.found = True
@@ -223,7 +209,7 @@ def _is_weighted(line: Records) -> bool:
 
 @kernel
 def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
-    """Take a text for the label of the line: VW does not say what is wrong with it, native mode skips it."""
+    """Take a text for the label of the line, written as in VW's text."""
     event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
     start, end = text.at, text.after
     line, known = stage.lines[event.line], state.costs
@@ -232,10 +218,11 @@ def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: S
     event.label_start, event.label_end = start, end
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
     read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
-    good = quiet.problems == 0 and not line.shared and abs(line.label) <= UNLABELLED and _is_weighted(line)
+    good = quiet.problems == 0 and not line.shared
+    good &= rules.exact or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
-    if quiet.fatal or not (good or rules.exact):
-        fail(state, event, Code.JSON_LABEL, start, end, rules.strict or rules.exact)
+    if not good:
+        fail(state, event, Code.JSON_LABEL, start, end, rules.strict)
         return
     for i in range(known, quiet.costs):
         cost = reader.costs[i]
@@ -273,24 +260,30 @@ def read_label_index(
 
 
 @kernel
-def settle_label(
-    rules: JsonRules, state: Records, event: Records, lines: Records, costs: Records, indexed: bool
-) -> None:
-    """Give the label that was found to its line as VW does: at the end of the context, or of a label object.
-
-    At the end of the context the line is the `indexed` one, and stays the one that labels are given to.
-    """
-    if indexed and event.index >= 0:
-        if event.index + 1 >= event.lines:
-            start, end = event.index_at[0], event.index_at[1]
-            fail(state, event, Code.JSON_LABEL_INDEX, start, end, rules.strict)
-            return
-        event.line = event.index + 1
-        event.index = -1
+def settle_label(event: Records, lines: Records, costs: Records) -> None:
+    """Give the label that was found to the line at hand, as VW does at the end of a label object."""
     if event.found:
         add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
-    event.found = event.has_probability = False
-    event.action, event.cost, event.probability = 0, UNLABELLED, _ZERO
+    forget_label(event)
+
+
+@kernel
+def settle_context(rules: JsonRules, state: Records, stage: Stage) -> None:
+    """Give the label that was found to its line as VW does, at the end of the context.
+
+    The line is that of the index, and stays the one that labels are given to.
+    """
+    event = stage.event[0]
+    if event.index + 1 >= event.lines:
+        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+        return
+    if rules.slots:
+        settle_single_slot(stage)
+        return
+    if event.index >= 0:
+        event.line = event.index + 1
+        event.index = -1
+    settle_label(event, stage.lines, stage.costs)
 
 
 @kernel

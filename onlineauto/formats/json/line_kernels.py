@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.json.ccb_kernels import close_context, close_slot, open_outcomes, rank_outcomes
-from onlineauto.formats.json.label_kernels import give_label, read_label_property, settle_label
+from onlineauto.formats.json.ccb_kernels import close_slot, open_outcomes, rank_outcomes
+from onlineauto.formats.json.label_kernels import (
+    give_label,
+    read_label_property,
+    settle_context,
+    settle_label,
+)
 from onlineauto.formats.json.log_kernels import UNKNOWN, count_event, read_envelope
 from onlineauto.formats.json.member_kernels import read_element, read_member, skip_unread
 from onlineauto.formats.json.stage_kernels import (
@@ -65,23 +70,17 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
         close_namespace(stage, frame)
         if frame.root:
-            if rules.exact and rules.slots:
-                close_context(rules, stage, state)
-            elif rules.exact:
-                settle_label(rules, state, event, stage.lines, stage.costs, True)
+            if rules.exact:
+                settle_context(rules, state, stage)
             event.closed = True
-        elif frame.kind == NAMESPACE and event.line > 0:
-            outer = stage.frames[event.depth - 1]
-            if outer.kind >= SLOTS:
-                close_slot(rules, stage, state)
-            elif outer.kind == MULTI and not rules.exact:
-                event.line = 0
+        elif frame.kind == NAMESPACE and event.line > 0 and stage.frames[event.depth - 1].kind >= SLOTS:
+            close_slot(rules, stage, state)
     elif frame.kind >= MULTI:
         event.line = 0
         if frame.kind == OUTCOMES:
             rank_outcomes(stage)
     elif frame.kind == LABEL and rules.exact:
-        settle_label(rules, state, event, stage.lines, stage.costs, False)
+        settle_label(event, stage.lines, stage.costs)
 
 
 @inline_kernel
@@ -162,7 +161,7 @@ def _read_tree(
         p, event.early = int(event.early), 0
         p = open_outcomes(data, marks, p, end, rules, state, event, frames)
     p = skip_blanks(data, after, end)
-    if p < end and not (rules.exact and data[p] == 0):  # where VW's line ends
+    if p < end:
         fail(state, event, Code.JSON_END, p, end, rules.strict)
 
 
@@ -170,8 +169,8 @@ def _read_tree(
 def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
     """What the weights of the event's lines are divided by, as only that share of such events was logged."""
     start, end = event.drop_start, event.drop_end
-    if event.drop == _ONE or (not rules.exact and not (_ZERO <= event.drop < _ONE)):
-        fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict and not rules.exact)
+    if not _ZERO <= event.drop < _ONE:
+        fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict)
     return np.float32(_ONE if rules.simple else _ONE - event.drop)
 
 
@@ -199,19 +198,19 @@ def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
 
 @inline_kernel
 def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records, stage: Stage) -> int:
-    """Open the object of a line: where it is, -1 if the line is to be skipped."""
+    """Open the object of a line: where it is, -1 if the line is to be skipped.
+
+    VW reads a line of a log only if it begins with a brace.
+    """
     event = stage.event[0]
-    p = place.start
-    if not (rules.exact and rules.log):
-        p = skip_blanks(data, p, place.stop)
     begin_event(event)
-    is_object = p < place.stop and load1(data, p) == _OPEN_OBJECT
-    if not is_object:
-        if not rules.exact and p == place.stop:
-            return -1
-        if not (rules.exact and rules.log):
-            fail(state, event, Code.JSON_NO_OBJECT, place.start, place.stop, rules.strict)
-            stage.log[0].line_parse_error += rules.log
+    p = skip_blanks(data, place.start, place.stop)
+    if p == place.stop:
+        return -1
+    late = rules.exact and rules.log and p > place.start
+    if late or load1(data, p) != _OPEN_OBJECT:
+        fail(state, event, Code.JSON_NO_OBJECT, place.start, place.stop, rules.strict)
+        stage.log[0].line_parse_error += rules.log
         return -1
     begin_line(event, stage.lines)
     frame = open_frame(LOG_OBJECT if rules.log else NAMESPACE, p, rules, state, event, stage.frames)
@@ -284,7 +283,7 @@ def read_json_lines(
             _check_event(rules, state, stage)
             if not event.bad:
                 write_event(data, begin, weight, stage, reader)
-                close_event(rules, state, reader.lines, reader.costs, reader.events)
+                close_event(rules, rules.strict, state, reader.lines, reader.costs, reader.events)
         log.line_parse_error += event.bad
     close_records(state, reader.lines, reader.spans, reader.events)
     return (STOPPED if state.fatal else DONE), p

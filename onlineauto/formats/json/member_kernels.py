@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
-from onlineauto.formats.json.ccb_kernels import (
-    add_probability,
-    is_in_slots,
-    open_slot,
-    open_slots,
-    read_slot_list,
-)
+from onlineauto.formats.json.ccb_kernels import is_in_slots, open_slot, open_slots, read_slot_list
 from onlineauto.formats.json.label_kernels import (
     read_label,
     read_label_index,
@@ -41,7 +35,6 @@ from onlineauto.formats.json.token_kernels import (
     String,
     other_than,
     read_json_string,
-    read_list,
     read_word,
     skip_value,
 )
@@ -112,16 +105,16 @@ def _hash_of_string(
     if rules.chain_hash:
         end = _copy_replaced(data, odd, value, begin)
         chained = hash_name(data, key.start, key.end, seed, rules.hash_all)
-        return hash_name(data, begin, end, chained, rules.hash_all) & rules.kept
+        return hash_name(data, begin, end, chained, rules.hash_all)
     size, more = key.end - key.start, value.end - value.start
     if 0 < size < 8 and size + more <= 8 and value.plain and next_one(odd, value.start) >= value.end:
         word = few_bytes(data, key.start, key.end)
         word |= few_bytes(data, value.start, value.end) << np.uint64(8 * size)
         if is_hashed_as_it_is(word, size + more, rules.hash_all):
-            return murmur3_of_few(word, size + more, seed) & rules.kept
+            return murmur3_of_few(word, size + more, seed)
     end = _copy(data, key.start, key.end, begin)
     end = _copy_replaced(data, odd, value, end)
-    return hash_name(data, begin, end, seed, rules.hash_all) & rules.kept
+    return hash_name(data, begin, end, seed, rules.hash_all)
 
 
 @kernel
@@ -137,8 +130,7 @@ def _read_text_features(
             data[to] = _REPLACED[data[p]]
             p, to = p + 1, to + 1
         if to > begin:
-            hash_ = hash_name(data, begin, to, frame.hash, rules.hash_all) & rules.kept
-            add_feature(stage, frame, hash_, _ONE)
+            add_feature(stage, frame, hash_name(data, begin, to, frame.hash, rules.hash_all), _ONE)
         p += 1
 
 
@@ -180,7 +172,6 @@ def _open_actions(
     if not rules.multiline:
         fail(state, event, Code.JSON_SINGLE_LINE, p, p + 1, rules.strict)
     lines[0].shared = True
-    event.unsettled = False
     open_frame(MULTI, p, rules, state, event, frames)
     return p + 1
 
@@ -216,9 +207,9 @@ def _read_string_member(
 
 @kernel
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
-    """Whether VW reads a member for ``--ccb_explore_adf``, and finds fault with it in any case.
+    """Whether a member says what a slot was logged with, or is confined to.
 
-    It does not look at probabilities, unless `with_pmf`, in the context of a log.
+    In the context of a log probabilities do so only `with_pmf`: in a slot or an outcome.
     """
     start, end = key.start, key.end
     actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
@@ -246,6 +237,9 @@ def _read_special(
                 data, marks, name, p, end, rules, state, event, stage.lines, stage.frames
             )
         if is_label_index(data, key):
+            if rules.exact and is_in_slots(event, stage.frames):  # VW labels another line then
+                fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+                return end
             return read_label_index(data, p, end, rules, state, event)
         if stop > start + n:
             fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
@@ -263,17 +257,11 @@ def _read_special(
     if rules.slots:
         if is_name(data, start, stop, _SLOTS):
             return open_slots(data, p, end, rules, stage, reader)
-        inside = is_in_slots(event, stage.frames)
-        if rules.exact and rules.log and not inside and is_name(data, start, stop, _PMF):
-            add_probability(event, _ZERO, 1)  # what VW puts in the place of those that it skips
-        elif _is_list_of_slots(data, key, inside or not rules.log):
+        if _is_list_of_slots(data, key, not rules.log or is_in_slots(event, stage.frames)):
             return read_slot_list(data, marks, key, p, end, rules, stage, reader)
-    elif rules.exact and _is_list_of_slots(data, key, not rules.log):
-        return read_list(data, marks, p, end, rules, state, event)[2]
-    of_slates = is_name(data, start, stop, _SLOT_ID)
-    unknown = of_slates or is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _ORIGINAL)
-    if unknown or is_name(data, start, stop, _SAME):
-        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict or (rules.exact and of_slates))
+    unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
+    if unknown or is_name(data, start, stop, _ORIGINAL) or is_name(data, start, stop, _SAME):
+        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
         return end
     return skip_unread(data, marks, key, p, end, rules, state, event)
 
@@ -336,8 +324,7 @@ def read_member(
     else:
         number, p = _read_number(data, p, end, rules, state, event)
     if number != _ZERO:
-        hash_ = hash_name(data, key.start, key.end, frame.hash, rules.hash_all) & rules.kept
-        add_feature(stage, frame, hash_, number)
+        add_feature(stage, frame, hash_name(data, key.start, key.end, frame.hash, rules.hash_all), number)
     return p
 
 
@@ -348,15 +335,14 @@ def read_member(
 def _open_action(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
 ) -> int:
-    """Open the action at `p`: the byte after its brace; null is none."""
+    """Open the action at `p`: the byte after its brace; natively null is none."""
     event = stage.event[0]
     byte = data[p] if p < end else 0
-    if byte == _N and not (rules.exact and event.unsettled):  # VW loses its way after an object and a null
+    if byte == _N and not rules.exact:  # VW loses its way behind one
         return read_word(data, p, end, rules, state, event)[1]
     if byte != _OPEN_OBJECT:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
-    event.unsettled = True
     begin_line(event, stage.lines)
     open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
     return p + 1
@@ -373,11 +359,8 @@ def _read_string_element(
     stage: Stage,
     state: Records,
 ) -> int:
-    """Read a string of an array: a feature of that name, in native mode."""
+    """Read a string of an array: a feature of that name."""
     event = stage.event[0]
-    if rules.exact:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
     string = read_json_string(data, marks, p, end, rules, state, event)
     to = _copy_replaced(data, stage.odd, string, event.scratch)
     add_feature(stage, frame, hash_name(data, event.scratch, to, frame.hash, rules.hash_all), _ONE)
@@ -407,10 +390,10 @@ def read_element(
     if byte == _OPEN_OBJECT:
         open_again(open_frame(NAMESPACE, p, rules, state, event, stage.frames), frame)
         return p + 1
-    if byte == _QUOTE:
-        p = _read_string_element(data, marks, p, end, rules, frame, stage, state)
-    elif byte == _OPEN_LIST or (rules.exact and (byte in (_T, _F))):
+    if byte == _OPEN_LIST or (rules.exact and byte in (_QUOTE, _T, _F)):
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    elif byte == _QUOTE:
+        p = _read_string_element(data, marks, p, end, rules, frame, stage, state)
     elif byte in (_T, _F):
         word, p = read_word(data, p, end, rules, state, event)
         add_feature(stage, frame, event.array_hash, _ONE if word == TRUE else _ZERO)

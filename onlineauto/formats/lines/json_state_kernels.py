@@ -29,7 +29,6 @@ EVENT = np.dtype(
         ("depth", np.int64),  # open objects and arrays
         ("bad", np.bool_),
         ("closed", np.bool_),  # the context is complete
-        ("unsettled", np.bool_),  # `_multi` has had an object and is not yet closed
         # How many staged records there are.
         ("lines", np.int64),
         ("groups", np.int64),
@@ -171,7 +170,6 @@ class JsonRules(NamedTuple):
     hash_all: bool
     strict: bool  # a bad line is fatal
     uniform: bool
-    kept: np.uint32  # bits of the hashes of names
     hash_seed: np.uint32
     default_hash: np.uint32
     log: bool  # a decision-service log

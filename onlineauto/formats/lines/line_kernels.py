@@ -164,28 +164,31 @@ def drop_event(state: Records) -> None:
 
 @kernel
 def close_event(
-    rules: Rules | JsonRules, state: Records, lines: Records, costs: Records, events: NDArray[np.int64]
+    rules: Rules | JsonRules,
+    fatal: bool,
+    state: Records,
+    lines: Records,
+    costs: Records,
+    events: NDArray[np.int64],
 ) -> None:
-    """Make the lines since the last event an event, if there are any and it is good."""
-    n = state.lines - state.first_line
-    if rules.slots:
-        code, bad = slot_problem(lines, costs, state.first_line, state.lines, state.costs, rules.exact)
-        if n > 0 and code != Code.FINE:
-            line = state.line_number
-            state.line_number = lines[bad].number
-            report(state, code, state.line_begin, state.line_begin, rules.strict or rules.exact)
-            state.line_number = line
-            n = 0
-            drop_event(state)
-    elif n == 1 and rules.multiline and not rules.exact and lines[state.first_line].shared:
+    """Make the lines since the last event an event, if there are any and it is good.
+
+    A bad one is reported, and may be `fatal`.
+    """
+    n, first = state.lines - state.first_line, state.first_line
+    code, bad = Code.FINE, first
+    if rules.slots and n > 0:
+        code, bad = slot_problem(lines, costs, first, state.lines, state.costs, rules.exact)
+    elif n == 1 and rules.multiline and not rules.exact and lines[first].shared:
+        code = Code.NO_ACTIONS
+    if code != Code.FINE:
         line = state.line_number
-        state.line_number = lines[state.first_line].number
-        report(state, Code.NO_ACTIONS, state.line_begin, state.line_begin, rules.strict)
+        state.line_number = lines[bad].number
+        report(state, code, state.line_begin, state.line_begin, fatal)
         state.line_number = line
-        n = 0
         drop_event(state)
-    if n > 0:
-        events[state.events] = state.first_line
+    elif n > 0:
+        events[state.events] = first
         state.events += 1
     _open_event(state)
 

@@ -234,7 +234,6 @@ class LineReader(ABC):
             features=_copied(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
-            name_bits=int(self._rules.kept).bit_length(),
         )
 
 

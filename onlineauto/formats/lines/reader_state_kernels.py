@@ -73,7 +73,6 @@ class Rules(NamedTuple):
     hash_all: bool
     strict: bool
     uniform: bool  # a label without a probability was logged uniformly
-    kept: np.uint32  # bits of the hashes of names, where features are read as VW does
     hash_seed: np.uint32
     default_hash: np.uint32
 

@@ -82,7 +82,7 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         state.line_number += 1
         if is_empty(data, place, False):
             if rules.multiline:
-                close_event(rules, state, lines, costs, events)
+                close_event(rules, rules.strict, state, lines, costs, events)
             continue
         if state.skipped:
             continue
@@ -96,10 +96,10 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         else:
             drop_event(state)
         if not rules.multiline:
-            close_event(rules, state, lines, costs, events)
+            close_event(rules, rules.strict, state, lines, costs, events)
     if state.fatal:
         drop_event(state)
     else:
-        close_event(rules, state, lines, costs, events)
+        close_event(rules, rules.strict, state, lines, costs, events)
     close_records(state, lines, spans, events)
     return (STOPPED if state.fatal else DONE), p

@@ -15,7 +15,6 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.namespaces import DEFAULT
-from onlineauto.features.records import HASH_BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,8 +56,6 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
     """
     _refuse_what_is_not_finite(block)
-    if block.name_bits < HASH_BITS:
-        raise InputError("names of these blocks, for --rnd with --vw_exact, are not whole: no text has them")
     heavy = (block.label == UNLABELLED) & (block.weight != 1)
     if heavy.any():
         line = int(heavy.argmax())

@@ -86,9 +86,9 @@ def _feature(
         p = after
     nameless = False
     if string[0] < string[1]:
-        hash_ = hash_string(data, name, string, seed, rules.hash_all) & rules.kept
+        hash_ = hash_string(data, name, string, seed, rules.hash_all)
     elif name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all) & rules.kept
+        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all)
     else:
         hash_ = seed
         nameless = True

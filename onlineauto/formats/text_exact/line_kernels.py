@@ -87,7 +87,7 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reade
         state.line_number += 1
         if is_empty(data, place, True):
             if rules.multiline:
-                close_event(rules, state, lines, costs, events)
+                close_event(rules, True, state, lines, costs, events)
             continue
         n_features, line = state.features, open_line(state, lines, begin)
         bar = find_bar(data, marks, place)
@@ -100,7 +100,7 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reade
         else:
             _drop_line(state, line, n_features)
         if not rules.multiline:
-            close_event(rules, state, lines, costs, events)
-    close_event(rules, state, lines, costs, events)
+            close_event(rules, True, state, lines, costs, events)
+    close_event(rules, True, state, lines, costs, events)
     close_records(state, lines, spans, events)
     return (STOPPED if state.fatal else DONE), p

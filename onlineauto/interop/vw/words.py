@@ -36,7 +36,6 @@ _NATIVE = {
     "elim": "goes by other plausible costs",
     "cb_sample": "draws otherwise",
     "ccb_explore_adf": "draws otherwise",
-    "rnd": "makes other guesses",
 }
 """Options with which native mode predicts otherwise than VW, and why."""
 _PRINTABLE = range(32, 127)
@@ -68,7 +67,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         values |= dict(searching.slots.configs[0].settings)
-    elif not workspace.exact and "experimental_full_name_interactions" in values:
+    elif "experimental_full_name_interactions" in values:
         full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
     if workspace.exact and (state := int(workspace.learner.task.exploration.random[0])):
@@ -141,6 +140,8 @@ def _refuse(workspace: Workspace) -> None:
         The message says what VW cannot express.
     """
     configuration = workspace.configuration
+    if chosen_explorer(configuration).name == "rnd":  # which --vw_exact does not reproduce either
+        raise OptionError("Vowpal Wabbit would predict otherwise: it makes other guesses with --rnd")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
             f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, where it does not"

@@ -118,14 +118,10 @@ class NamedExamples:
     Raises
     ------
     OptionError
-        There may be interactions of full names by VW's rules, which the loop alone knows to list; or actions
-        share weights with other models.
+        Actions share weights with other models.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
-        name = "experimental_full_name_interactions"
-        if workspace.exact and name in workspace.configuration.supplied:
-            raise OptionError(f"--{name} with --vw_exact is not shown by name; leave --vw_exact out")
         if workspace.learner.overlapping:
             raise OptionError(
                 f"with --vw_exact, weights of --{workspace.kind} have no names where the number of models is "
@@ -194,7 +190,7 @@ class NamedExamples:
         ]
         start, factor = interactions.start.tolist(), interactions.factor.tolist()
         with np.errstate(all="ignore"):  # as the kernels, which cross what overflows too
-            for product in range(interactions.n_group):
+            for product in range(len(start) - 1):
                 keys = factor[start[product] : start[product + 1]]
                 if not all(key in groups for key in keys):
                     continue
