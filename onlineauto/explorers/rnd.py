@@ -66,7 +66,6 @@ class Rnd(Explorer):
 
     name = "rnd"
     flags = ("rnd",)
-    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many models there are, that of the costs included, and how the members guess and learn."""

@@ -29,13 +29,10 @@ EVENT, ACTION = 0, 1
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
-    """Whether scores need no list of features: not with a penalty that cuts weights off, nor with extents.
-
-    Nor where lanes overlap.
-    """
+    """Whether scores need no list of features: not with a penalty that cuts weights off, nor with extents."""
     only_groups = run.interactions.n_group == len(run.interactions.start) - 1
     alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
-    if alone or not only_groups or run.live.overlaps:
+    if alone or not only_groups:
         return False
     for slot in range(run.live.n):
         short_loop()

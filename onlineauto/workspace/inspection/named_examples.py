@@ -118,19 +118,13 @@ class NamedExamples:
     Raises
     ------
     OptionError
-        There may be interactions of full names by VW's rules, which the loop alone knows to list; or actions
-        share weights with other models.
+        There may be interactions of full names by VW's rules, which the loop alone knows to list.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
         name = "experimental_full_name_interactions"
         if workspace.exact and name in workspace.configuration.supplied:
             raise OptionError(f"--{name} with --vw_exact is not shown by name; leave --vw_exact out")
-        if workspace.learner.overlapping:
-            raise OptionError(
-                f"with --vw_exact, weights of --{workspace.kind} have no names where the number of models is "
-                "no power of two: actions share them with other models"
-            )
         self._workspace, self._names = workspace, names
         self._mask = len(workspace.weights) - 1
 
