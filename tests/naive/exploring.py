@@ -38,7 +38,6 @@ def models_of(options: Mapping[str, Any]) -> int:
     own *= options.get("bag", 1)
     own *= 1 + options.get("rnd", 0)
     own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
-    own *= options.get("automl", 1)
     return int(own)
 
 
@@ -51,14 +50,9 @@ def make_exploring(options: Mapping[str, Any], *, kind: type[Exploring] | None =
     """The naive engine for options with an explorer, as a `Workspace` with ``vw_exact`` takes them."""
     plain, lanes = make_twin(options), lanes_of(options)
     assert isinstance(plain, Bandit)
-    cells, own = 2 ** options.get("bit_precision", 18), models_of(options)
-    featurizer, learner = replace(plain.featurizer, cells=cells // lanes), replace(plain.learner, lanes=lanes)
-    if plain.n_actions is not None and own < lanes:
-        featurizer = replace(plain.featurizer, cells=cells, times=lanes, step=own)
-        learner = replace(plain.learner, lanes=own, overlapping=cells)
     return (kind or Exploring)(
-        featurizer=featurizer,
-        learner=learner,
+        featurizer=replace(plain.featurizer, cells=2 ** options.get("bit_precision", 18) // lanes),
+        learner=replace(plain.learner, lanes=lanes),
         cb_type=plain.cb_type,
         n_actions=plain.n_actions,
         explore=True,
@@ -298,7 +292,7 @@ class Exploring(Bandit):
         """What members are off their guesses is the bonus; then they learn these, and noise."""
         members, bits = self.options["rnd"], self.options["bit_precision"]
         own = 2 if self.cb_type == "dr" else 1
-        apart = own * (1 + members) * self.options.get("automl", 1)
+        apart = own * (1 + members)
         keeps = self.training and (self.learner.adaptive or self.learner.normalized)
         stride, spread = 4 if keeps else 1, np.sqrt(F(self.options.get("rnd_invlambda", 0.1)))
         wide = unmasked(self, event, bits=bits)

@@ -61,7 +61,7 @@ class Learner:
     Raises
     ------
     OptionError
-        The table does not fit into memory, or exact mode does not have what is asked for.
+        The table does not fit into memory.
     """
 
     def __init__(self, configuration: Configuration, *, kind: str) -> None:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensembles.decay import make_decay
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.event.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
@@ -38,26 +36,9 @@ _SHAPES = {
 
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
-    """Return how many lanes of weights a live slot has, those that estimate costs included if it `estimates`.
-
-    Raises
-    ------
-    OptionError
-        If exact mode does not have what VW makes of so many.
-    """
-    if kind == "simple":
-        return 1
+    """Return how many lanes of weights a live slot has; some are for `estimates` of costs."""
     exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
-    parts = 1 + estimates
-    if "explore" in kind:
-        parts = explorer.parts(configuration, estimates=estimates, exact=exact)
-    models = parts * (configuration[AutomlOptions].automl or 1)
-    if exact and kind in ("cb", "cb_explore") and models & (models - 1):
-        raise OptionError(
-            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
-            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
-        )
-    return parts
+    return 1 if kind == "simple" else explorer.parts(configuration, estimates=estimates, exact=exact)
 
 
 def make_task(

@@ -169,6 +169,27 @@ def check_bandit(configuration: Configuration) -> None:
         raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
 
 
+def check_numbered(configuration: Configuration) -> None:
+    """Refuse so many models of ``--cb K`` that Vowpal Wabbit lets actions share weights, in exact mode.
+
+    Raises
+    ------
+    OptionError
+        If ``--vw_exact`` is supplied, and the models of all live configs are no power of two.
+    """
+    kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
+    if kind is None or not configuration[RunOptions].vw_exact:
+        return
+    explorer, estimates = chosen_explorer(configuration), configuration[CbOptions].cb_type == "dr"
+    models = explorer.parts(configuration, estimates=estimates, exact=True)
+    models *= configuration[AutomlOptions].automl or 1
+    if models & (models - 1):
+        raise OptionError(
+            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
+            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
+        )
+
+
 def check_slots(configuration: Configuration) -> None:
     """Refuse what ``--vw_exact`` does not reproduce of ``--ccb_explore_adf``.
 
@@ -293,8 +314,8 @@ def _refuse_explorer(configuration: Configuration) -> None:
     penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
     if penalty is not None and explorer.name != "greedy":
         raise OptionError(
-            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has penalties "
-            "there with ε-greedy only; leave --vw_exact out"
+            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
+            "penalties there with ε-greedy only; leave --vw_exact out"
         )
 
 
@@ -402,6 +423,7 @@ REGISTRY: Final = Registry(
         check_models,
         check_bandit,
         check_slots,
+        check_numbered,
         check_one_explorer,
         check_explorer,
         check_cost_range,
