@@ -16,7 +16,7 @@ __all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 
-OF_DECAY = ("cost_range", "tol_x", "opt_func", "reward_as_cost")
+OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` goes by too."""
 
 ELEMENTS = ("interactions", "namespaces")
@@ -198,13 +198,6 @@ class AutomlOptions:
         metavar="TOLERANCE",
         needs=_ALSO,
     )
-    opt_func: str = option(
-        "bisect",
-        "How the bounds are found: by bisection or by Brent's method. Concerns --estimator robust.",
-        keep=True,
-        choices=("bisect", "brentq"),
-        needs=_ALSO,
-    )
     reward_as_cost: bool = option(
         False,
         "Take the cost for the reward in the search, as it is, where it would be negated.",
@@ -219,11 +212,6 @@ class AutomlOptions:
     )
     verbose_metrics: bool = option(
         False, "Add the interactions of every live config to --extra_metrics.", needs=_NEEDS
-    )
-    csv_trace: bool = option(
-        False,
-        "Write every example, bound and decision to CSV files in the working directory, named by the time.",
-        needs=_NEEDS,
     )
 
     def oracle(self, *, exact: bool) -> str:

@@ -74,7 +74,7 @@ def run(configuration: Configuration) -> int:
     configuration = workspace.configuration
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
         inputs = configuration[InputOptions]
-        warm_up(json=inputs.json or inputs.dsjson, below=False)  # which shows how far it is
+        warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = Report(workspace, files, run=begun_run)
         showing = Showing(workspace, files, run=begun_run)

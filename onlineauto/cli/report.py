@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import OutputOptions
-from onlineauto.engine.report.csv_trace import Trace
 from onlineauto.engine.report.header import header
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.predictions import Predictions, open_sink
@@ -19,7 +17,6 @@ from onlineauto.engine.report.search_story import decay_warning, outside_warning
 from onlineauto.engine.report.summary import summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
-from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import T
 from onlineauto.learners.options import CbOptions
@@ -80,8 +77,10 @@ class Report:
             self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
         self._journal: Journal | None = None
         self._search = configuration[AutomlOptions]
-        if self._search.automl is not None:
-            self._watch_search()
+        if options.journal is not None and self._search.automl is not None:
+            command, began = configuration.command(kept=True), "journal" in self._written
+            self._journal = Journal(self._open("journal"), command=command, began=began)
+            workspace.on_decision = self._journal.append
         self._predictions = [
             Predictions(
                 self._open(name), kind=workspace.kind, rank_all=configuration[CbOptions].rank_all, raw=raw
@@ -108,24 +107,6 @@ class Report:
             raise OptionError(f"--{name} {path}: the run to go on with has written it to {before}")
         sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
         return sink
-
-    def _watch_search(self) -> None:
-        """Open the journal and the trace."""
-        workspace = self._workspace
-        if self._options.journal is not None:
-            command, began = self._configuration.command(kept=True), "journal" in self._written
-            self._journal = Journal(self._open("journal"), command=command, began=began)
-            workspace.on_decision = self._journal.append
-        if self._search.csv_trace:
-            workspace.searching.trace = Trace(
-                Path(),
-                self._files,
-                exact=workspace.exact,
-                kind=workspace.search.champion.kind,
-                cost_is_reward=self._search.reward_as_cost,
-                regresses=workspace.exact and chosen_explorer(workspace.configuration).cb_types == ("mtr",),
-                n_actions=workspace.learner.task.n_actions,
-            )
 
     def state(self) -> State:
         """Return what a resumed run needs to continue this report; everything written is on disk by then."""

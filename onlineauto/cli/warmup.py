@@ -36,10 +36,10 @@ def run() -> int:
     return 0
 
 
-def warm_up(*, json: bool = True, below: bool = True) -> float:
+def warm_up(*, json: bool = True) -> float:
     """Learn a little in both modes, which compiles all that learning needs; return the seconds it took.
 
-    The reader of JSON, and exact searches below explorers of several models, are for those who need them.
+    The reader of JSON is for those who need it.
 
     On a terminal, standard error shows how far it is.
     """
@@ -63,8 +63,6 @@ def warm_up(*, json: bool = True, below: bool = True) -> float:
             workspace.estimates.lower(0), workspace.estimates.upper(0)
         Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
-        if below:
-            Workspace(cb_explore_adf=True, automl=2, bag=2, bit_precision=8, vw_exact=True).fit(_EVENT)
         if json:
             for _ in JsonReader(_JSON, log=True, multiline=False):
                 pass

@@ -32,8 +32,6 @@ class RobustConfidenceSequence:
         more.
     tol_x : float, default 1e-6
         Precision of the bounds, above 0.
-    brentq : bool, default False
-        Find the bounds by Brent's method, as VW has it, in place of bisection.
 
     Raises
     ------
@@ -56,12 +54,12 @@ class RobustConfidenceSequence:
     observations with bounded mean*, 2022; VW ``confidence_sequence_robust``.
     """
 
-    def __init__(self, alpha: float = 0.05, *, tol_x: float = 1e-6, brentq: bool = False) -> None:
+    def __init__(self, alpha: float = 0.05, *, tol_x: float = 1e-6) -> None:
         if not 0 < alpha < 1:
             raise OptionError(f"alpha is a probability above 0 and below 1, not {alpha!r}")
         if not tol_x > 0:
             raise OptionError(f"tol_x is a number above 0, not {tol_x!r}")
-        self._test = Test(np.float64(alpha), np.float64(tol_x), bool(brentq))
+        self._test = Test(np.float64(alpha), np.float64(tol_x))
         self._estimator = np.zeros((2, SIZE))
         self.reset()
 

@@ -69,11 +69,10 @@ _STRONG = ((_BASE - 1.0) * _Z / (1.0 + _BASE * _Z)) ** 2
 
 
 class Test(NamedTuple):
-    """How sure a bound has to be, and how it is found."""
+    """How sure a bound has to be, and how precisely it is found."""
 
     alpha: np.float64  # each of the two bounds is wrong with probability alpha / 2 at most
     tol_x: np.float64
-    brentq: bool  # Brent's method, as VW has it, in place of bisection
 
 
 @kernel
@@ -219,10 +218,16 @@ def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> boo
     return False
 
 
+@inline_kernel
+def _threshold(test: Test) -> float:
+    """Log wealth that proves a point to be below the mean."""
+    return -math.log(test.alpha / 2.0)
+
+
 @kernel
-def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
-    """Root in [0, 1] by bisection."""
-    variances = _of_stakes()
+def lower_root(state: NDArray[np.float64], test: Test) -> float:
+    """Return the lower bound on the mean, in [0, 1]: within `tol_x` of where the wealth falls to 2/alpha."""
+    threshold, variances = _threshold(test), _of_stakes()
     root = math.sqrt(state[T] + 1.0)
     variances[0] = _variance(state, _STAKE[0] * root, root)
     variances[1] = _variance(state, _STAKE[1] * root, root)
@@ -233,7 +238,7 @@ def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float
     if rich:
         return 1.0
     lower, upper, mid = 0.0, 1.0, 0.0
-    while upper >= lower + tol_x:
+    while upper >= lower + test.tol_x:
         mid = (lower + upper) / 2
         if mid in (lower, upper):
             break
@@ -243,122 +248,6 @@ def _bisect(state: NDArray[np.float64], threshold: float, tol_x: float) -> float
         else:
             upper = mid
     return mid
-
-
-@inline_kernel
-def _stake(state: NDArray[np.float64], j: int) -> float:
-    """Stake j, times √(t+1)."""
-    return 0.5 * math.exp(-((j + 0.5) * _LOG_XI - 0.5 * math.log(state[T] + 1.0)))
-
-
-@kernel
-def _log_wealth(
-    state: NDArray[np.float64],
-    cache: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
-    known: int,
-    mu: float,
-    threshold: float,
-) -> tuple[float, int]:
-    """Logarithm of the wealth at `mu`, as far as `_brentq` has it computed.
-
-    Values as rounded as VW's: its way from value to value ends somewhere else, up to `tol_x` away, if a last
-    bit differs. `cache` has the stakes and v of the first `known`, and what each made of its capital.
-    """
-    stake, variance, log_won = cache
-    root = math.sqrt(state[T] + 1.0)
-    y = state[SUM] / root - (state[T] / root) * mu
-    for i in range(known):
-        log_won[i] = stake[i] * y - variance[i]
-    value = -np.inf
-    for j in range(known, _STAKES):
-        top = -np.inf
-        for i in range(j):
-            top = max(top, log_won[i] + _LOG_SHARE[i])
-        total, peak = 0.0, _INT_MIN
-        for i in range(j):
-            total += math.exp((log_won[i] + _LOG_SHARE[i]) - top)
-            if i < j - 1:
-                peak = max(peak, log_won[i])
-        value = math.log(total) + top
-        if not value < threshold:
-            return value, j
-        stake[j] = _stake(state, j)
-        most = _LOG_REST[j] + (log_won[j - 1] if log_won[j - 1] < peak else stake[j] * y)
-        top = max(value, most)
-        most = math.log(math.exp(value - top) + math.exp(most - top)) + top
-        if most < threshold:
-            return most, j
-        variance[j] = _variance(state, stake[j], root)
-        log_won[j] = stake[j] * y - variance[j]
-    return value, _STAKES
-
-
-@kernel
-def _brentq(state: NDArray[np.float64], threshold: float, tol_x: float) -> float:
-    """Root in [0, 1] by Brent's method; oddities are VW's, but for that of a step right onto the root."""
-    cache = _of_stakes(), _of_stakes(), _of_stakes()
-    for j in range(2):
-        cache[0][j] = _stake(state, j)
-        cache[1][j] = _variance(state, cache[0][j], math.sqrt(state[T] + 1.0))
-    wealth, known = _log_wealth(state, cache, 2, 0.0, threshold)
-    if not wealth > threshold:
-        return 0.0
-    wealth, known = _log_wealth(state, cache, known, 1.0, threshold)
-    if wealth >= threshold:
-        return 1.0
-    a, b = 0.0, 1.0
-    wealth, known = _log_wealth(state, cache, known, a, threshold)
-    fa = wealth - threshold
-    wealth, known = _log_wealth(state, cache, known, b, threshold)
-    fb = wealth - threshold
-    if not (fa > 0.0 and fb < 0.0):
-        return 0.0
-    if abs(fa) < abs(b):  # VW's: not abs(fb)
-        a, b, fa, fb = b, a, fb, fa
-    c, fc, d, bisected = a, fa, 0.0, True
-    while abs(b - a) > tol_x:
-        if fc not in (fa, fb):
-            s = (
-                (a * fb * fc / ((fa - fb) * (fa - fc)))
-                + (b * fa * fc / ((fb - fa) * (fb - fc)))
-                + (c * fa * fb / ((fc - fa) * (fc - fb)))
-            )
-        else:
-            s = b - fb * (b - a) / (fb - fa)
-        step = abs(b - c) if bisected else abs(c - d)
-        bisected = (
-            s < (3.0 * a + b) / 4.0 or s > b or abs(s - b) >= step * 0.5 or step < tol_x or math.isnan(s)
-        )
-        if bisected:
-            s = 0.5 * (a + b)
-            if s in (a, b):
-                break
-        wealth, known = _log_wealth(state, cache, known, s, threshold)
-        fs = wealth - threshold
-        if fs == 0.0:
-            return s
-        d, c, fc = c, b, fb
-        if (fa > 0.0) != (fs > 0.0):
-            b, fb = s, fs
-        else:
-            a, fa = s, fs
-        if abs(fa) < abs(fb):
-            a, b, fa, fb = b, a, fb, fa
-    return min(a, b)
-
-
-@inline_kernel
-def _threshold(test: Test) -> float:
-    """Log wealth that proves a point to be below the mean."""
-    return -math.log(test.alpha / 2.0)
-
-
-@kernel
-def lower_root(state: NDArray[np.float64], test: Test) -> float:
-    """Lower bound on the mean, in [0, 1]: within `tol_x` of where the wealth falls to 2/alpha."""
-    if test.brentq:
-        return _brentq(state, _threshold(test), test.tol_x)
-    return _bisect(state, _threshold(test), test.tol_x)
 
 
 @kernel

@@ -51,7 +51,6 @@ class Bag(Explorer):
     name = "bag"
     flags = ("bag",)
     uses = ("epsilon", "first_only")
-    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many models there are, and whether the first one is as good as without the others."""

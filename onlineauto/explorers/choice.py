@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 from onlineauto.explorers.explorer import explores
 
 if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
 
-__all__ = ["check_decay", "check_explorer", "check_one_explorer", "chosen_explorer"]
+__all__ = ["check_explorer", "check_one_explorer", "chosen_explorer"]
 
 _SHARED = ("epsilon", "first_only")
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that is asked for, ε-greedy if none is; the one beside ``--epsilon_decay``."""
+    """Return the explorer that is asked for, ε-greedy if none is."""
     for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
@@ -27,7 +26,7 @@ def chosen_explorer(configuration: Configuration) -> Explorer:
 
 
 def check_one_explorer(configuration: Configuration) -> None:
-    """Refuse two explorers at once, but that ``--epsilon_decay`` may be beside one.
+    """Refuse two explorers at once.
 
     Raises
     ------
@@ -39,8 +38,6 @@ def check_one_explorer(configuration: Configuration) -> None:
         for explorer in EXPLORERS.values()
         if not configuration.supplied.isdisjoint(explorer.flags)
     ]
-    if "epsilon_decay" in asked:  # which may have several models of another one
-        asked.remove("epsilon_decay")
     if len(asked) > 1:
         raise OptionError(f"--{asked[0]} and --{asked[1]} exclude each other: there is one explorer")
 
@@ -61,16 +58,3 @@ def check_explorer(configuration: Configuration) -> None:
     for name in _SHARED:
         if name in configuration.supplied and name not in explorer.uses and not configuration.get("vw_exact"):
             raise OptionError(f"--{name} has no effect with --{explorer.name}: leave it out")
-
-
-def check_decay(configuration: Configuration) -> None:
-    """Refuse what ``--epsilon_decay`` cannot be together with.
-
-    Raises
-    ------
-    OptionError
-        Such as ``--bag``, which has several models itself.
-    """
-    explorer = chosen_explorer(configuration)
-    beside = explores(configuration) and explorer.name != "epsilon_decay"
-    check_epsilon_decay(configuration, explorer if beside else None)

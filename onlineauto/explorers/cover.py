@@ -68,7 +68,6 @@ class Cover(Explorer):
     epsilon = 1.0
     cb_types = ("mtr", "ips", "dr")
     predicts_apart = False
-    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many policies there are, and how they differ."""

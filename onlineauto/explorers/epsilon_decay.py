@@ -6,11 +6,6 @@ them is proved to earn more than the champion did over the same events, it becom
 larger ε; so a change of the stream is noticed, and answered. One that has grown too old to be a fresh start
 gives way to a new one.
 
-Beside it there may be another explorer of one model, as ``--softmax``. The models then are compared, and
-begin anew, in the same way, and explore as that does. What it does the less the more was learnt (``--first``,
-``--squarecb``) goes by the age of each model; with ``--vw_exact`` as in VW, to which each model that learns
-is an event.
-
 Where VW errs, ``--vw_exact`` does too: a model that begins anew keeps sums of the one before, with
 ``--cb_type dr`` the wrong weights are cleared. Rewards outside [0, 1] are cut off; without ``--vw_exact``,
 ``--cost_range`` says where they are.
@@ -48,7 +43,7 @@ class EpsilonDecayOptions:
         False,
         "Explore the less the longer the champion has learnt; one that has begun later may take its place.",
         keep=True,
-        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+        needs=("cb_explore", "cb_explore_adf"),
     )
     model_count: int = option(
         3, "Models, the champion one of them.", keep=True, minimum=1, maximum=64, metavar="N", needs=_NEEDS
@@ -131,7 +126,6 @@ class EpsilonDecay(Explorer):
     uses = ("epsilon", "first_only")
     epsilon = 0.05
     stack = ("cb_explore_adf_greedy",)
-    asks_search = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many models there are."""
@@ -145,10 +139,8 @@ class EpsilonDecay(Explorer):
         )
 
 
-def check_epsilon_decay(configuration: Configuration, other: Explorer | None) -> None:
+def check_epsilon_decay(configuration: Configuration) -> None:
     """Refuse what models that begin anew cannot be together with, and options without any effect.
-
-    They explore as an `other` explorer does, if there is one.
 
     Raises
     ------
@@ -158,9 +150,9 @@ def check_epsilon_decay(configuration: Configuration, other: Explorer | None) ->
     options, exact = configuration[EpsilonDecayOptions], bool(configuration.get("vw_exact"))
     if not options.epsilon_decay:
         return
-    if other is not None:
-        _check_other(configuration, other, exact=exact)
-    elif "epsilon" in configuration.supplied and not options.constant_epsilon and not exact:
+    if "ccb_explore_adf" in configuration.supplied:
+        raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
+    if "epsilon" in configuration.supplied and not options.constant_epsilon and not exact:
         raise OptionError(
             "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: leave it out"
         )
@@ -171,36 +163,3 @@ def check_epsilon_decay(configuration: Configuration, other: Explorer | None) ->
         )
     if "cost_range" in configuration.supplied and exact:
         raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
-
-
-def _check_other(configuration: Configuration, other: Explorer, *, exact: bool) -> None:
-    """Refuse another explorer that has several models, or that VW does not let explore as it does alone."""
-    if not other.may_begin_anew or other.bounds(configuration):
-        what = "plausible costs" if other.bounds(configuration) else "several models"
-        raise OptionError(
-            f"--epsilon_decay and --{other.name} exclude each other where that has {what}: each of the "
-            "models that begin anew would need its own"
-        )
-    for name in ("initial_epsilon", "constant_epsilon"):
-        if name in configuration.supplied and not exact:
-            raise OptionError(
-                f"--{name} has no effect with --{other.name}, which has no such ε: leave it out"
-            )
-    if not exact:
-        return
-    if other.name == "synthcover":
-        raise OptionError(
-            "--epsilon_decay with --synthcover is not reproduced by --vw_exact: Vowpal Wabbit lets some "
-            "models see a cost before they predict, and some not; leave --vw_exact out"
-        )
-    if other.name == "softmax" and configuration.get("cb_type") != "mtr":
-        raise OptionError(
-            f"--epsilon_decay with --softmax and --cb_type {configuration.get('cb_type')} is not reproduced "
-            "by --vw_exact: Vowpal Wabbit takes probabilities for costs there; leave --vw_exact out"
-        )
-    for name in ("automl", "ccb_explore_adf"):
-        if name in configuration.supplied:
-            raise OptionError(
-                f"--epsilon_decay with --{other.name} and --{name} is not reproduced by --vw_exact; leave "
-                "--vw_exact out"
-            )

@@ -8,7 +8,6 @@ import numpy as np
 
 from onlineauto.explorers._kernels import Exploration
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.explorers.explore_kernels import (
     BAG,
     COVER,
@@ -78,7 +77,6 @@ def make_exploration(
         "variance": 0.0,
         **explorer.parameters(configuration, exact=exact),
     }
-    given["policies"] = models_of(configuration) or given["policies"]
     return Exploration(
         code=CODES[explorer.name],
         exact=exact,

@@ -128,22 +128,6 @@ def explore(
         _explore_otherwise(at, order, score, n, room)
 
 
-@inline_kernel
-def explore_after(
-    at: Exploration,
-    order: NDArray[np.int32],
-    score: NDArray[np.float32],
-    n: int,
-    room: NDArray[np.float32],
-    learnt: int,
-) -> None:
-    """`explore` as if so many events were learnt."""
-    known = at.counts[LEARNT]
-    at.counts[LEARNT] = learnt
-    explore(at, order, score, n, room)
-    at.counts[LEARNT] = known
-
-
 @entry_kernel
 def explore_ranked(
     at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
@@ -168,6 +152,6 @@ def note_cost(at: Exploration, cost: F32) -> None:
 
 
 @inline_kernel
-def note_learnt(at: Exploration, times: int) -> None:
-    """Take note that an event is learnt, to VW by several models one after the other."""
-    at.counts[LEARNT] += times if at.exact else 1
+def note_learnt(at: Exploration) -> None:
+    """Take note that an event is learnt."""
+    at.counts[LEARNT] += 1

@@ -39,10 +39,6 @@ class Explorer(ABC):
         What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
     predicts_apart : bool
         VW's driver has it predict before it learns, since its learning returns no prediction.
-    asks_search : bool
-        Each of its models is an event to VW's search, which is below it.
-    may_begin_anew : bool
-        It has one model, and ``--epsilon_decay`` may have several of it.
     """
 
     name: ClassVar[str]
@@ -52,8 +48,6 @@ class Explorer(ABC):
     stack: ClassVar[tuple[str, ...]] = ()
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
     predicts_apart: ClassVar[bool] = True
-    asks_search: ClassVar[bool] = False
-    may_begin_anew: ClassVar[bool] = False
 
     @property
     def reductions(self) -> tuple[str, ...]:

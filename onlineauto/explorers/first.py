@@ -44,7 +44,6 @@ class First(Explorer):
 
     name = "first"
     flags = ("first",)
-    may_begin_anew = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How many events are for exploring."""

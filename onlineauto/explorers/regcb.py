@@ -6,8 +6,7 @@ of every other's are chosen alike; optimistic (``--regcbopt``), the one whose ra
 
 The costs are learnt as they are, by regression, without importance weights. Where VW errs, ``--vw_exact``
 does too: its last action keeps the importance weight; each of several actions that begin equally low has the
-"probability" 1; interactions of wildcards and of ``--automl`` are left out of the plausible costs. Otherwise
-none of this is so.
+"probability" 1; interactions of wildcards are left out of the plausible costs. Otherwise none of this is so.
 
 Source: Foster, Agarwal, Dudík, Luo & Schapire, *Practical Contextual Bandits with Regression Oracles*, 2018,
 algorithms 1 and 2; VW's ``--regcb`` and ``--regcbopt``.

@@ -48,7 +48,6 @@ class Softmax(Explorer):
 
     name = "softmax"
     flags = ("softmax",)
-    may_begin_anew = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How greedy it is."""

@@ -72,7 +72,6 @@ class Squarecb(Explorer):
 
     name = "squarecb"
     flags = ("squarecb",)
-    may_begin_anew = True
     cb_types = ("mtr",)
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:

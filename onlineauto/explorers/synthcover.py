@@ -62,7 +62,6 @@ class Synthcover(Explorer):
 
     name = "synthcover"
     flags = ("synthcover",)
-    may_begin_anew = True
 
     def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
         """How much is poured at a time, and what it costs."""

@@ -263,15 +263,13 @@ def open_numbered(
     Returns the number of groups and that of features.
     """
     begin = room
-    number = np.uint32(np.uint32(action) * how.step)
     for s in range(n_shared):
         short_loop()
         start, end = scratch.groups[s].start, scratch.groups[s].end
         _open_group(scratch, n_shared + s, scratch.groups[s].key, room, room + end - start)
         scratch.groups[n_shared + s].covered = s
         for i in range(start, end):
-            hash_ = np.uint32(features[i].hash * how.times)
-            features[room].hash = np.uint32((hash_ & how.kept) + number) & how.mask
+            features[room].hash = np.uint32((features[i].hash & how.kept) + np.uint32(action)) & how.mask
             features[room].value = features[i].value
             room += 1
     return 2 * n_shared, room - begin

@@ -155,12 +155,10 @@ class Scratch(NamedTuple):
 
 
 class Numbering(NamedTuple):
-    """How the hash of a feature becomes that of an action of ``--cb N``."""
+    """How the hash of a feature becomes that of an action of ``--cb N``, whose number is added."""
 
-    times: np.uint32  # multiplied by so much,
-    kept: np.uint32  # of which these bits are kept,
-    step: np.uint32  # to which so much is added for each action before it;
-    mask: np.uint32  # and of that these bits are kept
+    kept: np.uint32  # mask applied before it is added
+    mask: np.uint32  # and after
 
 
 class Example(NamedTuple):

@@ -94,21 +94,10 @@ class Model(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Who learns: a live slot; the lane that holds its weights; and the row that has its sums.
-
-    Where lanes overlap there is but one, and the slot's weights lie so many cells farther as its row says.
-    """
+    """Who learns: a live slot, and the lane that holds its weights and its sums."""
 
     slot: int
     lane: int
-    row: int
-
-
-@kernel
-def shift(example: Example, by: int, mask: np.uint64) -> None:
-    """Let a listed example lie `by` cells farther in the table, which goes round."""
-    for i in range(example.runs[example.n_runs - 1].end):
-        example.cell[i] = np.uint64(np.int64(example.cell[i]) + by) & mask
 
 
 @inline_kernel
@@ -145,7 +134,7 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
     """Return the raw prediction (float32): `initial` + Σ w·x in the order of the list."""
     weights, lane = model.weights, place.lane
     cell, value = example.cell, example.value
-    penalties = model.lanes[model.penalised[place.row]]
+    penalties = model.lanes[model.penalised[place.lane]]
     gravity = np.float32(penalties[GRAVITY])
     total = initial
     for r in range(example.n_runs):
@@ -286,7 +275,7 @@ def _sensitivity(
         return _ONE
     per_update, norm = _accumulate(rule, model, place, example, slope_squared)
     if rule.normalized:
-        sums = model.lanes[place.row]
+        sums = model.lanes[place.lane]
         sums[NORM] += np.float64(weight) * norm
         sums[WEIGHT] += weight
         factor = average(rule, np.float32(sums[WEIGHT]), np.float32(sums[NORM]))
@@ -306,9 +295,9 @@ def step_scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
 
 
 @kernel
-def _regularize(rule: Rule, model: Model, row: int, prediction: F32, label: F32, step: F32) -> F32:
+def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32, step: F32) -> F32:
     """Let the penalties grow with the step; they are applied to all weights lazily."""
-    shared, penalties = model.shared, model.lanes[model.penalised[row]]
+    shared, penalties = model.shared, model.lanes[model.penalised[lane]]
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))
     eta = 0.0
@@ -393,7 +382,7 @@ def update(
     else:
         step = loss_plain_step(rule.loss, rule.low, rule.high, prediction, label, scale)
     if (rule.l1 > 0.0 or rule.l2 > 0.0) and abs(step) > 1e-8:
-        step = _regularize(rule, model, place.row, prediction, label, step)
+        step = _regularize(rule, model, place.lane, prediction, label, step)
     if math.isnan(step) or step == _ZERO:
         return True
     if rule.normalized:
@@ -401,7 +390,7 @@ def update(
     if rule.guarded and not math.isfinite(step):
         return True
     _move(rule, model, place, example, step)
-    penalties = model.lanes[model.penalised[place.row]]
+    penalties = model.lanes[model.penalised[place.lane]]
     if penalties[CONTRACTION] < 1e-9 or penalties[GRAVITY] > 1e3:
-        materialize(model, place.row)
+        materialize(model, place.lane)
     return True

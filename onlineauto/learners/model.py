@@ -74,8 +74,7 @@ def make_model(
     `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
     """
     n_cells, _, lanes = weights.shape
-    rows = max(lanes, slots * parts)  # more than lanes where these overlap
-    row, together = np.arange(rows), slots * max(parts // max(policies, 1), 1)
+    lane, together = np.arange(lanes), slots * max(parts // max(policies, 1), 1)
     touched = np.zeros(n_cells, bool)
     if constant := configuration[FeatureOptions].constant:
         cell, its_lane = int(CONSTANT_HASH) % n_cells, 0
@@ -88,10 +87,10 @@ def make_model(
         table=weights.reshape(n_cells, -1),
         touched=touched,
         shared=initial_state(configuration, training=training),
-        lanes=initial_lanes(configuration, lanes=rows),
-        penalised=np.zeros(rows, np.int64) if exact else row // together * together + row % slots,
+        lanes=initial_lanes(configuration, lanes=lanes),
+        penalised=np.zeros(lanes, np.int64) if exact else lane // together * together + lane % slots,
         sums=np.zeros((slots, 2 * max(policies, 1)), np.int64),
-        settings=Hyperparameters(configuration).records(rows),
+        settings=Hyperparameters(configuration).records(lanes),
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from onlineauto.learners._kernels import Model
 
-__all__ = ["by_lanes", "materialised", "model_state", "restore_model"]
+__all__ = ["materialised", "model_state", "restore_model"]
 
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
@@ -67,15 +67,3 @@ def materialised(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -
     sizes = np.maximum(np.abs(weights) - gravity, np.float32(0))
     scaled: NDArray[np.float32] = np.copysign(sizes, weights) * penalties[:, CONTRACTION].astype(np.float32)
     return scaled
-
-
-def by_lanes(model: Model, *, overlapping: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The weights by lanes, float32[cells, 4, lanes], and the cells where these may differ.
-
-    So many lanes may overlap, being cells of a table of one lane; then what may differ counts as learnt.
-    """
-    if not overlapping:
-        return model.weights, np.flatnonzero(model.touched)
-    touched = model.touched.reshape(-1, overlapping)
-    touched[touched.any(axis=1)] = True
-    return model.weights.reshape(-1, overlapping, 4).transpose(0, 2, 1), np.flatnonzero(touched[:, 0])

@@ -80,7 +80,7 @@ def sensitivity(
                 norm += x2 / (n * n) if x2 <= _FLOAT_MAX else _ONE
             per_update += x2 * rate_of(rule, a, n)
     if rule.normalized:
-        sums = model.lanes[place.row]
+        sums = model.lanes[place.lane]
         factor = average(rule, np.float32(sums[WEIGHT]) + weight, np.float32(sums[NORM]) + weight * norm)
         if not rule.guarded:  # in VW, an update whose slope underflows uses this factor
             model.shared[FACTOR] = factor

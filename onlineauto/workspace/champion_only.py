@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.automl.search import Slot
-from onlineauto.engine.loop.task import check_apart
-from onlineauto.engine.options.registry import REGISTRY, check_alone
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import materialised
 from onlineauto.options import options_of
@@ -31,14 +30,7 @@ def spin_off(workspace: Workspace) -> State:
     It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. In
     exact mode it is what VW makes of it: no search, the champion's interactions as if given by hand, and it
     can go on learning, from the weights alone.
-
-    Raises
-    ------
-    OptionError
-        The champion cannot be alone, see `check_alone` and `check_apart`.
     """
-    check_alone(workspace.configuration)
-    check_apart(workspace.configuration, kind=workspace.kind, parts=workspace.learner.width)
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     _copy_champion(workspace, small)
@@ -78,7 +70,7 @@ def _options(workspace: Workspace) -> dict[str, object]:
         kept -= {"quadratic", "cubic", "interactions"} if searches else set()
     options = {name: configuration.get(name) for name in kept} | {"testonly": True}
     if workspace.exact:
-        lanes = 1 if workspace.learner.overlapping else 1 << (width - 1).bit_length()
+        lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
         if searches:
             options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]

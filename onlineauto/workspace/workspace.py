@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.ensembles.ensemble_search_kernels import run_below
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.event.validity import first_invalid_event
 from onlineauto.engine.loop.buffers import (
@@ -446,16 +445,12 @@ class Workspace:
             self.searching.open_block()
         stream = make_stream(block, held, slots)
         self._scratch = enough_scratch(self._scratch, self.layout, block)
-        cursor = np.zeros(6, np.int64)
+        cursor = np.zeros(4, np.int64)
         while True:
             context = self._make_context(block, stream)
             begin = int(cursor[EVENT])
             stop = self.searching.stop(begin, n) if searching else n
-            if task.search_below:
-                pauses = self.searching.trace is not None
-                run_below(context, stream, results, cursor, stop, standing, pauses)
-            else:
-                run_events(context, stream, results, cursor, stop, standing)
+            run_events(context, stream, results, cursor, stop, standing)
             if not searching:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0

@@ -106,7 +106,7 @@ def _first_event(
 
 def first_events(log: Log, which: int, *, streams: int, events: int, alpha: float) -> NDArray[np.int64]:
     """When each of so many streams is over: the event at which the challenger wins, or `events` + 1."""
-    test = robust.Test(np.float64(alpha), np.float64(1e-6), False)
+    test = robust.Test(np.float64(alpha), np.float64(1e-6))
     return np.array(
         [
             _first_event(log, which, np.random.default_rng(seed), events, alpha, test)

@@ -45,10 +45,9 @@ _EVENTS = 2500
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Comparisons of one kind of stream and one way to find bounds."""
+    """Comparisons of one kind of stream."""
 
     log: str
-    root: str
     tol_x: float
     checks: int
     by_means: float
@@ -110,25 +109,24 @@ def compare(
             evidence[:] = 0.0
 
 
-def measure(log: str, *, brentq: bool, tol_x: float, checks: int, seed: int) -> Row:
+def measure(log: str, *, tol_x: float, checks: int, seed: int) -> Row:
     """Compare `checks` times, on streams of 2500 events that differ in all that can differ."""
     rng = np.random.default_rng(seed)
     tally = np.zeros(5, np.int64)
     evidence = np.zeros((2, 2, SIZE))
     while (left := checks - int(tally[:BETTER].sum())) > 0:
         weights, rewards = draw(log, rng, min(left, _EVENTS))
-        test = Test(np.float64(np.float32(rng.choice(_LEVELS))), np.float64(tol_x), brentq)
+        test = Test(np.float64(np.float32(rng.choice(_LEVELS))), np.float64(tol_x))
         compare(evidence, weights, rewards, int(rng.choice([10, 100, 1000, 4000])), test, tally)
     means, wealth, full = (tally[:BETTER] / checks).tolist()
-    root = "brentq" if brentq else "bisect"
-    return Row(log, root, tol_x, checks, means, wealth, full, int(tally[BETTER]), int(tally[WRONG]))
+    return Row(log, tol_x, checks, means, wealth, full, int(tally[BETTER]), int(tally[WRONG]))
 
 
 def _table(rows: list[Row]) -> str:
-    names = f"{'log':8} {'root':7} {'tol_x':>6} {'checks':>9} "
+    names = f"{'log':8} {'tol_x':>6} {'checks':>9} "
     lines = [names + "".join(f"{name:>8}" for name in ("means", "wealth", "full", "better", "wrong"))]
     lines += [
-        f"{row.log:8} {row.root:7} {row.tol_x:6g} {row.checks:9,} "
+        f"{row.log:8} {row.tol_x:6g} {row.checks:9,} "
         f"{row.by_means:8.2%}{row.by_wealth:8.2%}{row.in_full:8.2%}{row.better:8}{row.wrong:8}"
         for row in rows
     ]
@@ -141,12 +139,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--checks", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
-    settings = list(itertools.product(LOGS, (False, True), _TOLERANCES))
+    settings = list(itertools.product(LOGS, _TOLERANCES))
     each = -(-options.checks // len(settings))
-    rows = [
-        measure(log, brentq=brentq, tol_x=tol_x, checks=each, seed=seed)
-        for seed, (log, brentq, tol_x) in enumerate(settings)
-    ]
+    rows = [measure(log, tol_x=tol_x, checks=each, seed=seed) for seed, (log, tol_x) in enumerate(settings)]
     print(_table(rows))
     for tol_x in _TOLERANCES:
         share = np.mean([row.in_full for row in rows if row.tol_x == tol_x])

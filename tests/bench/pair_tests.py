@@ -36,7 +36,7 @@ def _champion_test(floor: float) -> ChampionTest:
 
 def _by_intervals(log: BanditLog, challenger: Side, champion: Side) -> int | None:
     evidence = np.zeros((2, 2, robust.SIZE))
-    test = robust.Test(np.float64(_LEVEL), np.float64(1e-6), False)
+    test = robust.Test(np.float64(_LEVEL), np.float64(1e-6))
     rows = zip(log.actions, log.probabilities, log.observed, challenger.greedy, champion.greedy, strict=True)
     for number, (action, p, reward, g1, g0) in enumerate(rows, start=1):
         robust.observe(evidence[0], 1.0 / p if action == g1 else 0.0, reward)

@@ -123,7 +123,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
         f"{simple} -q ab --link logistic",
         f"{simple} --sgd --l1 0.01 --interactions abc --threads 1",
         f"{adf} --cb_adf --cb_type dr --cubic :::",
-        f"{adf} --cb_explore_adf --automl 4 --oracle_type qbase_cubic --opt_func brentq",
+        f"{adf} --cb_explore_adf --automl 4 --oracle_type qbase_cubic",
     ):
         run(f"{words} --quiet")
         run(f"{words} --quiet --vw_exact")

@@ -77,10 +77,9 @@ def check_around(
     champion[UPPER, SUM] = kept
 
 
-@pytest.mark.parametrize("brentq", [False, True], ids=["bisect", "brentq"])
 @pytest.mark.parametrize("log", LOGS)
-def test_along_streams(log: str, *, brentq: bool) -> None:
-    row = measure(log, brentq=brentq, tol_x=1e-6, checks=20_000, seed=20)
+def test_along_streams(log: str) -> None:
+    row = measure(log, tol_x=1e-6, checks=20_000, seed=20)
     assert row.wrong == 0
     assert row.by_means > 0.2
     assert row.by_wealth > 0
@@ -108,7 +107,6 @@ ODD = [
     rule(tol_x=math.nan),
     rule(alpha=math.nan),
 ]
-BOTH = [Rule(test.alpha, test.tol_x, brentq) for test in ODD for brentq in (False, True)]
 
 
 def test_where_a_hair_decides() -> None:
@@ -118,14 +116,14 @@ def test_where_a_hair_decides() -> None:
         weights, rewards = draw(LOGS[seed % 3], rng, int(rng.choice([1, 5, 50, 500])))
         evidence = np.zeros((2, 2, SIZE))
         compare(evidence, weights, rewards, 10**6, rule(alpha=1e-300), np.zeros(5, np.int64))
-        test = BOTH[seed % len(BOTH)] if seed % 2 else rule(brentq=seed % 4 == 0)
+        test = ODD[seed % len(ODD)] if seed % 2 else rule()
         check_around(evidence[0], evidence[1], test, OFF, tally)
     assert tally[WRONG] == 0
     assert tally[: IN_FULL + 1].sum() == 150 * 5 * 2 * len(OFF)
     assert tally[[BY_MEANS, BY_WEALTH, IN_FULL, BETTER]].min() > 500
 
 
-@pytest.mark.parametrize("test", BOTH)
+@pytest.mark.parametrize("test", ODD)
 def test_settings_out_of_the_ordinary(test: Rule) -> None:
     tally = np.zeros(5, np.int64)
     rng = np.random.default_rng(5)
@@ -158,7 +156,7 @@ def test_weights_that_rounding_outweighs_are_compared_alike() -> None:
         for state in evidence.reshape(4, SIZE):
             for x in 10.0 ** rng.uniform(-3, rng.choice([12, 16, 38, 77]), rng.integers(1, 30)):
                 add(state, x * rng.choice([0, 0, 1, 1, -1], p=[0.3, 0.1, 0.3, 0.29, 0.01]))
-        test = rule(tol_x=float(rng.choice([1e-6, 0.1])), brentq=bool(rng.integers(2)))
+        test = rule(tol_x=float(rng.choice([1e-6, 0.1])))
         check_around(evidence[0], evidence[1], test, OFF[::2], tally)
     assert tally[WRONG] == 0
     assert tally[IN_FULL] > 1000
@@ -166,15 +164,14 @@ def test_weights_that_rounding_outweighs_are_compared_alike() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("entry", range(4))
-@pytest.mark.parametrize("brentq", [False, True], ids=["bisect", "brentq"])
-def test_states_that_are_no_numbers_are_compared_alike(entry: int, bad: float, *, brentq: bool) -> None:
+def test_states_that_are_no_numbers_are_compared_alike(entry: int, bad: float) -> None:
     """No observation makes one; still, comparing ends, and proves nothing."""
     tally = np.zeros(5, np.int64)
     whole = estimate([(2.0, 0.9), (0.0, 0.0)] * 50)
     broken = whole.copy()
     broken[:, entry] = bad
     for pair in ((whole, broken), (broken, whole), (broken, broken)):
-        check(*pair, rule(brentq=brentq), tally)
+        check(*pair, rule(), tally)
     assert tally[WRONG] == 0
 
 
@@ -194,12 +191,11 @@ def test_what_is_better_is_found() -> None:
     assert is_better(nearly, half, rule()) == (False, BY_WEALTH)
 
 
-@pytest.mark.parametrize("brentq", [False, True], ids=["bisect", "brentq"])
-def test_champions_change_when_the_twin_says_so(*, brentq: bool) -> None:
+def test_champions_change_when_the_twin_says_so() -> None:
     """The first event at which a better challenger is found, by kernels and by the twin."""
     weights, rewards = draw("uniform", np.random.default_rng(22), 600)
-    test = rule(alpha=0.2, brentq=brentq)
-    twins = [naive.Estimator(alpha=0.2, brentq=brentq) for _ in range(2)]
+    test = rule(alpha=0.2)
+    twins = [naive.Estimator(alpha=0.2) for _ in range(2)]
     estimators = np.zeros((2, 2, SIZE))
     found: list[int] = []
     for event, reward in enumerate(rewards.tolist()):

@@ -123,9 +123,8 @@ def test_so_it_does_where_a_hair_decides(
     assert tally[BROKEN] == 0
 
 
-@pytest.mark.parametrize("brentq", [False, True], ids=["bisect", "brentq"])
 @pytest.mark.parametrize("log", LOGS)
-def test_so_it_does_for_long(log: str, *, brentq: bool) -> None:
+def test_so_it_does_for_long(log: str) -> None:
     tally = np.zeros(3, np.int64)
     rng = np.random.default_rng(3)
     for n in (50, 200, 800):
@@ -133,7 +132,7 @@ def test_so_it_does_for_long(log: str, *, brentq: bool) -> None:
         one, other = (
             estimate(zip(weights[:, who].tolist(), rewards.tolist(), strict=True)) for who in range(2)
         )
-        hold_around(one, other, rule(brentq=brentq), rng.uniform(-1, 2, 400), OFF, tally)
+        hold_around(one, other, rule(), rng.uniform(-1, 2, 400), OFF, tally)
     assert tally[BROKEN] == 0
     assert tally[SETTLED] > 10
     assert tally[OPEN] > 10

@@ -48,7 +48,6 @@ def test_a_letter_beyond_ascii() -> None:
         ({"squarecb": True, "elim": True}, "goes by other plausible costs with --elim"),
         ({"cb_sample": True}, "draws otherwise with --cb_sample"),
         ({"rnd": 2}, "makes other guesses with --rnd"),
-        ({"first": 9, "epsilon_decay": True}, "--first goes by the age of each model of --epsilon_decay"),
         ({"automl": 2, "search": "namespaces,interactions"}, "--search namespaces leaves namespaces out"),
         ({"experimental_full_name_interactions": "user|:"}, "--experimental_full_name_interactions with ':'"),
     ],

@@ -99,13 +99,13 @@ def learn(
     """Learn an example in all lanes whose weight is not 0."""
     listed = listed_of(features)
     see(rule, model.shared, label)
-    raw = [F(dot(rule, model, Place(lane, lane, lane), listed, F(0))) for lane in range(LANES)]
+    raw = [F(dot(rule, model, Place(lane, lane), listed, F(0))) for lane in range(LANES)]
     if fours and learn_four(rule, model, listed, np.array(raw), label, np.array(weight)):
         return
     for lane in range(LANES):
         if weight[lane] > 0:
             p = F(clip(model.shared, raw[lane]))
-            update(rule, model, Place(lane, lane, lane), listed, p, label, weight[lane], F(1))
+            update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(1))
 
 
 RULES: list[dict[str, object]] = [

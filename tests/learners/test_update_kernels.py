@@ -113,7 +113,7 @@ class Compiled:
             assert self.shared[T] == 1
 
     def learn(self, example: Example) -> tuple[np.float32, np.float32]:
-        listed, place = listed_features(example), Place(example.lane, example.lane, example.lane)
+        listed, place = listed_features(example), Place(example.lane, example.lane)
         squares = squares_of(example)
         see(self.rule, self.shared, example.label)
         raw = F(dot(self.rule, self.model, place, listed, F(0.25)))
@@ -299,7 +299,7 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
     listed = listed_features(Example([(0, F(1)), (1, F(2))], F(0), F(0), 0))
 
     def predicted() -> float:
-        return float(dot(compiled.rule, compiled.model, Place(0, 0, 0), listed, F(0)))
+        return float(dot(compiled.rule, compiled.model, Place(0, 0), listed, F(0)))
 
     before = predicted()
     assert before != 0
@@ -366,13 +366,13 @@ def test_four_lanes_learn_what_each_learns_alone(
         listed = Listed(cell, np.array([x for _, x in features], np.float32), runs, 3, holders)
         see(rule, together.shared, label)
         see(rule, apart.shared, label)
-        raw = [F(dot(rule, apart, Place(lane, lane, lane), listed, F(0))) for lane in range(4)]
+        raw = [F(dot(rule, apart, Place(lane, lane), listed, F(0))) for lane in range(4)]
         done = learn_four(rule, together, listed, np.array(raw), label, np.array(weight))
         for model in (apart,) if done else (apart, together):
             for lane in range(4):
                 if weight[lane] > 0:
                     p = F(clip(model.shared, raw[lane]))
-                    update(rule, model, Place(lane, lane, lane), listed, p, label, weight[lane], F(0))
+                    update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(0))
         assert together.lanes.tobytes() == apart.lanes.tobytes()
         assert as_bits(together.weights) == as_bits(apart.weights)
 

@@ -81,9 +81,8 @@ class GTilde:
 class Sequence:
     """One lower confidence sequence."""
 
-    def __init__(self, *, tol_x: float = 1e-6, brentq: bool = False) -> None:
+    def __init__(self, *, tol_x: float = 1e-6) -> None:
         self.tol_x = tol_x
-        self.brentq = brentq
         self.scale = 0.5 * (1.0 + POLYLOG / (ETA * ZETA))
         self.g = GTilde()
 
@@ -131,7 +130,7 @@ class Sequence:
         def f(mu: float) -> float:
             return self.log_wealth(mu, s, threshold, memo) - threshold
 
-        return brentq(f, 0.0, 1.0, self.tol_x) if self.brentq else bisect(f, 0.0, 1.0, self.tol_x)
+        return bisect(f, 0.0, 1.0, self.tol_x)
 
 
 def bisect(f: Callable[[float], float], lower: float, upper: float, tol_x: float) -> float:
@@ -148,50 +147,13 @@ def bisect(f: Callable[[float], float], lower: float, upper: float, tol_x: float
     return mid
 
 
-def brentq(f: Callable[[float], float], a: float, b: float, tol_x: float) -> float:
-    fa, fb = f(a), f(b)
-    assert fa * fb < 0.0
-    if abs(fa) < abs(b):
-        a, b, fa, fb = b, a, fb, fa
-    c, fc, mflag, d = a, fa, True, 0.0
-    while abs(b - a) > tol_x:
-        if fa != fc and fb != fc:
-            s = (
-                a * fb * fc / ((fa - fb) * (fa - fc))
-                + b * fa * fc / ((fb - fa) * (fb - fc))
-                + c * fa * fb / ((fc - fa) * (fc - fb))
-            )
-        else:
-            s = b - fb * (b - a) / (fb - fa)
-        if (
-            (s < (3.0 * a + b) / 4.0 or s > b)
-            or (mflag and abs(s - b) >= abs(b - c) * 0.5)
-            or (not mflag and abs(s - b) >= abs(c - d) * 0.5)
-            or (mflag and abs(b - c) < tol_x)
-            or (not mflag and abs(c - d) < tol_x)
-        ):
-            s = 0.5 * (a + b)
-            mflag = True
-        else:
-            mflag = False
-        fs = f(s)
-        d, c, fc = c, b, fb
-        if fa * fs < 0.0:
-            b, fb = s, fs
-        else:
-            a, fa = s, fs
-        if abs(fa) < abs(fb):
-            a, b, fa, fb = b, a, fb, fa
-    return min(a, b)
-
-
 class Estimator:
     """Bounds on the reward of a policy, from both sides."""
 
-    def __init__(self, *, alpha: float = 0.05, tol_x: float = 1e-6, brentq: bool = False) -> None:
+    def __init__(self, *, alpha: float = 0.05, tol_x: float = 1e-6) -> None:
         self.alpha = alpha
-        self.lower = Sequence(tol_x=tol_x, brentq=brentq)
-        self.upper = Sequence(tol_x=tol_x, brentq=brentq)
+        self.lower = Sequence(tol_x=tol_x)
+        self.upper = Sequence(tol_x=tol_x)
 
     def update(self, w: float, r: float) -> None:
         self.lower.add(w * r)

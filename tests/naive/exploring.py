@@ -36,7 +36,6 @@ def models_of(options: Mapping[str, Any]) -> int:
         own = (1 if options.get("cb_type") == "ips" else 2) * (options["cover"] + 1)
     own *= options.get("bag", 1)
     own *= options.get("model_count", 3) if "epsilon_decay" in options else 1
-    own *= options.get("automl", 1)
     return int(own)
 
 
@@ -49,14 +48,9 @@ def make_exploring(options: Mapping[str, Any], *, kind: type[Exploring] | None =
     """The naive engine for options with an explorer, as a `Workspace` with ``vw_exact`` takes them."""
     plain, lanes = make_twin(options), lanes_of(options)
     assert isinstance(plain, Bandit)
-    cells, own = 2 ** options.get("bit_precision", 18), models_of(options)
-    featurizer, learner = replace(plain.featurizer, cells=cells // lanes), replace(plain.learner, lanes=lanes)
-    if plain.n_actions is not None and own < lanes:
-        featurizer = replace(plain.featurizer, cells=cells, times=lanes, step=own)
-        learner = replace(plain.learner, lanes=own, overlapping=cells)
     return (kind or Exploring)(
-        featurizer=featurizer,
-        learner=learner,
+        featurizer=replace(plain.featurizer, cells=2 ** options.get("bit_precision", 18) // lanes),
+        learner=replace(plain.learner, lanes=lanes),
         cb_type=plain.cb_type,
         n_actions=plain.n_actions,
         explore=True,

@@ -67,10 +67,6 @@ class Featurizer:
     noconstant: bool = False
     permutations: bool = False
     leave_duplicates: bool = False
-    times: int = 1
-    """Hashes of ``--cb N`` are multiplied by it,"""
-    step: int = 1
-    """and the actions apart by so much."""
     seen: set[bytes] = field(default_factory=set)
     products: list[tuple[bytes, ...]] = field(default_factory=list)
 
@@ -123,11 +119,11 @@ class Featurizer:
     def numbered(self, line: Line, action: int, n_actions: int) -> Example:
         """Action `action` of ``--cb N``: its number in the low bits of every hash, constant included."""
         size = 1
-        while size <= n_actions * self.step:
+        while size <= n_actions:
             size *= 2
 
         def number(features: list[Feature]) -> list[Feature]:
-            return [(hash_ * self.times // size * size + action * self.step, x) for hash_, x in features]
+            return [(hash_ // size * size + action, x) for hash_, x in features]
 
         groups = {key: [number(flat(group))] for key, group in self.merged(self.groups(line), {}).items()}
         return self.example(groups, sum(len(flat(group)) for group in groups.values()))

@@ -64,8 +64,6 @@ class Learner:
     high: np.float32 = ZERO
     track: bool = True
     lanes: int = 1
-    overlapping: int = 0
-    """Cells of a table of one lane, in which the others are so many cells farther; 0 if each has its own."""
     t: float = field(init=False)
     set_aside: list[float] = field(init=False)
     gravity: float = field(init=False, default=0.0)
@@ -85,8 +83,6 @@ class Learner:
 
     def cell(self, place: int, lane: int) -> Cell:
         fresh = Cell(self.untouched, F(self.initial_t if self.adaptive else 0))
-        if self.overlapping:
-            place, lane = (place + lane) % self.overlapping, 0
         return self.table.setdefault((place, lane), fresh)
 
     # -- predicting --------------------------------------------------------------------------------
@@ -244,7 +240,7 @@ class Learner:
 
     def dense(self, cells: int) -> np.ndarray[tuple[int, int, int], np.dtype[np.float32]]:
         """The table as the engine has it: float32[cells, 4, lanes]."""
-        dense = np.zeros((cells, 4, 1 if self.overlapping else self.lanes), np.float32)
+        dense = np.zeros((cells, 4, self.lanes), np.float32)
         dense[:, 0] = self.untouched
         dense[:, 1] = self.initial_t if self.adaptive else 0
         for (place, lane), cell in self.table.items():

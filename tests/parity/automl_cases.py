@@ -98,7 +98,7 @@ noisy   300  --automl 8 --default_lease 10 --oracle_type rand {_POPULAR}
 tastes  200  --automl 4 --default_lease 10 --oracle_type rand --interaction_type cubic --cb_type ips
 two     600  --automl 4 --default_lease 10 {_SURE} 0.99 --oracle_type qbase_cubic
 tastes  600  --automl 4 --default_lease 10 {_SURE} 0.99 --oracle_type qbase_cubic --random_seed 9
-odd     400  --automl 3 --default_lease 10 {_SURE} 0.99 --oracle_type qbase_cubic --opt_func brentq
+odd     400  --automl 3 --default_lease 10 {_SURE} 0.99 --oracle_type qbase_cubic
 three   400  --automl 16 --default_lease 10 --oracle_type qbase_cubic --tol_x 1e-4
 two     300  --automl 4 --default_lease 10 --oracle_type qbase_cubic --cb_type dr --priority_challengers 0
 noisy   200  --automl 8 --default_lease 10 --oracle_type qbase_cubic {_POPULAR}
@@ -132,38 +132,10 @@ numbered 400 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99
 numbered 400 --cb_explore 4 --automl 2 --default_lease 100 {_SURE} 0.99 --cb_type dr --first_only
 numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --softmax --oracle_type qbase_cubic -b 14
 numbered 300 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --oracle_type rand
-numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --squarecb --elim --cb_min_cost -1
-numbered 300 --cb_explore 4 --automl 2 --default_lease 10 {_SURE} 1.99 --regcb --cb_min_cost -1
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --synthcover --l1 1e-4
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --first 50 --random_seed 5 --cb_sample
 numbered 200 --cb_explore 4 --automl 4 --default_lease 10 -t
 numbered 100 --cb_explore 4 --automl 1 --default_lease 10
 """
-
-_SHARED = f"""
-numbered 300 --cb 4 --automl 3 --default_lease 10 {_SURE} 1.99
-numbered 400 --cb 4 --automl 3 --default_lease 5 {_SURE} 1.99 --cb_type dr --oracle_type one_diff_inclusion
-numbered 400 --cb 5 --automl 5 --default_lease 5 {_SURE} 1.99 --cb_type ips --l2 1e-3
-numbered 300 --cb 4 --automl 3 --default_lease 5 -t
-numbered 300 --cb_explore 4 --automl 3 --default_lease 10
-numbered 200 --cb_explore 4 --automl 7 --default_lease 10 -b 10 --interaction_type cubic
-numbered 400 --cb_explore 4 --automl 6 --default_lease 5 {_SURE} 1.99 --oracle_type one_diff_inclusion -b 8
-numbered 400 --cb_explore 5 --automl 3 --default_lease 5 {_SURE} 1.99 --oracle_type rand -b 10
-numbered 400 --cb_explore 7 --automl 3 --default_lease 5 {_SURE} 1.99 --oracle_type qbase_cubic --noconstant
-numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --debug_reversed_learn {_SURE} 1.99
-numbered 400 --cb_explore 4 --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4 --l2 1e-3
-numbered 300 --cb_explore 4 --automl 3 --default_lease 10 --regcb --cb_min_cost -1 --cb_max_cost 0
-numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --regcb --invariant -l 0.05 {_SURE} 1.99
-numbered 300 --cb_explore 4 --automl 12 --default_lease 3 --regcb --regcbopt --l1 1e-4
-numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --softmax --cb_sample --oracle_type champdupe
-numbered 300 --cb_explore 4 --automl 3 --default_lease 10 --synthcover
-numbered 300 --cb_explore 4 --automl 3 --default_lease 3 --bag 3 {_SURE} 1.99 --cb_type dr
-numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --bag 3 {_SURE} 1.99 --l1 1e-4
-numbered 300 --cb_explore 4 --automl 2 --default_lease 3 --cover 2 {_SURE} 1.99
-"""
-"""VW lets actions and configs share weights unless there are as many configs as a power of two."""
-
-_RANGE = "--cb_min_cost -1 --cb_max_cost 0"
 
 _EXPLORERS = f"""
 odd     600  --automl 3 --default_lease 10 {_SURE} 0.99 --softmax
@@ -173,92 +145,10 @@ tastes  400  --automl 4 --default_lease 10 {_POPULAR} --first 100
 tastes  600  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb
 noisy   300  --automl 4 --default_lease 10 --oracle_type rand --random_seed 5 --squarecb --epsilon 0.1
 quick   300  --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --oracle_type one_diff_inclusion
-quick   400  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb --elim {_RANGE}
-three   400  --automl 3 --default_lease 10 {_SURE} 0.5 --regcb {_RANGE}
-rewards 200  --automl 1 --default_lease 10 --regcb {_RANGE}
-two     300  --automl 4 --default_lease 10 --regcb --regcbopt {_RANGE} --mellowness 0.01
-two     300  --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt {_RANGE} --sgd -l 0.05
-rewards 300  --automl 2 --default_lease 10 --synthcover --epsilon 0.05 --interaction_type cubic
 rewards 200  --automl 3 --default_lease 10 -t --softmax
-tastes  400  --automl 3 --default_lease 10 {_SURE} 0.99 --squarecb --l1 1e-4
-quick   300  --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --l2 1e-3 --sgd -l 0.05
-rewards 300  --automl 4 --default_lease 10 --squarecb --elim --l1 1e-4 --l2 1e-3 {_RANGE}
-rewards 300  --automl 3 --default_lease 10 --regcb --l1 1e-4 {_RANGE}
-rewards 300  --automl 3 --default_lease 10 --regcb --regcbopt --l2 1e-3 --adaptive -l 0.05 {_RANGE}
-rewards 60   --automl 1 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --squarecb --l1 1e-4
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 --regcb --l2 1e-3 {_RANGE}
-rewards 400 --automl 4 --default_lease 10 --regcb --sgd -l 0.05 --l1 1e-4 --l2 1e-3 {_RANGE} --mellowness 0.01
-quick   400 --automl 3 --default_lease 10 {_SURE} 1.99 --squarecb --elim --sgd -l 0.02 --l2 1e-3 {_RANGE}
-quick   400 --automl 3 --default_lease 5 {_SURE} 1.99 --regcb --regcbopt --sgd -l 0.05 --l2 1e-2 {_RANGE}
-tastes  400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --sgd -l 0.05 --l1 1e-3 {_RANGE} --power_t 0.3
-odd     400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --invariant -l 0.05 --l1 1e-3 {_RANGE}
-odd     400 --automl 3 --default_lease 5 {_SURE} 0.99 --regcb --invariant -l 0.05 {_RANGE} --noconstant
-rewards 200 --automl 3 --default_lease 10 --regcb --sgd -l 0.5 --l1 1e-2 {_RANGE} --passes 3
-numbered 200 --cb_explore 4 --automl 2 --default_lease 10 --squarecb --elim --invariant -l 0.05 --l1 1e-3
-numbered 200 --cb_explore 4 --automl 1 --default_lease 10 --squarecb --elim --invariant -l 0.05
-rewards 300 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100
-rewards 300 --automl 1 --default_lease 10 --l2 1e-3 --softmax
-rewards 300 --automl 5 --default_lease 10 --l2 1e-3 --first 20
-rewards 300 --automl 1 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_type dr
-rewards 200 --automl 3 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --lambda 100 --cb_sample
-numbered 300 --cb_explore 4 --automl 4 --default_lease 10 --l1 1e-4 --l2 1e-3 --softmax --cb_type dr
 """
 
-_BELOW = f"""
-two     60   --automl 2 --default_lease 10 --bag 4
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --bag 3
-quick   200  --automl 2 --default_lease 10 {_SURE} 1.99 --bag 4 --noconstant --greedify
-rewards 150  --automl 5 --default_lease 1 {_SURE} 0.99 --bag 5 --interaction_type cubic --invariant -l 0.01
-tastes  200  --automl 3 --default_lease 10 {_SURE} 1.99 --bag 3 --oracle_type qbase_cubic
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --bag 3 --oracle_type rand --cb_sample
-noisy   150  --automl 4 --default_lease 5 {_SURE} 0.99 --bag 2 --cb_type dr {_POPULAR} --passes 2
-rewards 100  --automl 1 --default_lease 10 --bag 3 --l1 1e-4 --l2 1e-3 --cb_type ips
-rewards 100  --automl 3 --default_lease 10 --bag 2 -t
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --bag 4
-two     60   --automl 2 --default_lease 10 --cover 1
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3 --cb_type dr --oracle_type rand
-odd     200  --automl 3 --default_lease 10 {_SURE} 0.99 --cover 3 --cb_type ips --l1 1e-4
-tastes  150  --automl 4 --default_lease 5 {_SURE} 1.99 --cover 4 --invariant -l 0.01 --psi 0.1
-tastes  150  --automl 1 --default_lease 5 --cover 2 --invariant -l 0.01 --nounif --first_only
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 --cover 3
-rewards 150  --automl 4 --default_lease 10 {_SURE} 1.99 --bag 2 --l1 1e-4 --l2 1e-3 --cb_type dr
-"""
-"""Explorers above the search: to it, each of their models is an event."""
-
-_DECAYS = "--epsilon_decay --bonferroni_denominator 1 --epsilon_decay_significance_level 1.9 --min_scope"
-_INCLUDES = "--oracle_type one_diff_inclusion"
-
-_DECAYING = f"""
-quick   60  --automl 2 --epsilon_decay
-quick   200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10
-two     200 --automl 4 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --model_count 2 {_INCLUDES}
-tastes  200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 5 --model_count 4 --oracle_type rand
-tastes  200 --automl 4 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --oracle_type qbase_cubic
-three   200 --automl 3 --default_lease 10 {_SURE} 1.5 {_DECAYS} 10 --oracle_type champdupe
-tastes  300 --automl 2 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --cb_type dr
-noisy   200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 --cb_type dr --model_count 5
-rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --cb_type ips --constant_epsilon --epsilon 0.2
-rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --cb_type dm --initial_epsilon 0.3 --sgd -l 0.05
-rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --challenger_epsilon --l1 1e-4 --l2 1e-3
-rewards 200 --automl 4 --default_lease 10 {_DECAYS} 10 --l1 1e-4 --cb_type dr --debug_reversed_learn
-rewards 200 --automl 3 --default_lease 10 {_DECAYS} 10 --initial_weight 0.1
-rewards 100 --automl 1 --epsilon_decay --model_count 1 --l1 1e-4 --l2 1e-3
-rewards 100 --automl 4 --epsilon_decay -t
-rewards 100 --automl 4 --default_lease 10 {_DECAYS} 10 --passes 2
-quick   300 --automl 3 --default_lease 5 {_DECAYS} 50 --min_champ_examples 20 --opt_func brentq
-three   200 --automl 5 {_DECAYS} 5 --model_count 8 --shift_model_bounds 3 --interaction_type cubic
-quick   200 --automl 3 {_DECAYS} 10 --noconstant --reward_as_cost --first_only --invariant -l 0.01
-unsure  200 --automl 3 --default_lease 10 {_DECAYS} 10 --clip_p 0.2
-odd     200 --automl 3 --default_lease 10 {_SURE} 0.99 {_DECAYS} 10 {_POPULAR}
-numbered 200 --cb_explore 4 --automl 4 --default_lease 10 {_SURE} 1.99 {_DECAYS} 5 --model_count 4
-numbered 200 --cb_explore 4 --automl 2 --default_lease 10 {_DECAYS} 5 --model_count 2 --cb_type dr
-"""
-"""Models that begin anew above the search."""
-
-_OF_EXPLORERS = _EXPLORERS, _BELOW, _DECAYING
-CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _SHARED, *_OF_EXPLORERS)
+CASES = _cases(_ONE_DIFF, _INCLUSION, _DRAWN, _DOUBLES, _STORMS, _NUMBERED, _EXPLORERS)
 
 _LONG = f"""
 tastes  3000 --automl 4 --default_lease 1000

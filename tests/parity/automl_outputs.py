@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outputs", "ours", "parsed_metrics", "wheels", "wheels_once"]
 
-_EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics", "--csv_trace")
-_TRACES = ("automl.cs.csv", "champ_change.csv", "input_examples.csv")
+_EXTRA = ("--extra_metrics", "metrics.json", "--verbose_metrics")
 _NOTHING = re.compile(r":(?=[,}])")
 """What the wheel leaves of a number that is infinite or none."""
 
@@ -36,26 +35,29 @@ class Outputs:
         Predictions, weights, text.
     metrics : list of (str, Any)
         The object of ``--extra_metrics``, every object in it a list of pairs, so that order counts.
-    traces : dict of str to tuple of str
-        Lines of the ``--csv_trace`` files by their names without the time.
     search : SearchState or None
         State of the search at the end; None if the run failed.
     """
 
     result: Result
     metrics: list[tuple[str, Any]]
-    traces: dict[str, tuple[str, ...]]
     search: SearchState | None
 
     @property
-    def switches(self) -> list[str]:
-        """Lines of the trace on changes of champion."""
-        return [line for line in self.traces["champ_change.csv"] if line.startswith("CHAMP_SWITCH,")]
+    def switches(self) -> int:
+        """Changes of champion."""
+        return int(dict(dict(self.metrics)["automl"])["total_champ_switches"])
 
     @property
-    def rotations(self) -> list[str]:
-        """Lines of the trace on configs that went live."""
-        return [line for line in self.traces["champ_change.csv"] if line.startswith("APPLY_CONFIG,")]
+    def leases(self) -> int:
+        """Leases that configs under consideration have had: each is twice as long as the one before."""
+        assert self.search is not None
+        least = min(lease for _, _, lease, _ in self.search.candidates)
+        return sum(
+            (lease // max(least, 1)).bit_length()
+            for _, _, lease, state in self.search.candidates
+            if state != "new"
+        )
 
 
 def parsed_metrics(text: str) -> list[tuple[str, Any]]:
@@ -64,32 +66,17 @@ def parsed_metrics(text: str) -> list[tuple[str, Any]]:
     return pairs
 
 
-def _clear(directory: Path) -> None:
-    for file in [*directory.glob("*.csv"), directory / "metrics.json"]:
-        file.unlink(missing_ok=True)
-
-
-def _traces(directory: Path) -> dict[str, tuple[str, ...]]:
-    """Lines of the trace files; a name that came twice, or not at all, is an error."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name in _TRACES:
-        (file,) = directory.glob(f"*{name}")
-        found[name] = tuple(file.read_text().splitlines())
-    return found
-
-
 def _gather(result: Result, *, search: SearchState | None, directory: Path) -> Outputs:
     metrics = directory / "metrics.json"
     return Outputs(
         result=result,
         metrics=parsed_metrics(metrics.read_text()) if metrics.exists() else [],
-        traces=_traces(directory),
         search=search,
     )
 
 
 def _input(case: SearchCase, directory: Path) -> Path:
-    _clear(directory)
+    (directory / "metrics.json").unlink(missing_ok=True)
     file = directory / "stream.txt"
     file.write_bytes(content(case.stream, events=case.events))
     return file

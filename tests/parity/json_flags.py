@@ -19,7 +19,7 @@ JSON = [
         "--dsjson --cb_explore_adf --automl 3 --oracle_type one_diff --default_lease 10",
         "--dsjson --cb_explore_adf --automl 2 --cb_type ips --default_lease 50",
         "--dsjson --cb_explore_adf --cover 2",
-        "--dsjson --cb_explore_adf --cover 3 --cb_type dr --automl 2 --default_lease 10",
+        "--dsjson --cb_explore_adf --cover 3 --cb_type dr",
         "--dsjson --cb_explore_adf --regcb --cb_min_cost -1",
         "--dsjson --cb_explore_adf --squarecb --elim --cb_min_cost -1 -q UA",
         "--dsjson --cb_explore_adf --bag 2 --cb_type dr",

@@ -36,8 +36,6 @@ FIXED: dict[str, str] = {
     "--cb_sample": "the same",
     "--ccb_explore_adf": "the same: what a slot draws, the next cannot have",
     "--cover 3 --l1": "the policies of exact mode share their penalties",
-    "--cb_explore 4 --cover 2 --cb_type dr": "actions of exact mode share weights: three lanes overlap",
-    "--cb_explore 4 --cover 5": "the same, with six lanes",
     "--examples": "exact mode counts the lines of a multi-line event one by one, native mode counts events",
 }
 """Flags with which native mode gives other predictions on purpose, and why."""

@@ -64,21 +64,6 @@ _SEARCH = (
     "--automl 3 --default_lease 20 --cb_type ips --epsilon 0.2",
     "--automl 3 --default_lease 20 --squarecb",
     "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.99",
-    "--automl 3 --default_lease 20 --bag 2 --cb_type dr",
-    "--automl 4 --default_lease 15 --fixed_significance_level --automl_significance_level 0.99 --bag 2",
-    "--automl 4 --default_lease 10 --fixed_significance_level --automl_significance_level 0.99 --cover 3",
-)
-
-_SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level 1.9 --min_scope 10"
-_DECAY = (
-    "--epsilon_decay",
-    f"--epsilon_decay {_SURE} -q :: --first_only",
-    f"--epsilon_decay {_SURE} --model_count 4 --cb_type dr --challenger_epsilon",
-    f"--epsilon_decay {_SURE} --constant_epsilon --epsilon 1",
-    "--epsilon_decay -t",
-    f"--epsilon_decay {_SURE} --automl 3 --default_lease 20 --l1 1e-4 --l2 1e-3",
-    f"--epsilon_decay {_SURE} --automl 4 --default_lease 15 --cb_type ips --oracle_type one_diff_inclusion",
-    f"--epsilon_decay {_SURE} {_SEARCH[6]}",
 )
 
 SLOTS = [
@@ -90,7 +75,6 @@ SLOTS = [
     *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS)),
     *cases("slots", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
     *cases("slots_rewards", *(f"--ccb_explore_adf {flags}" for flags in _SEARCH)),
-    *cases("slots_rewards", *(f"--ccb_explore_adf {flags}" for flags in _DECAY)),
     *cases("json/slots_log", *(f"--dsjson --ccb_explore_adf {flags}".strip() for flags in _JSON)),
     *cases("json/slots_json", *(f"--json --ccb_explore_adf {flags}".strip() for flags in _JSON)),
     *cases("slots_at_last", *(f"--ccb_explore_adf {flags}" for flags in _FLAGS[::4])),

@@ -13,7 +13,7 @@ from tests.parity import case as plain
 from tests.parity.automl_compare import metric_differences
 from tests.parity.automl_outputs import parsed_metrics
 from tests.parity.automl_streams import content
-from tests.parity.ours import run, run_and_keep
+from tests.parity.ours import run_and_keep
 from tests.parity.result import differences
 
 if TYPE_CHECKING:
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 _SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level"
 
-_SEARCH = "--automl 3 --default_lease 10 --fixed_significance_level --automl_significance_level 0.99"
-
 CASES = f"""
 quick    400 --cb_explore_adf
 quick    500 --cb_explore_adf {_SURE} 1.9 --min_scope 10
-quick    300 --cb_explore_adf {_SURE} 1.99 --model_count 5 --min_champ_examples 20 --opt_func brentq
+quick    300 --cb_explore_adf {_SURE} 1.99 --model_count 5 --min_champ_examples 20
 two      600 --cb_explore_adf {_SURE} 1.9 --model_count 2 --challenger_epsilon
 tastes   600 --cb_explore_adf {_SURE} 1.5 -q :: --min_scope 30 --cb_type dr
 three    400 --cb_explore_adf {_SURE} 1.99 --model_count 8 --min_scope 5 --shift_model_bounds 3
@@ -47,27 +45,6 @@ unsure   300 --cb_explore_adf --min_scope 10 --clip_p 0.2
 classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --reward_as_cost
 rewards  300 --cb_explore_adf --min_scope 10 --cb_type dr --l1 1e-3 --l2 1e-2 --model_count 2
 classic_bandit 300 --cb_explore 4 --model_count 2 --cb_type dr -b 10 --l2 1e-3
-rewards  200 --cb_explore_adf --min_scope 10 --softmax --lambda 3
-rewards  300 --cb_explore_adf --min_scope 10 --softmax --challenger_epsilon --epsilon 0.1
-rewards  300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 --first 200
-rewards  300 --cb_explore_adf --min_scope 10 --first 200 --epsilon 0.1 --cb_type dr --challenger_epsilon
-rewards  300 --cb_explore_adf --min_scope 10 --first 100 --cb_type ips --l1 1e-4 --l2 1e-3
-rewards  300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 --squarecb
-rewards  300 --cb_explore_adf --min_scope 10 --squarecb --gamma_scale 20 --challenger_epsilon -q ::
-rewards  100 --cb_explore_adf --model_count 1 --squarecb
-bandit   300 --cb_explore_adf --min_scope 10 --squarecb --passes 2
-classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --squarecb
-classic_bandit 300 --cb_explore 4 --model_count 4 --min_scope 5 --softmax
-classic_bandit 300 --cb_explore 4 --model_count 2 --min_scope 5 --first 100 --cb_type dr
-two      200 --cb_explore_adf {_SURE} 1.9 --min_scope 10 {_SEARCH} --model_count 2
-tastes   200 --cb_explore_adf {_SURE} 1.9 --min_scope 5 {_SEARCH} --model_count 4 --oracle_type rand
-tastes   300 --cb_explore_adf {_SURE} 1.9 --min_scope 10 {_SEARCH} --cb_type dr
-rewards  200 --cb_explore_adf --min_scope 10 {_SEARCH} --challenger_epsilon --l1 1e-4 --l2 1e-3
-rewards  200 --cb_explore_adf --min_scope 10 {_SEARCH} --initial_weight 0.1 --passes 2
-numbered 200 --cb_explore 4 {_SURE} 1.9 --min_scope 5 --automl 4 --default_lease 10 --model_count 4
-slots_rewards 100 --ccb_explore_adf {_SURE} 1.9 --min_scope 10 --first_only
-slots_rewards 100 --ccb_explore_adf {_SURE} 1.9 --min_scope 10 {_SEARCH}
-slots_rewards 100 --ccb_explore_adf --min_scope 10 {_SEARCH} --cb_type dr --l1 1e-4 --l2 1e-3
 """
 
 Sums: TypeAlias = "dict[tuple[str, ...], float]"
@@ -117,14 +94,3 @@ def test_models_that_begin_anew_are_the_wheels(line: str, wheel: Wheel, tmp_path
         assert decay.tally[PROMOTED] > 0
     if "--min_scope" in line:
         assert decay.tally[DROPPED] > 0
-
-
-@pytest.mark.parametrize("flags", ["--min_scope 10 --sgd", "--model_count 2 --invariant", "-q ::"])
-def test_squarecb_predicts_as_the_wheel_where_labels_have_no_probability(
-    flags: str, wheel: Wheel, tmp_path: Path
-) -> None:
-    argv = ["--cb_explore_adf", "--epsilon_decay", "--squarecb", "-l", "0.05", *flags.split()]
-    file = tmp_path / "stream.txt"
-    file.write_bytes(_content("unsure", 300))
-    theirs, mine = wheel.run(argv, file=file), run(argv, file=file)
-    assert not [each for each in differences(theirs, mine) if each.startswith(("prediction", "weight"))]

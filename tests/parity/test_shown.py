@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.loop.task import lanes_overlap, parts_of_slot
 from onlineauto.engine.options.registry import REGISTRY
-from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import OptionError
 from tests.parity import automl_streams, ours
 from tests.parity.automl_cases import CASES as SEARCHES
@@ -27,7 +25,6 @@ _LOGGED_BETWEEN = "[warning]", "[error]"
 """The wheel's log goes to standard output too, by its own buffer: anywhere within a line of an audit."""
 _BEST_PASS = "--early_terminate", "--passes 8", "--holdout_after"
 _PENALISED = "--l1", "--l2"
-_ABOVE = "--bag", "--cover", "--epsilon_decay"
 
 
 def _shown(case: Case) -> bool:
@@ -37,7 +34,6 @@ def _shown(case: Case) -> bool:
         case.id in STALE
         or case.stream in ("odd/extremes", "odd/binary")  # NaN, sorted as it happens; logs of several lines
         or "--ccb_explore_adf" in case.flags
-        or ("--automl" in case.flags and any(name in case.flags for name in _ABOVE))
         or any(name in case.flags for name in _BEST_PASS)
         or penalised_twice
     )
@@ -47,19 +43,10 @@ _SEARCHES = [case for case in SEARCHES if _shown(case)]
 SHOWN = [case for case in CASES if _shown(case)]
 
 
-def _overlaps(case: Case) -> bool:
-    """Whether actions share weights with other models, so that weights have no names."""
-    configuration = REGISTRY.parse([*case.argv, "--vw_exact"])
-    kind, estimates = kind_of(configuration), configuration.get("cb_type") == "dr"
-    parts, slots = parts_of_slot(configuration, kind=kind, estimates=estimates), configuration.get("automl")
-    return lanes_overlap(configuration, kind=kind, lanes=parts * (slots if isinstance(slots, int) else 1))
-
-
 def _flags(case: Case) -> list[str]:
     """Flags of a case with those of what is shown, which differ from case to case."""
     flags = [*case.argv, "-d", "s.txt", "--readable_model", "text"]
-    named = "--passes" not in flags and not _overlaps(case)  # several passes the wheel would refuse
-    flags += ["--invert_hash", "names"] if named else []
+    flags += ["--invert_hash", "names"] if "--passes" not in flags else []  # with which the wheel refuses it
     number = sum(case.id.encode())
     flags += ["--hexfloat_weights"] if number % 3 == 0 else []
     flags += ["--predict_only_model"] if number % 4 == 0 and "--automl" not in flags else []

@@ -110,16 +110,12 @@ rewards --cb_explore_adf -q U\x20 --interactions UUA
 classic_bandit --cb 4
 classic_bandit --cb_explore 4 --cb_type dr --bag 2
 classic_bandit --cb_explore 4 -q :: --keep a --keep b
-classic_bandit --cb_explore 4 --bag 3
-classic_bandit --cb_explore 4 --cover 2 --cb_type dr -q ab
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE}
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --cb_type dr
 rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
 bandit --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --oracle_type rand --random_seed 5
 bandit --cb_adf --automl 5 --default_lease 10 {_SURE} --oracle_type qbase_cubic
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --squarecb
-rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --bag 2
-bandit --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --cb_type dr
 """
 
 _FROM = f"""
@@ -131,12 +127,10 @@ rewards --cb_explore_adf --automl 4 --default_lease 10 --predict_only_model
 bandit --cb_explore_adf --bag 3 --per_model_save_load
 bandit --cb_adf --cb_type dr --per_model_save_load
 {_DECAY} --min_scope 10 --per_model_save_load
-{_DECAY} --min_scope 10 --per_model_save_load --squarecb
-{_DECAY} --min_scope 10 --per_model_save_load --first 300
-{_DECAY} --min_scope 10 --per_model_save_load --automl 4 --default_lease 10 {_SURE}
-{_DECAY} --min_scope 10 --per_model_save_load --automl 3 --default_lease 10 {_SURE} --cb_type dr
-{_DECAY} --min_scope 10 --model_count 4 --automl 2 --default_lease 10 {_SURE} --oracle_type one_diff_inclusion
 {_DECAY} --min_scope 10 --cb_type dr --per_model_save_load
+numbered --cb_explore 4 --automl 4 --default_lease 10 {_SURE}
+numbered --cb 4 --automl 2 --default_lease 10 {_SURE} --cb_type dr --per_model_save_load
+classic_bandit --cb_explore 4 --bag 4 --cb_type dr --per_model_save_load
 slots --ccb_explore_adf --cover 2 --per_model_save_load
 slots --ccb_explore_adf -q :: --predict_only_model
 slots --ccb_explore_adf --automl 4 --default_lease 10 --predict_only_model
@@ -145,13 +139,7 @@ slots_rewards --ccb_explore_adf --automl 4 --default_lease 10 -b 12 --predict_on
 slots --ccb_explore_adf --squarecb --elim
 bandit --cb_explore_adf --squarecb --elim -q ::
 bandit --cb_explore_adf --cover 2 --cb_type dr --per_model_save_load
-classic_bandit --cb_explore 4 --bag 5 --cb_type dr --per_model_save_load
-numbered --cb_explore 4 --automl 3 --default_lease 10 {_SURE}
-numbered --cb 4 --automl 3 --default_lease 10 {_SURE} --cb_type dr --per_model_save_load
-numbered --cb_explore 4 --automl 3 --default_lease 10 {_SURE} --bag 2 --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --per_model_save_load
-rewards --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --bag 3 --per_model_save_load
-rewards --cb_explore_adf --automl 2 --default_lease 10 {_SURE} --cover 3 --per_model_save_load
 rewards --cb_explore_adf --automl 4 --default_lease 10 {_SURE} --priority_type favor_popular_namespaces
 tastes --cb_explore_adf --automl 3 --default_lease 10 {_SURE} --interaction_type cubic
 """
@@ -165,8 +153,6 @@ TO_WHEEL = _cases(
 numbers -b 8 --sgd --initial_weight 0.1
 numbers -C 0.5 --adaptive
 odd --cb_explore_adf --automl 3 --default_lease 10 --fixed_significance_level --automl_significance_level 0.99
-rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 10 --reward_as_cost
-rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 10 --cb_type dr
 numbers --interactions ab --interactions ba --leave_duplicate_interactions
 """
 )
@@ -181,7 +167,6 @@ rewards --cb_explore_adf --automl 4 --search cb_type,interactions,learning_rate 
 rewards --cb_explore_adf --automl 3 --bag 2 --cb_type dr
 rewards --cb_explore_adf --epsilon_decay --min_scope 10
 rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --default_lease 20
-rewards --cb_explore_adf --epsilon_decay --min_scope 10 --softmax
 rewards --cb_explore_adf --epsilon_decay --min_scope 10 --automl 3 --search cb_type --default_lease 20
 rewards --cb_explore_adf --experimental_full_name_interactions U|A|A --l1 1e-4
 bandit --cb_explore_adf --bag 3 --l1 1e-4 --l2 1e-4

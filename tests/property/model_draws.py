@@ -90,7 +90,6 @@ def draw_configuration(draw: random.Random) -> Configuration:
             options |= draw.choice(_TYPES)
         if any("explore" in name for name in kind):
             options |= draw.choice(_EXPLORERS)
-            options |= {"epsilon_decay": True, "min_scope": 10} if draw.random() < 0.2 else {}
         if draw.random() < 0.6:
             options |= draw.choice(_SEARCHES) | {"default_lease": draw.choice([16, 40, 100])}
             options["automl_significance_level"] = draw.choice([0.05, 0.9])

@@ -176,7 +176,7 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     options |= {name: configuration.get(name) for name in reading}
     given = POLICIES.from_keywords(**options)
     beside = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
-    beside = (beside | {"passes", "replay", "csv_trace"}) - {"initial_regressor", "quiet"}
+    beside = (beside | {"passes", "replay"}) - {"initial_regressor", "quiet"}
     for name in sorted(beside & given.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
     if given[ModelOptions].initial_regressor:

@@ -38,7 +38,6 @@ def make_decay(configuration: Configuration, *, exact: bool, unlearnt: NDArray[n
         test=Test(
             alpha=np.float64(np.float32(options.epsilon_decay_significance_level) / share),
             tol_x=np.float64(np.float32(shared.tol_x)),
-            brentq=shared.opt_func == "brentq",
         ),
         initial=np.float32(options.initial_epsilon),
         constant=options.constant_epsilon,

@@ -13,9 +13,9 @@ import numpy as np
 from onlineauto.engine.ensembles.policy_kernels import learn_as, prepare, score_all
 from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
-from onlineauto.explorers._kernels import LEARNT, rank
+from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.epsilon_decay_kernels import decayed
-from onlineauto.explorers.explore_kernels import EPSILON_DECAY, FILLED, explore_after
+from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import NORM, WEIGHT
@@ -45,40 +45,20 @@ def epsilon_of(run: Run, model: int) -> F32:
     return decayed(decay.initial, _age(decay, model))
 
 
-@inline_kernel
-def _learnt(run: Run, model: int) -> int:
-    """Events that a model has learnt; in VW, all that learnt so far, each of which counts each event."""
-    at = run.task.exploration
-    if run.task.exact:
-        return int(at.counts[LEARNT]) + at.policies - 1 - model
-    return _age(run.task.decay, model)
-
-
 @kernel
 def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
-    """Probability (float32) of an action by the scores at hand: exploring, or of the best one by itself.
-
-    To VW that is the likeliest one, which rounding may have made another one. Of slots it lists the logged
-    action first, and so takes it for the best one if another is as likely.
-    """
-    at, score, order, pmf = run.task.exploration, buffers.explored[FILLED], buffers.order, buffers.cost
+    """Return the probability (float32) of an action by the scores at hand: 1 or 0 unless it `explores`."""
+    score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.cost
     rank(score, n, order)
-    if not (explores or (run.task.exact and (run.task.slots or at.code != EPSILON_DECAY))):
+    if not explores:
         return _ONE if order[0] == action else _ZERO
     for i in range(n):
         pmf[i] = score[order[i]]
-    if at.code == EPSILON_DECAY:
-        greedy(pmf, n, epsilon_of(run, model), at.first_only)
-    else:
-        explore_after(at, order, pmf, n, buffers.explored, _learnt(run, model))
-    found, best = _ZERO, 0
+    greedy(pmf, n, epsilon_of(run, model), run.task.exploration.first_only)
     for i in range(n):
-        found = pmf[i] if order[i] == action else found
-        best = i if pmf[i] > pmf[best] else best
-    if not explores:
-        chosen = order[best] == action or (run.task.slots and found == pmf[best])
-        return _ONE if chosen else _ZERO
-    return found
+        if order[i] == action:
+            return pmf[i]
+    return _ZERO
 
 
 @kernel
@@ -95,7 +75,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
 
 
 @kernel
-def observe_model(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
+def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
     """Let the evidence on a model see an event, by the scores at hand, which it had before it learnt that."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
@@ -108,12 +88,11 @@ def observe_model(run: Run, label: Label, model: int, n: int, buffers: Buffers) 
 
 @kernel
 def visit_models(
-    run: Run, actions: Actions, logged: Label, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let all models of a slot score and learn an event, the champion first, or let it score.
 
-    They are taught a label; rewards are those of the `logged` one, and of the first slot's models. Returns
-    features as `score_all` counts them.
+    Rewards are those of the first slot's models. Returns features as `score_all` counts them.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
     parts, cb_type = run.task.parts // models, run.model.settings[slot].cb_type
@@ -124,12 +103,11 @@ def visit_models(
         counted, shown = score_all(run, actions, label, slot, part, buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
-            run.task.exploration.times[model] = _learnt(run, model)
             for action in range(n):
                 short_loop()
                 buffers.score[action, slot] = buffers.explored[FILLED, action]
         if learns and slot == 0:
-            observe_model(run, logged, model, n, buffers)
+            _observe(run, label, model, n, buffers)
         if learns:
             prepare(run, actions, label, slot, part, cb_type, buffers)
             learn_as(run, actions, label, slot, part, policy, cb_type, champion and slot == 0, buffers)
@@ -153,7 +131,7 @@ def _clear_lane(run: Run, lane: int) -> None:
 def _begin_anew(run: Run, model: int) -> None:
     """Let a model have learnt nothing, that of every slot; VW looks for its lanes among those of all models.
 
-    So it finds the right ones only where a model has one lane: without estimates, and without a search.
+    So it finds the right ones only where a model has one lane: without estimates.
     """
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
     if run.task.exact:

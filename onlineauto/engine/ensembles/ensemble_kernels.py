@@ -62,7 +62,7 @@ def _bag(
 
 
 @inline_kernel
-def true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
+def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
     """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
     cb_type = run.model.settings[slot].cb_type
     if cb_type != IPS:
@@ -78,7 +78,7 @@ def true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buf
 
 
 @kernel
-def choose_in_turn(
+def _choose_in_turn(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
 ) -> int:
     """Let the policies of a slot choose one after the other, and all but the first one learn.
@@ -120,7 +120,7 @@ def _cover(
 ) -> tuple[int, int]:
     """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
     if learns:
-        true_costs(run, actions, label, slot, buffers)
+        _true_costs(run, actions, label, slot, buffers)
     counted, shown = score_all(run, actions, label, slot, 0, buffers)
     for action in range(actions.n):
         short_loop()
@@ -129,7 +129,7 @@ def _cover(
         cb_type = run.model.settings[slot].cb_type
         prepare(run, actions, label, slot, 0, cb_type, buffers)
         learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
-    return counted, choose_in_turn(run, actions, label, slot, learns, shown, buffers)
+    return counted, _choose_in_turn(run, actions, label, slot, learns, shown, buffers)
 
 
 @kernel
@@ -174,14 +174,11 @@ def visit_members(
     stream: Stream,
     rows: Records,
     actions: Actions,
-    logged: Label,
     label: Label,
     learns: bool,
     compares: bool,
 ) -> None:
     """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
-
-    They are taught a label, and rewards are those of the `logged` one.
 
     A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model, of
     which there may be several that change places: if it `compares` them.
@@ -200,7 +197,7 @@ def visit_members(
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
         if len(run.task.decay.place) > 0:
-            counted, shown = visit_models(run, actions, logged, label, slot, learns, buffers)
+            counted, shown = visit_models(run, actions, label, slot, learns, buffers)
         elif at.code == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
         elif at.code == RND:

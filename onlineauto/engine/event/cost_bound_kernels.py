@@ -1,4 +1,4 @@
-"""What explorers go by: plausible costs of the actions of an event; scores from before anything is learnt."""
+"""Plausible costs of the actions of an event, by which some explorers choose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.example_kernels import list_action, predict_or_learn
+from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import over_again, run_on
 from onlineauto.engine.event.state import CB
@@ -18,13 +18,12 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.engine.event.state import Actions, Context
     from onlineauto.features.records import Stream
     from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_UNKNOWN = np.float32(np.nan)
 
 
 @kernel
@@ -55,21 +54,3 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
         buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
         moved = sensitivity(rule, run.model, place, example, score, high + _ONE, weight, squares)
         buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, run.task.exact)
-
-
-@kernel
-def score_before(context: Sealed[Context], stream: Stream, actions: Actions, label: Label) -> None:
-    """Fill in the champion's scores, and its plausible costs if the explorer goes by them.
-
-    The scores are those of slot 0, and in the last column, which is no slot's, where they stay.
-    """
-    opened_context = opened(context)
-    run, buffers = run_on(opened_context, stream), opened_context.buffers
-    place, shown = place_of(run.live, 0, 0), buffers.score.shape[1] - 1
-    for action in range(actions.n):
-        short_loop()
-        example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
-        buffers.score[action, 0] = buffers.score[action, shown] = raw
-    if run.task.exploration.bounds:
-        bound_costs(context, stream, actions, label.weight)

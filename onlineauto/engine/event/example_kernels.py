@@ -13,7 +13,7 @@ from onlineauto.features._kernels import forget, merge_shared, open_constant, op
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example
 from onlineauto.jit import F32, inline_kernel, short_loop
-from onlineauto.learners._kernels import clip, dot, rule_of, see_label, shift, update
+from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Run
@@ -146,9 +146,6 @@ def predict_or_learn(
     (float32), both from before the update, and whether there was anything to learn.
     """
     model, rule = run.model, rule_of(run.rule, run.model, place.slot)
-    by = place.row - place.lane
-    if by != 0:
-        shift(example, by, run.task.mask)
     if rule.guarded:
         learns = learns and math.isfinite(label) and math.isfinite(weight)
     if learns:
@@ -158,6 +155,4 @@ def predict_or_learn(
     learnt = False
     if learns and label != _FLOAT_MAX and weight > _ZERO:
         learnt = update(rule, model, place, example, prediction, label, weight, squares)
-    if by != 0:
-        shift(example, -by, run.task.mask)
     return raw, prediction, learnt

@@ -166,8 +166,7 @@ def learner(live: Live, turn: int) -> int:
 @inline_kernel
 def place_of(live: Live, slot: int, part: int) -> Place:
     """Where part `part` of a slot's model lies."""
-    row = slot * live.slot_step + part * live.part_step
-    return Place(slot, 0 if live.overlaps else row, row)
+    return Place(slot, slot * live.slot_step + part * live.part_step)
 
 
 @inline_kernel

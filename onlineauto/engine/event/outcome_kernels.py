@@ -52,12 +52,9 @@ def settle_bandit(
     label: Label,
     learns: bool,
     standing: int,
-    shown: int,
     buffers: Buffers,
 ) -> bool:
-    """Rank the actions, turn scores into probabilities if exploring, and write the event's row.
-
-    The scores are those of column `shown` of the buffers.
+    """Rank the actions by the champion's scores, explore if asked to, and write the event's row.
 
     Returns whether the event is labelled with a known probability.
     """
@@ -67,11 +64,11 @@ def settle_bandit(
     score = results.score[row.action_start : row.action_start + n]
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[i, shown]
+        score[i] = buffers.score[i, 0]
     rank(score, n, order)
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[order[i], shown]
+        score[i] = buffers.score[order[i], 0]
     if run.task.exploration.active:
         if run.task.exploration.code == GREEDY:
             greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.state import SIMPLE, Run
-from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore, explore_after
+from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore
 from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, inline_kernel, kernel, opened
@@ -112,8 +112,6 @@ def explore_otherwise(
     how = at.task.exploration
     if how.code == EPSILON_DECAY:
         greedy(score, n, at.task.decay.epsilon[0], how.first_only)
-    elif len(at.task.decay.place) > 0:
-        explore_after(how, order, score, n, at.buffers.explored, how.times[how.policies - 1])
     else:
         explore(how, order, score, n, at.buffers.explored)
 

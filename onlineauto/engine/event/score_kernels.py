@@ -29,9 +29,9 @@ EVENT, ACTION = 0, 1
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
-    """Whether scores need no list of features: no penalty cuts weights off, and no lanes overlap."""
+    """Return whether scores need no list of features: no penalty cuts weights off."""
     alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
-    if alone or run.live.overlaps:
+    if alone:
         return False
     for slot in range(run.live.n):
         short_loop()

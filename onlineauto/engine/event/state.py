@@ -73,8 +73,6 @@ class Task(NamedTuple):
     exploration: Exploration
     decay: Decay
     parts: int  # lanes of a live slot
-    shows_before: bool  # what is shown was predicted before any slot learnt
-    search_below: bool  # each model of the explorer is an event to the search, as in VW
     predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
@@ -91,9 +89,6 @@ class Live(NamedTuple):
     n: int  # live slots now
     slot_step: int  # lanes between two slots
     part_step: int  # and between the parts of one, if it has several
-    overlaps: (
-        bool  # lanes are cells of a table of one lane, so that they overlap, as VW's may with ``--cb N``
-    )
     searching: bool
     fill: bool  # an empty place waits for a config
     test: Test
@@ -122,7 +117,6 @@ class Live(NamedTuple):
     mix: NDArray[np.float64]  # [slots]: how much each has a say in that; they sum to 1
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and least probability
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
-    told: NDArray[np.float32]  # [2]: cost and probability that the search is told of, if below the explorer
     settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
     tally: NDArray[np.int64]  # [5]: see below
     counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
@@ -140,16 +134,15 @@ GROUP = 32
 SELF, CHAMPION = 0, 1
 """Whose reward an estimator of a slot bounds."""
 
-EVENT, STEP, SIGNAL, SLOT, CALL, LEFT = range(6)
-"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed; if
-the search is below the explorer, which model that is of (0: all score), and 1 + how often it still learns."""
+EVENT, STEP, SIGNAL, SLOT = range(4)
+"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals."""
 
-MET, RECOUNTED, REVIEWED, SCHEDULED, SHOWN = 1, 2, 3, 4, 5
+MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 """Steps of an event: its namespaces are counted, and again where VW does so; the oracle is asked; leases are
-looked after; what is shown was predicted before that."""
+looked after."""
 
 
 STREAM, ASIDE, NOTICED = range(3)
@@ -233,8 +226,7 @@ class Buffers(NamedTuple):
     name: NDArray[np.uint64]  # whole hashes, where an explorer asks for them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [most actions of an event, slots + 4]: four at a
-    # time are scored; and last, of no slot, what is shown if that is something else
+    score: NDArray[np.float32]  # [most actions of an event, slots + 3]: four at a time are scored
     target: NDArray[np.float32]  # [most actions of an event]
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
     first_squares: NDArray[np.float32]  # [most actions of an event]: the same, of whoever asked for it first

@@ -8,11 +8,10 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensembles.decay import DECAY_STATE
-from onlineauto.engine.loop.task import lanes_overlap, make_task, parts_of_slot, search_is_below
+from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.exploration import EXPLORER_STATE
-from onlineauto.explorers.explore_kernels import COVER
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model import initial_weights, make_model
@@ -44,8 +43,6 @@ class Learner:
     ----------
     width : int
         Lanes of the table that a live slot uses.
-    step : int
-        Lanes between two live slots in exact mode.
     task : Task
         What to do with an event, and how to explore.
     rule : Rule
@@ -62,7 +59,7 @@ class Learner:
     Raises
     ------
     OptionError
-        The table does not fit into memory, or exact mode does not have what is asked for.
+        The table does not fit into memory.
     """
 
     def __init__(self, configuration: Configuration, *, kind: str) -> None:
@@ -70,9 +67,7 @@ class Learner:
         estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
         slots = automl.automl or 1
         self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
-        self.step = 1 + estimates if search_is_below(configuration) else self.width
-        overlaps = lanes_overlap(configuration, kind=kind, lanes=slots * self.width)
-        weights = _make_table(configuration, slots=slots, width=self.width, overlaps=overlaps)
+        weights = _make_table(configuration, slots=slots, width=self.width)
         self.unlearnt = weights[0, :, 0].copy()
         self.task = make_task(
             configuration, kind=kind, cells=len(weights), parts=self.width, unlearnt=self.unlearnt
@@ -101,25 +96,10 @@ class Learner:
         weights = self.model.weights
         self.model = self.model._replace(table=weights.reshape(len(weights), -1))
 
-    @property
-    def overlapping(self) -> int:
-        """Lanes that overlap, being cells of a table of one lane; 0 if they do not."""
-        times = int(self.task.numbering.times)
-        return times if times > 1 else 0
-
     def champion_lanes(self) -> list[int]:
-        """Lanes of the table by which the champion predicts."""
-        return [0] if self.overlapping else self.champion_rows()
-
-    def champion_rows(self) -> list[int]:
-        """Where the sums of the champion are, part by part."""
-        slots = len(self.model.sums)
-        if not self.task.exact:
-            return [part * slots for part in range(self.width)]
-        if not self.task.search_below or self.task.exploration.code == COVER:
-            return list(range(self.width))
-        models = [divmod(part, self.step) for part in range(self.width)]
-        return [model * slots * self.step + part for model, part in models]
+        """Return the lanes of the table by which the champion predicts, part by part."""
+        between = 1 if self.task.exact else len(self.model.sums)
+        return [part * between for part in range(self.width)]
 
     def champion_lane(self) -> int:
         """Lane of the table by which the champion of the champion's models predicts."""
@@ -172,16 +152,12 @@ class Learner:
                 array[...] = state[part][name]
 
 
-def _make_table(
-    configuration: Configuration, *, slots: int, width: int, overlaps: bool
-) -> NDArray[np.float32]:
-    """Weights of so many live slots, each of so many lanes, which may overlap, before the first event."""
+def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:
+    """Return the weights of so many live slots, each of so many lanes, before the first event."""
     bits = configuration[FeatureOptions].bit_precision
     lanes = slots * width
     cells = max(1, 2**bits >> (width - 1).bit_length())
-    if overlaps:
-        lanes, cells = 1, 2**bits
-    elif configuration[RunOptions].vw_exact:  # all lanes share the table
+    if configuration[RunOptions].vw_exact:  # all lanes share the table
         lanes = 1 << (lanes - 1).bit_length()
         cells = max(1, 2**bits // lanes)
     elif slots > 1:

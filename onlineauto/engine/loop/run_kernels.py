@@ -17,7 +17,7 @@ import numpy as np
 
 from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
-from onlineauto.engine.event.cost_bound_kernels import bound_costs, score_before
+from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.example_kernels import (
     apply_link,
@@ -54,8 +54,6 @@ from onlineauto.engine.event.state import (
     BLOCK_END,
     CB_ADF,
     EVENT,
-    LEASE_DUE,
-    SHOWN,
     SIGNAL,
     SIMPLE,
     SLOT,
@@ -92,18 +90,11 @@ def _tests_unlabelled(run: Run) -> bool:
 
 
 @inline_kernel
-def _shows_before(run: Run, learns: bool) -> bool:
-    """Whether what is shown was predicted before anything was learnt, and may not be the same behind it."""
-    several = run.live.n > 1 or not run.task.exploration.regresses
-    return bool(learns and run.task.shows_before and several)
-
-
-@inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
     """Whether each slot has its own turn, since it learns other costs or changes the others' weights."""
     if not learns or run.live.n == 1:
         return False
-    if run.task.exact and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0 or run.live.overlaps):
+    if run.task.exact and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0):
         return True
     for slot in range(run.live.n):
         short_loop()
@@ -157,30 +148,22 @@ def _visit_actions(
     actions: Actions,
     label: Label,
     learns: bool,
-    known: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row.
-
-    What is shown is `known` if it had to be before leases were looked after.
-    """
+    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
-    before = _shows_before(run, learns)
-    if not known:
-        begin_squares(actions.n, buffers)
-    if before and not known:
-        score_before(context, run.stream, actions, label)
+    begin_squares(actions.n, buffers)
     for turn in range(run.live.n if apart else 1):
         short_loop()
         of_champion = not apart or turn == run.live.n - 1
         cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
-            if phase == LEARN and of_champion and run.task.exploration.bounds and not before:
+            if phase == LEARN and of_champion and run.task.exploration.bounds:
                 bound_costs(context, run.stream, actions, label.weight)
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
@@ -280,16 +263,12 @@ def run_events(
         event = cursor[EVENT]
         actions, label = open_event(run, event)
         open_row(run, results, event, actions.n)
-        holdout, aside = run.stream.holdout[event], False
+        holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
         tests = bool(learns or (training and _tests_unlabelled(run)))
         if searching:
             recounts = run.task.predicts_apart and (learns or (training and run.task.shape == CB_ADF))
             signal = signal_before(run, event, actions, tests, recounts, cursor)
-            if signal == LEASE_DUE and learns and run.task.shows_before:
-                begin_squares(actions.n, buffers)
-                score_before(context, stream, actions, label)
-                cursor[STEP] = SHOWN
             if signal != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
@@ -298,34 +277,24 @@ def run_events(
         if run.task.exploration.policies > 0:
             compares = learns or (training and run.task.exact and run.task.shape == CB_ADF)
             row = results.rows[event : event + 1]
-            visit_members(context, stream, row, actions, label, taught, learns, compares)
+            visit_members(context, stream, row, actions, label, learns, compares)
         else:
-            known = cursor[STEP] == SHOWN
-            _visit_actions(context, run, results, event, actions, taught, learns, known, buffers)
+            _visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = _settle_line(run, results, event, label)
         else:
             if learns and run.task.exact and run.task.exploration.samples:  # VW predicts while it learns
                 note_cost(run.task.exploration, label.cost)
-            before = _shows_before(run, learns)
-            shown = buffers.score.shape[1] - 1 if before else 0
-            # a model of --epsilon_decay shows VW's next one what it was taught
-            seen = taught if learns and run.task.exact and len(run.task.decay.place) > 1 else label
-            labelled = settle_bandit(
-                context, run, results, event, actions, seen, learns, standing, shown, buffers
-            )
-            if labelled and not label.probability > _ZERO:
-                # VW, which reads that it has none, takes it for held out
-                aside, results.rows[event].loss = True, _ZERO
+            labelled = settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
             if learns:
                 note_cost(run.task.exploration, label.cost)
-                note_learnt(run.task.exploration, max(len(run.task.decay.place), 1))
-        results.rows[event].labelled = labelled and not aside
+                note_learnt(run.task.exploration)
+        results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
             settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
         elif standing == STREAM:
-            account(run.model, label.weight, labelled, holdout or aside)
+            account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
             if run.task.shape != SIMPLE:

@@ -11,8 +11,9 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.choice import check_decay, check_explorer, check_one_explorer, chosen_explorer
+from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
+from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
@@ -45,6 +46,8 @@ _NOT_OF_SLOTS: Final = {
 }
 _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
+_SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
+"""Explorers that ``--vw_exact`` has with ``--automl``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,19 +185,36 @@ def check_exact(configuration: Configuration) -> None:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
 
 
-def check_slots(configuration: Configuration) -> None:
-    """Refuse what we do not have of ``--ccb_explore_adf``.
+def check_numbered(configuration: Configuration) -> None:
+    """Refuse so many models of ``--cb K`` that Vowpal Wabbit lets actions share weights, in exact mode.
 
     Raises
     ------
     OptionError
-        Mostly if ``--vw_exact`` asks for it.
+        If ``--vw_exact`` is supplied, and the models of all live configs are no power of two.
     """
-    if "ccb_explore_adf" not in configuration.supplied:
+    kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
+    if kind is None or not configuration[RunOptions].vw_exact:
         return
-    if "csv_trace" in configuration.supplied:
-        raise OptionError("--csv_trace is not for --ccb_explore_adf, whose events are learnt slot by slot")
-    if not configuration[RunOptions].vw_exact:
+    explorer, estimates = chosen_explorer(configuration), configuration[CbOptions].cb_type == "dr"
+    models = explorer.parts(configuration, estimates=estimates, exact=True)
+    models *= configuration[AutomlOptions].automl or 1
+    if models & (models - 1):
+        raise OptionError(
+            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
+            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
+        )
+
+
+def check_slots(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of ``--ccb_explore_adf``.
+
+    Raises
+    ------
+    OptionError
+        Such as with ``--leave_duplicate_interactions``.
+    """
+    if "ccb_explore_adf" not in configuration.supplied or not configuration[RunOptions].vw_exact:
         return
     for name, why in _NOT_OF_SLOTS.items():
         if name in configuration.supplied:
@@ -291,12 +311,30 @@ def check_rewards(configuration: Configuration) -> None:
         ) from None
 
 
+def _refuse_explorer(configuration: Configuration) -> None:
+    """Refuse a search of exact mode with an explorer, or with penalties beside one, that it does not have."""
+    explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
+    asked = [flag for flag in explorer.flags if flag in configuration.supplied]
+    if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
+        name = "elim" if explorer.name in _SEARCHED_FOR else asked[-1]
+        kept = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
+        raise OptionError(
+            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {kept}; "
+            "leave --vw_exact out"
+        )
+    penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
+    if penalty is not None and explorer.name != "greedy":
+        raise OptionError(
+            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
+            "penalties there with ε-greedy only; leave --vw_exact out"
+        )
+
+
 def _refuse_unlike_vw(configuration: Configuration) -> None:
     """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
-    automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
+    _refuse_explorer(configuration)
+    automl = configuration[AutomlOptions]
     oracle = ORACLES[automl.oracle(exact=True)]
-    if explorer.asks_search:
-        _refuse_below(configuration, explorer.name)
     if not oracle.in_vw:
         raise OptionError(
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
@@ -305,33 +343,6 @@ def _refuse_unlike_vw(configuration: Configuration) -> None:
         raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
     if automl.interaction_type == "both":
         raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
-
-
-def _refuse_below(configuration: Configuration, explorer: str) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of a search that is below the explorer."""
-    if "replay" in configuration.supplied:
-        raise OptionError(
-            f"--replay with --automl and --{explorer} is not reproduced by --vw_exact: Vowpal Wabbit decides "
-            "between the models of an event, and a journal has whole events; leave --vw_exact out"
-        )
-    if configuration[ModelOptions].predict_only_model:
-        check_alone(configuration)
-
-
-def check_alone(configuration: Configuration) -> None:
-    """Refuse a champion that could not predict alone as it does in its search.
-
-    Raises
-    ------
-    OptionError
-        In exact mode with ``--automl`` and ``--cover``.
-    """
-    explorer, automl = chosen_explorer(configuration).name, configuration[AutomlOptions].automl
-    if automl is not None and configuration[RunOptions].vw_exact and explorer == "cover":
-        raise OptionError(
-            "--cover with --automl and --vw_exact has no champion that predicts the same alone: what Vowpal "
-            "Wabbit has it cross depends on the search; leave --vw_exact out"
-        )
 
 
 _OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
@@ -376,19 +387,14 @@ def check_audit(configuration: Configuration) -> None:
         for name in (name for name, value in named.items() if value):
             raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
     explorer = chosen_explorer(configuration)
-    below = configuration.get("automl") is not None and explorer.asks_search
-    texts = {"readable_model": models.readable_model, "invert_hash": models.invert_hash}
-    for name in (name for name, value in texts.items() if value):
-        if below and configuration[RunOptions].vw_exact:
-            raise OptionError(f"--{name} of --automl with --{explorer.name} is not reproduced by --vw_exact")
     if not (outputs.audit and configuration[RunOptions].vw_exact):
         return
     if configuration.get("automl") is not None:
         found = "--automl"
     elif configuration.get("cb_type") != "mtr":
         found = f"--cb_type {configuration.get('cb_type')}"
-    elif explorer.name not in _AUDITED or "epsilon_decay" in configuration.supplied:
-        found = "--epsilon_decay" if "epsilon_decay" in configuration.supplied else f"--{explorer.name}"
+    elif explorer.name not in _AUDITED:
+        found = f"--{explorer.name}"
     else:
         return
     raise OptionError(
@@ -429,10 +435,11 @@ REGISTRY: Final = Registry(
         check_bandit,
         check_exact,
         check_slots,
+        check_numbered,
         check_one_explorer,
         check_explorer,
         check_cost_range,
-        check_decay,
+        check_epsilon_decay,
         check_automl,
         check_rewards,
         check_audit,
@@ -453,7 +460,7 @@ def refuse_command_line(configuration: Configuration) -> None:
     others = (
         option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
     )
-    names = ("data", "csv_trace", "verbose_metrics", *others)
+    names = ("data", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:
             raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

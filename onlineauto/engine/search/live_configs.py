@@ -21,7 +21,6 @@ from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import materialize
-from onlineauto.learners.model_state import by_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,9 +60,7 @@ class LiveSlots:
     exact : bool
         Move weights as VW does; otherwise the sums that go with them move too.
     width : int
-        Lanes of the model that a slot uses; in exact mode, lanes between two of them.
-    overlapping : int
-        Lanes that overlap, being cells of a table of one lane; 0 if they do not.
+        Lanes of the model that a slot uses.
     first : Config
         The first champion.
     simple : bool
@@ -96,7 +93,6 @@ class LiveSlots:
         *,
         exact: bool,
         width: int,
-        overlapping: int,
         first: Config,
         simple: bool,
         hyperparameters: Hyperparameters,
@@ -111,7 +107,7 @@ class LiveSlots:
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
-        self._exact, self._width, self._overlapping = exact, width, overlapping
+        self._exact, self._width = exact, width
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
@@ -125,13 +121,11 @@ class LiveSlots:
             n=1,
             slot_step=width if exact else 1,
             part_step=1 if exact else slots,
-            overlaps=overlapping > 0,
             searching=options.automl is not None,
             fill=False,
             test=Test(
                 alpha=np.float64(np.float32(np.float32(self._alpha) / np.float32(share))),
                 tol_x=np.float64(np.float32(options.tol_x)),
-                brentq=options.opt_func == "brentq",
             ),
             cost_is_reward=options.reward_as_cost,
             reversed=options.debug_reversed_learn,
@@ -157,7 +151,6 @@ class LiveSlots:
             mix=np.eye(1, slots)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((slots, 2, 2)),
-            told=np.full(2, np.nan, np.float32),
             settled=np.zeros(slots, bool),
             tally=np.zeros(5, np.int64),
             counts=np.zeros(0, np.int64),
@@ -427,7 +420,7 @@ class LiveSlots:
                 self._copy(0, slot, model)
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
-        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
             swap_lanes(weights, cells, one, other)
             if not self._exact:
@@ -471,7 +464,7 @@ class LiveSlots:
         self.live.updates[slot] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
-        weights, cells = by_lanes(model, overlapping=self._overlapping)
+        weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
             copy_lane(weights, cells, one, other)
             if not self._exact:

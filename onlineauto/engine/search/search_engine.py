@@ -28,8 +28,6 @@ from onlineauto.automl.search import Rules, Search
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.event.state import (
     BOUND_CROSSED,
-    CALL,
-    EVENT,
     LEARNT,
     LOSS_CROSSED,
     NEW_NAMESPACE,
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.engine.event.state import Decay
-    from onlineauto.engine.report.csv_trace import Trace
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -111,7 +108,7 @@ class Searching:
     exact : bool
         Decide as VW does.
     width : int
-        Lanes of the model that a live slot uses; in exact mode, lanes between two of them.
+        Lanes of the model that a live slot uses.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
     cells : int
@@ -149,8 +146,6 @@ class Searching:
         The last of them.
     on_decision : callable or None
         Called with each line of the journal, before the decision is carried out.
-    trace : Trace or None
-        Writes everything down, event by event.
     """
 
     def __init__(
@@ -160,7 +155,6 @@ class Searching:
         *,
         exact: bool,
         width: int,
-        overlapping: int,
         simple: bool,
         cells: int,
         hyperparameters: Hyperparameters,
@@ -186,7 +180,6 @@ class Searching:
             layout,
             exact=exact,
             width=width,
-            overlapping=overlapping,
             first=self.search.champion,
             simple=simple,
             hyperparameters=hyperparameters,
@@ -199,11 +192,9 @@ class Searching:
         self.n_events = self.n_switches = self.n_alarms = 0
         self._drift = Drift()
         self.on_decision: Callable[[Entry], object] | None = None
-        self.trace: Trace | None = None
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None
-        self._n_traced = 0
         self.changes: deque[Change] = deque(maxlen=_KEPT)
         if self._replayed is None:
             self._set_leases()
@@ -270,7 +261,6 @@ class Searching:
         self.n_events, self.n_switches = state["events"], state["changes"]
         self.n_alarms = state["alarms"]
         self.changes.extend(msgspec.convert(state["latest_changes"], list[Change]))
-        self._n_traced = int(state["slots"]["tally"][LEARNT])
         self._drift.restore(state["drift"])
         self.slots.restore(state["slots"], model)
         self.screening.restore(state["screening"])
@@ -283,9 +273,7 @@ class Searching:
 
     def stop(self, begin: int, end: int) -> int:
         """Say how far the loop may go now, of the events [begin, end) of a block."""
-        if self._next is not None:
-            end = min(end, begin + self._next.events - self.n_events)
-        return min(end, begin + 1) if self.trace is not None else end
+        return end if self._next is None else min(end, begin + self._next.events - self.n_events)
 
     def answer(
         self,
@@ -301,7 +289,7 @@ class Searching:
 
         Parameters
         ----------
-        cursor : int64[6]
+        cursor : int64[4]
             Where the loop stopped, and why.
         block : Block
             What it works on.
@@ -320,16 +308,6 @@ class Searching:
             A journal is replayed over a stream that it does not belong to.
         """
         self.n_events += through
-        if self.trace is not None and self.n_learnt > self._n_traced:
-            self._n_traced = self.n_learnt
-            self.trace.learnt(
-                block,
-                int(cursor[EVENT]) - int(cursor[CALL] == 0),
-                n_learnt=self.n_learnt,
-                n_switches=self.n_switches,
-                estimates=self.estimates,
-                told=self.slots.live.told,
-            )
         if self._replayed is not None:
             self._replay(model)
         elif signal := self._signal(cursor, block, event):
@@ -421,8 +399,6 @@ class Searching:
             self._drift.restart()
         if isinstance(decision, Swap | Reopen):
             self.screening.fade()
-        if self.trace is not None and isinstance(decision, Rotate | Swap):
-            self.trace.decided(decision, n_learnt=self.n_learnt, n_switches=self.n_switches)
         self.slots.apply(decision, model)
 
     def _note(self, swap: Swap) -> None:

@@ -85,10 +85,9 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
         words.append(PER_MODEL.decode())
     model = workspace.learner.model
     later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies them, as it does its own
-    lanes = [0] if workspace.learner.overlapping else parts
-    cell, value = _cells(workspace, lanes, whole=whole, penalised=not later)
+    cell, value = _cells(workspace, parts, whole=whole, penalised=not later)
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
-    bits = int(math.log2(len(model.weights) * _room(lanes)))
+    bits = int(math.log2(len(model.weights) * _room(parts)))
     options = "".join(f" {word}" for word in words).encode("utf-8", "surrogateescape")
     bandit, explores = workspace.kind != "simple", "explore" in workspace.kind
     kinds = EXPLORER_FIELDS.get(explorer, "") if explores else ""

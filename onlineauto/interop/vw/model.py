@@ -148,8 +148,6 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
     if file.descent is not None:
         _fill_sums(learner, file.descent)
     sums = model.sums.reshape(len(model.sums), -1, 2)
-    if learner.task.search_below:
-        sums = sums.swapaxes(0, 1)
     for place, (events, actions) in zip(np.ndindex(sums.shape[:2]), file.averages, strict=False):
         sums[place] = actions, events
     exploration = learner.task.exploration

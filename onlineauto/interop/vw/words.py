@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
-from onlineauto.engine.loop.task import check_apart
-from onlineauto.engine.options.registry import REGISTRY, check_alone
+from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
@@ -51,8 +50,6 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         If VW lacks something that the champion predicts by; the message says what.
     """
     configuration, searching = workspace.configuration, workspace.searching
-    check_alone(configuration)
-    check_apart(configuration, kind=workspace.kind, parts=workspace.learner.width)
     if not workspace.exact:
         _refuse(workspace)
     values: dict[str, Any] = {
@@ -125,7 +122,7 @@ def _letters_of_terms(terms: Product) -> str:
 
 def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
     """Lanes of the models that VW has for these options."""
-    lanes = workspace.learner.champion_rows()
+    lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
         return lanes[::2]  # the other lanes serve only the estimates of dr
     return lanes
@@ -152,8 +149,6 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     if "namespaces" in configuration[AutomlOptions].searched():
         yield "--search namespaces leaves namespaces out, those too that are met later"
     explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
-    if "epsilon_decay" in configuration.supplied and explorer in ("first", "squarecb"):
-        yield f"--{explorer} goes by the age of each model of --epsilon_decay"
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"

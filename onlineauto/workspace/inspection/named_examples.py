@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from onlineauto.engine.event.state import CB
-from onlineauto.errors import OptionError
 from onlineauto.features.records import CONSTANT_HASH
 
 if TYPE_CHECKING:
@@ -114,19 +113,9 @@ class NamedExamples:
         Whose options and live slots say what is used.
     names : Names
         What features are called.
-
-    Raises
-    ------
-    OptionError
-        Actions share weights with other models.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
-        if workspace.learner.overlapping:
-            raise OptionError(
-                f"with --vw_exact, weights of --{workspace.kind} have no names where the number of models is "
-                "no power of two: actions share them with other models"
-            )
         self._workspace, self._names = workspace, names
         self._mask = len(workspace.weights) - 1
 
