@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
-    from onlineauto.engine.stream.conversion import convert
-    from onlineauto.engine.stream.reading import read
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
+    from onlineauto.workspace.conversion import convert
+    from onlineauto.workspace.reading import read
     from onlineauto.workspace.workspace import Workspace
 
 __all__ = [
@@ -39,8 +39,8 @@ _LAZY = {
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
     "Workspace": "onlineauto.workspace.workspace",
-    "convert": "onlineauto.engine.stream.conversion",
-    "read": "onlineauto.engine.stream.reading",
+    "convert": "onlineauto.workspace.conversion",
+    "read": "onlineauto.workspace.reading",
 }
 """Modules of the names that are imported on first use, since they import NumPy and Numba."""
 

@@ -67,6 +67,14 @@ def test_there_is_a_house() -> None:
     assert len(FILES) > 40
 
 
+def lines_of_code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return how long a function is without its docstring."""
+    docstring = node.body[0] if ast.get_docstring(node) else None
+    return sum((each.end_lineno or 0) - each.lineno + 1 for each in node.body if each is not docstring) + (
+        node.body[0].lineno - node.lineno
+    )
+
+
 def test_files_are_short() -> None:
     assert not [named(path) for path in FILES if len(path.read_text("utf-8").splitlines()) > 500]
 
@@ -81,7 +89,7 @@ def test_functions_are_short() -> None:
         f"{named(path)}:{node.lineno} {node.name}"
         for path in FILES
         for node in functions(path)
-        if (node.end_lineno or 0) - node.lineno >= (120 if path in KERNEL_FILES else 80)
+        if lines_of_code(node) > (120 if path in KERNEL_FILES else 80)
     ]
     assert not long
 

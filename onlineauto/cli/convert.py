@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.options.registry import OutputOptions
-from onlineauto.engine.stream.conversion import convert, has_blocks
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
 from onlineauto.interop.vw.champion import write_vw_model
 from onlineauto.interop.vw.file import begins_as_vw
 from onlineauto.interop.vw.model import load_vw_model
+from onlineauto.workspace.conversion import convert, has_blocks
 from onlineauto.workspace.model_file import MAGIC
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace

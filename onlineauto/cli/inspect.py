@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.cli.tables import markdown, print_tables, tables_of
-from onlineauto.engine.options.registry import REGISTRY, InspectOptions
+from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
@@ -18,6 +18,7 @@ from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.inspection.inverse_hash import InverseHash
 from onlineauto.workspace.inspection.named_examples import NamedExamples
 from onlineauto.workspace.model_file import VERSION, read_file
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 

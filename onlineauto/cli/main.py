@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.engine.options.registry import REGISTRY, ModelOptions, OutputOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

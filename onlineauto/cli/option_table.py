@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.help import default_text
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import options_of, title_of
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

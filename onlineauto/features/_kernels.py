@@ -218,7 +218,7 @@ def open_constant(layout: Layout, scratch: Scratch, stream: Stream, n_shared: in
         return groups
     own = scratch.places[key].group
     _open_group(scratch, groups, key, stream.constant, stream.constant + 1)
-    if own >= n_shared:  # in exact mode, of a name whose first byte is the constant's
+    if own >= n_shared:  # where keys are first bytes, of a name that begins with the constant's
         scratch.groups[groups].covered = scratch.groups[own].covered
         scratch.groups[own].covered = -1
     return groups + 1

@@ -1,8 +1,7 @@
 """Layout: how the namespaces of a stream become groups of features, and which products of them exist.
 
-A group is known by a small number, its *key*. In exact mode that is the first byte of the name, so that two
-names with one first byte are one group, as in VW; otherwise every name has its own. The namespaces that a
-block brings are added before it is learnt: a product with an absent namespace adds nothing, so knowing of a
+A group is known by a small number, its *key*; every name has one of its own. The namespaces that a block
+brings are added before it is learnt: a product with an absent namespace adds nothing, so knowing of a
 namespace a little early changes no result.
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,20 +36,28 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
 
-__all__ = ["MAX_PRODUCTS", "Layout", "most_groups"]
+__all__ = ["MAX_PRODUCTS", "Keys", "Layout", "most_groups"]
 
 _LOG = logging.getLogger("onlineauto")
 
 MAX_PRODUCTS = 200_000
-"""Wildcards take in no further namespaces beyond so many products (unless exact)."""
-
-_EXACT_CONSTANT = 128
-_DEFAULT = 32
+"""Wildcards take in no further namespaces beyond so many products."""
 
 
 def most_groups(spans: int) -> int:
     """Return how many groups there have to be room for in an event whose lines have so many spans."""
     return 2 * spans + 8
+
+
+class Keys(NamedTuple):
+    """Group keys of the namespaces of a block."""
+
+    key: NDArray[np.int32]  # of each namespace
+    n: int  # keys in use
+    constant: int
+    default: int  # of the namespace without a name, -1 if the block has none
+    slot: int  # of the features of a slot
+    told: int  # of the feature that tells slots apart
 
 
 class Layout:
@@ -60,8 +67,6 @@ class Layout:
     ----------
     options : FeatureOptions
         Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
-    exact : bool
-        Know namespaces by their first byte, as VW does.
     searched : sequence of int
         Orders of interactions among which a search chooses (`cross`), in place of those of the options.
     singled : bool
@@ -81,8 +86,7 @@ class Layout:
     interactions : Interactions
         Products, and which slots use them.
     again : Interactions
-        The same but, if exact, those only that VW knows outside of its reductions: not those that come from
-        wildcards or from a search.
+        What a second walk over the features of an event crosses: the same.
     n_products : dict of int to int
         Number of products of each order.
     n_apart : dict of int to int
@@ -93,13 +97,11 @@ class Layout:
         self,
         options: FeatureOptions,
         *,
-        exact: bool,
         searched: Sequence[int] = (),
         singled: bool = False,
         slots: bool = False,
     ) -> None:
         self._options = options
-        self._exact = exact
         self._searched, self._singled = bool(searched), singled
         self._crossed: list[tuple[bytes, ...]] = []
         self._held = np.zeros((0, 1), bool)
@@ -122,7 +124,7 @@ class Layout:
         self._left_out: set[bytes] = set()
         self._names: Namespaces | None = None
         self._n_names = 0
-        self._number = {} if exact else {name: i + 1 for i, name in enumerate(self._own)}
+        self._number = self._numbered(())
         self._seen = np.zeros(0, bool)
         self._all_seen = False
         self.n_apart: Counter[int] = Counter()
@@ -148,8 +150,7 @@ class Layout:
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(known)
             self.version += 1
-            names_of_keys = [] if self._exact else [*self._own, *known]
-            self._number = {name: i + 1 for i, name in enumerate(names_of_keys)}
+            self._number = self._numbered(known)
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
         self._all_seen = bool(self._seen.all())
@@ -158,7 +159,7 @@ class Layout:
         self.version += 1
         numbers, first = np.unique(block.span_namespace, return_index=True)
         for i in numbers[np.argsort(first)]:  # in the order in which they have features, whatever the block
-            self._add(self._key_name(names.names[i]))
+            self._add(self._known_as(names.names[i]))
         self._make_interactions()
 
     def state(self) -> dict[str, Any]:
@@ -174,23 +175,19 @@ class Layout:
 
     def crossable(self) -> NDArray[np.bool_]:
         """Say of each group key whether its namespace can be crossed: bool[n_keys]."""
-        if self._exact:
-            return np.array([self._interacts(bytes([key])) for key in range(256)])
         names = self._names.names[: self._n_names] if self._names is not None else []
         return np.array([False, *(name in self._known for name in (*self._own, *names))])
 
     def name_of(self, key: int) -> bytes:
-        """Name of the namespace with a group key; its first byte only, if exact."""
-        if self._exact:
-            return bytes([key])
+        """Return the name of the namespace with a group key, as `keys` has it."""
         assert self._names is not None
         assert key > 0, "0 is the constant's, and that of names that the block does not have"
         own = len(self._own)
         return self._own[key - 1] if key <= own else self._names.names[key - 1 - own]
 
     def keys(self) -> dict[bytes, int]:
-        """Group keys of the namespaces of the block at hand, by what `name_of` calls them."""
-        return {bytes([key]): key for key in range(256)} if self._exact else dict(self._number)
+        """Return the group keys of the namespaces of the block at hand, by what `name_of` calls them."""
+        return dict(self._number)
 
     def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
         """Let each slot use its own interactions.
@@ -229,14 +226,21 @@ class Layout:
             n_left=np.zeros(1, np.int64),
         )
 
-    def _key_name(self, name: bytes) -> bytes:
-        return name[:1] if self._exact else name
+    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the group keys of namespaces by their names: those of slots first, then as they were met."""
+        return {name: i + 1 for i, name in enumerate((*self._own, *known))}
+
+    def _known_as(self, name: bytes) -> bytes:
+        """Return what a namespace is known by: its full name."""
+        return name
 
     def _interacts(self, name: bytes) -> bool:
-        """Whether wildcards range over this namespace."""
-        if self._is_ignored(name):
-            return False
-        return not self._exact or 32 <= name[0] <= 126 or name[:1] == SLOT_NAME
+        """Return whether wildcards range over a namespace."""
+        return not self._is_ignored(name)
+
+    def _takes_more(self) -> bool:
+        """Return whether wildcards may range over all namespaces counted now."""
+        return count_products(self._products, self._letters) <= MAX_PRODUCTS
 
     def _is_ignored(self, name: bytes) -> bool:
         return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
@@ -246,7 +250,7 @@ class Layout:
         if name in self._known or name in self._left_out or not self._interacts(name):
             return
         self._letters[name[:1]] += 1
-        if self._exact or count_products(self._products, self._letters) <= MAX_PRODUCTS:
+        if self._takes_more():
             self._known.add(name)
             return
         self._letters[name[:1]] -= 1
@@ -260,30 +264,33 @@ class Layout:
     def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
         ignored = [self._is_ignored(name) for name in names]
         linear = [self._singled or name[:1] in self._ignore_linear for name in names]
-        if self._exact:
-            key = np.array([name[0] for name in names], np.int32)
-            n_keys, constant = 256, _EXACT_CONSTANT
-            default, slot, told = _DEFAULT, SLOT_NAME[0], TOLD_NAME[0]
-        else:
-            first = 1 + len(self._own)
-            key = np.arange(first, first + len(names), dtype=np.int32)
-            n_keys, constant = first + len(names), 0
-            default = first + names.index(DEFAULT) if DEFAULT in names else -1
-            slot, told = 1, 2
-        ignore, ignore_linear = np.zeros(n_keys, bool), np.zeros(n_keys, bool)
-        ignore[key] = ignored
-        ignore_linear[key] = linear
+        keys = self._keys_of(names)
+        ignore, ignore_linear = np.zeros(keys.n, bool), np.zeros(keys.n, bool)
+        ignore[keys.key] = ignored
+        ignore_linear[keys.key] = linear
         if self._own:
-            ignore_linear[[slot, told]] = self._singled, False
+            ignore_linear[[keys.slot, keys.told]] = self._singled, False
         return KernelLayout(
-            key=key,
+            key=keys.key,
             ignore=ignore,
             ignore_linear=ignore_linear,
-            constant_key=-1 if self._options.noconstant else constant,
-            default_key=default if self._own else -1,
-            slot_key=slot,
-            told_key=told,
+            constant_key=-1 if self._options.noconstant else keys.constant,
+            default_key=keys.default if self._own else -1,
+            slot_key=keys.slot,
+            told_key=keys.told,
             singled=self._singled,
+        )
+
+    def _keys_of(self, names: Sequence[bytes]) -> Keys:
+        """Give every namespace a key of its own: the constant's is 0, then come those of slots."""
+        first = 1 + len(self._own)
+        return Keys(
+            key=np.arange(first, first + len(names), dtype=np.int32),
+            n=first + len(names),
+            constant=0,
+            default=first + names.index(DEFAULT) if DEFAULT in names else -1,
+            slot=1,
+            told=2,
         )
 
     def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:
@@ -301,8 +308,6 @@ class Layout:
 
     def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
         """Say of each product whether all of its namespaces have group keys; None if so."""
-        if self._exact:
-            return None
         number = self._number
         if {name for product in products for name in product} <= number.keys():
             return None
@@ -310,8 +315,6 @@ class Layout:
 
     def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
         """Group keys of the factors of products."""
-        if self._exact:
-            return [tuple(name[0] for name in product) for product in products]
         return [tuple(self._number[name] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
@@ -322,11 +325,6 @@ class Layout:
             held = np.ones((len(products), 1), bool)
         self.n_products: Counter[int] = Counter()
         self.interactions = self.again = self._assembled(products, held)
-        plain = [terms for terms in self._products if WILDCARD not in terms]
-        if self._exact and plain != self._products:
-            products = compile_products(plain, (), keep_duplicates=keep_duplicates)
-            held = np.ones((len(products), self._n_slots), bool)
-            self.again = self._assembled(products, held)
 
     def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
         """Make products of names of namespaces, and note how many they are."""

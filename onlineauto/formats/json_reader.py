@@ -16,9 +16,11 @@ from onlineauto.formats.lines.json_state_kernels import EVENT, FRAME, LOG, STAGE
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.lines.reader_state_kernels import STATE
+from onlineauto.formats.quirks import NO_QUIRKS
 
 if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.quirks import ReadingQuirks
     from onlineauto.formats.sources.source import ByteSource, Source
 
 __all__ = ["JsonReader"]
@@ -44,10 +46,8 @@ class JsonReader(LineReader):
         Whether labels are numbers or costs of actions.
     multiline : bool
         Whether an event has actions, in ``_multi``; else it is a single line.
-    exact : bool
-        Read what is well-formed as VW 9.11.9 does: of a log, labels before the context only, and nothing
-        from namespaces whose name begins with a byte above 127; strings and truth values in arrays make a
-        line a bad one. Else labels may stand anywhere, and these are features.
+    quirks : ReadingQuirks
+        Oddities of VW to follow; none by default.
     chain_hash : bool
         ``--chain_hash``: hash a string with its key's hash as the seed, and not both put together.
     hash_all, hash_seed, strict, uniform, block_bytes, diagnostics, name
@@ -69,7 +69,7 @@ class JsonReader(LineReader):
 
     Source
     ------
-    VW's JSON and DSJSON; 9.11.9's ``parse_example_json.cc`` for `exact`. Not read: ``__aid``.
+    VW's JSON and DSJSON (``parse_example_json.cc``). Not read: ``__aid``.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class JsonReader(LineReader):
         log: bool,
         label: Literal["simple", "cb", "ccb"] = "simple",
         multiline: bool,
-        exact: bool = False,
+        quirks: ReadingQuirks = NO_QUIRKS,
         chain_hash: bool = False,
         hash_all: bool = False,
         hash_seed: int = 0,
@@ -101,7 +101,7 @@ class JsonReader(LineReader):
             simple=label == "simple",
             slots=label == "ccb",
             multiline=multiline,
-            exact=exact,
+            quirks=quirks,
             hash_all=hash_all,
             strict=strict,
             uniform=uniform,

@@ -10,8 +10,8 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.quirks import NO_QUIRKS
 from onlineauto.formats.text.line_kernels import read_lines
-from onlineauto.formats.text_exact.line_kernels import read_vw_lines
 
 if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -35,9 +35,6 @@ class TextReader(LineReader):
         ``action`` or ``slot [action:cost:probability[,action:probability...]] [action,action...]``.
     multiline : bool
         Whether empty lines separate events; else every line is one.
-    exact : bool
-        Read as VW 9.11.9 does, oddities and warnings included. Else a bad line is skipped, in multi-line
-        input with the whole of its event, and reported.
     hash_all : bool
         ``--hash all``: names of digits only are hashed as any other.
     hash_seed : int
@@ -45,8 +42,7 @@ class TextReader(LineReader):
     strict : bool
         ``--strict_parse``: the first bad line is an error.
     uniform : bool
-        ``--missing_probability uniform``: a label without a probability is read as one with 0; not if
-        `exact`.
+        ``--missing_probability uniform``: a label without a probability is read as one with 0.
     block_bytes : int
         Bytes to read at once.
     diagnostics : Diagnostics, optional
@@ -69,12 +65,12 @@ class TextReader(LineReader):
         The source cannot be opened; or, from the iteration and after everything before was yielded,
         cannot be read further.
     ParseError
-        From the iteration, after everything before was yielded: a bad line if `strict`; with `exact`, a
-        label that is fatal to VW.
+        From the iteration, after everything before was yielded: a bad line if `strict`. Other bad
+        lines are reported and skipped, in multi-line input with the whole of their event.
 
     Source
     ------
-    VW's input format; 9.11.9's ``parse_example_text.cc`` for `exact`.
+    VW's input format.
 
     Examples
     --------
@@ -84,13 +80,14 @@ class TextReader(LineReader):
     1 3 [b'user', b'item'] [1. 2. 1.] [-1.]
     """
 
+    quirks = NO_QUIRKS
+
     def __init__(
         self,
         source: Source | ByteSource,
         *,
         label: Literal["simple", "cb", "ccb"] = "simple",
         multiline: bool,
-        exact: bool = False,
         hash_all: bool = False,
         hash_seed: int = 0,
         strict: bool = False,
@@ -103,7 +100,7 @@ class TextReader(LineReader):
             simple=label == "simple",
             slots=label == "ccb",
             multiline=multiline,
-            exact=exact,
+            quirks=self.quirks,
             hash_all=hash_all,
             strict=strict,
             uniform=uniform,
@@ -133,8 +130,7 @@ class TextReader(LineReader):
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        read = read_vw_lines if self._text_rules.exact else read_lines
-        return read(self._buffer, p, end, self._text_rules, self._reader)
+        return read_lines(self._buffer, p, end, self._text_rules, self._reader)
 
 
 def _default_hash(hash_seed: int) -> np.uint32:

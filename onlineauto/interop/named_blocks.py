@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN
@@ -29,7 +28,7 @@ def line_names(configuration: Configuration) -> LineNames:
     """Return the empty `LineNames` for lines that are read with these options."""
     inputs, features = configuration[InputOptions], configuration[FeatureOptions]
     return LineNames(
-        exact=configuration[RunOptions].vw_exact,
+        exact=bool(configuration.get("vw_exact")),
         json=inputs.json,
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from onlineauto.engine.options.registry import REGISTRY, RunOptions
 from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
@@ -15,6 +14,7 @@ from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, NamedLine
 from onlineauto.interop.names import words_of
 from onlineauto.interop.remembered_lines import RememberedLines
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def read_named(
     [(('user', (('tom', 1.0), ('age', 0.5))),), (('a', (('politics', 1.0),)),), (('a', (('sports', 1.0),)),)]
     """
     configuration = REGISTRY.from_keywords(**options)
-    if configuration[RunOptions].vw_exact or configuration[FeatureOptions].hash == "all":
+    if bool(configuration.get("vw_exact")) or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
     if configuration[InputOptions].json or configuration[InputOptions].dsjson:
         raise OptionError("names are told of text only; of JSON, json.loads has them")

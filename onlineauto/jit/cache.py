@@ -27,7 +27,7 @@ _SWITCHES = (
     *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
 )
 _WARM = "warm"
-_PATTERNS = ("jit/*.py", "**/*_kernels.py", "engine/event/state.py", "features/records.py")
+_PATTERNS = ("jit/*.py", "**/*_kernels.py", "**/quirks.py", "engine/event/state.py", "features/records.py")
 
 
 def kernel_sources() -> list[Path]:

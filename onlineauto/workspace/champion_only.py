@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.automl.search import Slot
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import materialised
 from onlineauto.options import options_of
 from onlineauto.workspace.inspection.vw_command import OF_LEARNING
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction

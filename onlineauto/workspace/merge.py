@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
@@ -39,6 +38,7 @@ from onlineauto.learners._kernels import (
     materialize,
 )
 from onlineauto.learners.rule import initial_t
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ import os
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import InputError, OptionError
 from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ from onlineauto.engine.loop.ccb_slots import SlotFinder
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.loop.run_kernels import run_events
-from onlineauto.engine.options.registry import REGISTRY, RunOptions, refuse_command_line
+from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
@@ -31,6 +31,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.champion_only import spin_off
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Workspace:
             raise TypeError("options go either into the configuration or into keywords, not into both")
         self.configuration = configuration
         self.kind = kind_of(configuration)
-        self.exact = configuration[RunOptions].vw_exact
+        self.exact = bool(configuration.get("vw_exact"))
         self.diagnostics = Diagnostics()
         self.position = Position()
         self.predicts_only = False

@@ -26,8 +26,8 @@ from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.oracles.stepwise import Stepwise
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.workspace.options import REGISTRY
 from tests.automl.moves import Move, Table, make_rules
 
 if TYPE_CHECKING:

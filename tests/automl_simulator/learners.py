@@ -46,7 +46,7 @@ class Ours:
     """onlineauto, exact, asked through its interface."""
 
     def __init__(self, flags: str) -> None:
-        from onlineauto.engine.options.registry import REGISTRY
+        from onlineauto.workspace.options import REGISTRY
 
         self.workspace = Workspace(configuration=REGISTRY.parse([*flags.split(), "--vw_exact"]))
         self._searches = "--automl" in flags

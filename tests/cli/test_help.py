@@ -12,8 +12,8 @@ import pytest
 from onlineauto.cli import option_table
 from onlineauto.cli.help import help_text
 from onlineauto.cli.main import main
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import title_of
+from onlineauto.workspace.options import REGISTRY
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -17,9 +17,8 @@ from onlineauto.engine.stream import read_ahead
 from onlineauto.formats.blocks.reader import BlockReader
 from onlineauto.formats.blocks.writer import write_blocks
 from onlineauto.formats.text.writer import block_text, number_text
-from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
-from tests.formats.reading import SHAPES
+from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
 
 if sys.version_info >= (3, 14):
@@ -85,7 +84,7 @@ def test_blocks_of_any_size_are_learnt_as_the_text(
     rules = BlockReader((directory / "converted").read_bytes()).rules
     write_blocks(
         directory / "blocks",
-        TextReader(text, **SHAPES[kind], exact=exact, block_bytes=block_bytes),
+        text_reader(text, **SHAPES[kind], exact=exact, block_bytes=block_bytes),
         rules=rules,
         frame_bytes=draw.choice([0, 500, 1 << 18]),
     )
@@ -198,12 +197,12 @@ def test_text_of_blocks_is_read_as_the_same_blocks(
     draw: Random, kind: str, hash_seed: int, uniform: bool
 ) -> None:
     shape: dict[str, Any] = {**SHAPES[kind], "hash_seed": hash_seed, "uniform": uniform}
-    blocks = list(TextReader(odd_text(draw, kind, lines=8), **shape))
+    blocks = list(text_reader(odd_text(draw, kind, lines=8), **shape))
     text = b"".join(
         block_text(block, multiline=kind.endswith("adf") or kind == "ccb", slots=kind == "ccb")
         for block in blocks
     )
-    reader = TextReader(text, **shape)
+    reader = text_reader(text, **shape)
     back = unpack(reader)
     assert [[_but_number(line) for line in event] for event in back] == [
         [_but_number(line) for line in event] for event in unpack(blocks)
@@ -218,7 +217,7 @@ def _but_number(line: Any) -> str:
 @given(value=st.floats(width=32, allow_nan=False, allow_infinity=False).filter(bool))
 def test_numbers_are_read_back(value: float) -> None:
     text = b"|a x:" + number_text(np.float32(value)).encode() + b"\n"
-    [block] = TextReader(text, multiline=False)
+    [block] = text_reader(text, multiline=False)
     assert block.value.tolist() == [value]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto.engine.stream.reading import read
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import LOGGED, Evaluation
 from onlineauto.interop import event_dsjson
+from onlineauto.workspace.reading import read
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.report.header import enabled_learners, header
+from onlineauto.workspace.options import REGISTRY
 
 TITLES = [
     "average  since         example        example        current        current  current",

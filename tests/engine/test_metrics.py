@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.report.metrics import Metrics
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from onlineauto.engine.report import predictions as predictions_module
 from onlineauto.engine.report.predictions import Predictions, open_sink
-from onlineauto.formats.text_reader import TextReader
 from tests.engine import bandit, simple
+from tests.formats.reading import text_reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ CLASSIC = b"1:-1:0.1 |a b\n2:1:1 tg|a\n|a\n"
 
 
 def block_of(text: bytes, *, label: str = "simple", multiline: bool = False) -> Block:
-    reader = TextReader(text, label="cb" if label == "cb" else "simple", multiline=multiline, exact=True)
+    reader = text_reader(text, label="cb" if label == "cb" else "simple", multiline=multiline, exact=True)
     (block,) = reader
     return block
 

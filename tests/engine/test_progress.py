@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.report.progress import FLOAT_MAX, Progress, fixed, format_row, trimmed
+from onlineauto.workspace.options import REGISTRY
 from tests.engine import bandit, part, simple
 
 if TYPE_CHECKING:

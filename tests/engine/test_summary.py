@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.report.progress import Progress
 from onlineauto.engine.report.summary import best_constant, summary
 from onlineauto.learners.options import LossOptions
+from onlineauto.workspace.options import REGISTRY
 from tests.engine import simple
 from tests.engine.test_progress import PASSES, SEVEN
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.exact.layout import VwLayout
 from onlineauto.features import layout as module
 from onlineauto.features.layout import Layout
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.options import FeatureOptions
+from onlineauto.workspace.options import REGISTRY
 from tests.naive.blocks import Line, make_block
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def block_of(*names: bytes, namespaces: Namespaces | None = None) -> Block:
 
 
 def layout_of(*, exact: bool = False, **flags: Any) -> Layout:
-    return Layout(REGISTRY.from_keywords(**flags)[FeatureOptions], exact=exact)
+    return (VwLayout if exact else Layout)(REGISTRY.from_keywords(**flags)[FeatureOptions])
 
 
 def products_of(layout: Layout) -> set[tuple[int, ...]]:

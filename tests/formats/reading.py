@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.exact.quirks import READING
+from onlineauto.exact.text.reader import VwTextReader
+from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.quirks import NO_QUIRKS
 from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
+    from onlineauto.formats.sources.source import Source
     from tests.naive.lines import Line
 
 __all__ = ["events", "messages", "only_line", "strings_of"]
@@ -20,14 +25,24 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+def text_reader(text: Source, *, exact: bool = False, **how: Any) -> TextReader:
+    """Make the reader of text of one of the modes."""
+    return (VwTextReader if exact else TextReader)(text, **how)
+
+
+def json_reader(text: Source, *, exact: bool = False, **how: Any) -> JsonReader:
+    """Make the reader of JSON with VW's quirks or without."""
+    return JsonReader(text, quirks=READING if exact else NO_QUIRKS, **how)
+
+
 def events(text: bytes, kind: str = "simple", **options: Any) -> list[list[Line]]:
     """All events of a text."""
-    return unpack(TextReader(text, **SHAPES[kind], **options))
+    return unpack(text_reader(text, **SHAPES[kind], **options))
 
 
 def only_line(text: bytes, kind: str = "simple", **options: Any) -> Line:
     """The line of a text of one line, which has to be free of problems."""
-    reader = TextReader(text, **SHAPES[kind], **options)
+    reader = text_reader(text, **SHAPES[kind], **options)
     ((line,),) = unpack(reader)
     assert not reader.diagnostics.kept
     return line
@@ -35,7 +50,7 @@ def only_line(text: bytes, kind: str = "simple", **options: Any) -> Line:
 
 def messages(text: bytes, kind: str = "simple", **options: Any) -> tuple[int, list[str]]:
     """Number of events read, and what was said about the rest."""
-    reader = TextReader(text, name="file", **SHAPES[kind], **options)
+    reader = text_reader(text, name="file", **SHAPES[kind], **options)
     n = sum(len(block) for block in reader)
     return n, [str(diagnostic) for diagnostic in reader.diagnostics.kept]
 

@@ -10,8 +10,7 @@ import pytest
 
 from onlineauto.errors import InputError, ParseError
 from onlineauto.formats.lines.diagnostics import Code, Diagnostics
-from onlineauto.formats.text_reader import TextReader
-from tests.formats.reading import SHAPES, events, messages
+from tests.formats.reading import SHAPES, events, messages, text_reader
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
@@ -100,7 +99,9 @@ def test_a_bad_line_takes_its_event_with_it(event: bytes, message: str) -> None:
 
 @pytest.mark.parametrize(("line", "message"), SIMPLE)
 def test_a_bad_line_is_fatal_if_strict_and_what_was_before_is_delivered(line: bytes, message: str) -> None:
-    reader = TextReader(b"1 |a x\n1 |a y\n" + line + b"\n0 |a y\n", multiline=False, strict=True, name="file")
+    reader = text_reader(
+        b"1 |a x\n1 |a y\n" + line + b"\n0 |a y\n", multiline=False, strict=True, name="file"
+    )
     blocks = iter(reader)
     assert len(next(blocks)) == 2
     with pytest.raises(ParseError) as caught:
@@ -110,7 +111,7 @@ def test_a_bad_line_is_fatal_if_strict_and_what_was_before_is_delivered(line: by
 
 
 def test_strict_delivers_whole_events_only() -> None:
-    reader = TextReader(GOOD + b"|a x\n0:1 |a y\n\n" + GOOD, **SHAPES["cb_adf"], strict=True, name="file")
+    reader = text_reader(GOOD + b"|a x\n0:1 |a y\n\n" + GOOD, **SHAPES["cb_adf"], strict=True, name="file")
     blocks = iter(reader)
     assert [len(block) for block in [next(blocks)]] == [1]
     with pytest.raises(
@@ -148,7 +149,7 @@ def test_a_truncated_file_gives_all_that_is_whole() -> None:
 def test_a_truncated_gzip_gives_all_before_the_damage_and_says_where() -> None:
     text = b"".join(b"%d |a x:%d\n" % (i % 2, i * i) for i in range(50_000))
     packed = gzip.compress(text, mtime=0)
-    reader = TextReader(packed[: len(packed) // 2], multiline=False, name="file.gz")
+    reader = text_reader(packed[: len(packed) // 2], multiline=False, name="file.gz")
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
         blocks.extend(reader)
@@ -161,7 +162,7 @@ def test_a_truncated_gzip_gives_all_before_the_damage_and_says_where() -> None:
 def test_a_gzip_whose_checksum_is_wrong_is_read_to_its_end_and_refused() -> None:
     text = b"".join(b"%d |a x:%d\n" % (i % 2, i * i) for i in range(50_000))
     packed = gzip.compress(text, mtime=0)
-    reader = TextReader(packed[:-8] + bytes(8), multiline=False, name="file.gz")
+    reader = text_reader(packed[:-8] + bytes(8), multiline=False, name="file.gz")
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
         blocks.extend(reader)
@@ -171,7 +172,7 @@ def test_a_gzip_whose_checksum_is_wrong_is_read_to_its_end_and_refused() -> None
 
 def test_a_binary_file_is_counted_and_not_read() -> None:
     noise = np.random.default_rng(3).integers(0, 256, 100_000, dtype=np.uint8).tobytes()
-    reader = TextReader(b"1 |a x\n" + noise + b"\n0 |a y\n", multiline=False)
+    reader = text_reader(b"1 |a x\n" + noise + b"\n0 |a y\n", multiline=False)
     n = sum(map(len, reader))
     assert n < 30
     assert len(reader.diagnostics.kept) == 100
@@ -183,7 +184,7 @@ def test_a_line_of_ten_megabytes_is_a_line() -> None:
     words = b" ".join(b"w%d:%d" % (i, i % 7) for i in range(1_000_000))
     assert len(words) > 8_000_000
     long = b"1 |a " + words + b" " * 2_000_000
-    blocks = list(TextReader(b"0 |b y\n" + long + b"\n0 |b z\n", multiline=False))
+    blocks = list(text_reader(b"0 |b y\n" + long + b"\n0 |b z\n", multiline=False))
     assert sum(map(len, blocks)) == 3
     assert sum(block.n_features for block in blocks) == 1_000_000 - 1_000_000 // 7 - 1 + 2
 
@@ -192,7 +193,7 @@ def test_a_line_of_ten_megabytes_is_a_line() -> None:
 @pytest.mark.parametrize("separator", [b" ", b"\n1 "])
 def test_a_hundred_thousand_namespaces(exact: bool, separator: bytes) -> None:
     text = b"1 " + separator.join(b"|name%d x" % i for i in range(100_000)) + b"\n"
-    reader = TextReader(text, multiline=False, exact=exact)
+    reader = text_reader(text, multiline=False, exact=exact)
     spans = np.concatenate([block.span_namespace for block in reader])
     assert spans.tolist() == list(range(100_000))
     assert reader.namespaces.names == [b"name%d" % i for i in range(100_000)]
@@ -208,11 +209,11 @@ def test_names_may_be_any_utf8() -> None:
 def test_no_value_that_reaches_the_learner_is_infinite_or_nan() -> None:
     words = b"inf -inf nan 1e39 -1e39 1e-50 infinity 1e400 0e99 nan(1)".split()
     text = b"".join(b"1 |a x:%b\n%b |a x\n1 %b |a x\n1 |a:%b x\n" % (w, w, w, w) for w in words)
-    for block in TextReader(text, multiline=False):
+    for block in text_reader(text, multiline=False):
         for column in (block.label, block.weight, block.initial, block.value):
             assert np.isfinite(column).all()
     text = b"".join(b"0:%b:.5 |a x\n\n0:1:%b |a x\n\n" % (w, w) for w in words)
-    for block in TextReader(text, **SHAPES["cb_adf"]):
+    for block in text_reader(text, **SHAPES["cb_adf"]):
         assert np.isfinite(block.cost).all()
         assert ((block.probability > 0) & (block.probability <= 1)).all()
 
@@ -238,7 +239,9 @@ def test_exact_mode_warns_as_vw_does() -> None:
 
 
 def test_exact_mode_stops_where_vw_stops_after_the_lines_before() -> None:
-    reader = TextReader(GOOD + b"|a x\n0:1:.5:2 |a y\n\n" + GOOD, **SHAPES["cb_adf"], exact=True, name="file")
+    reader = text_reader(
+        GOOD + b"|a x\n0:1:.5:2 |a y\n\n" + GOOD, **SHAPES["cb_adf"], exact=True, name="file"
+    )
     blocks = iter(reader)
     assert [len(event) for event in [next(blocks).event_start]] == [3]  # VW learns the line before, too
     with pytest.raises(
@@ -248,7 +251,7 @@ def test_exact_mode_stops_where_vw_stops_after_the_lines_before() -> None:
 
 
 def test_strict_exact_mode_stops_at_a_malformed_line() -> None:
-    reader = TextReader(
+    reader = text_reader(
         b"1 |a x\nz |a x\n1 |a x:2:3\n", multiline=False, exact=True, strict=True, name="file"
     )
     blocks = iter(reader)
@@ -270,7 +273,7 @@ def test_problems_are_counted_and_the_first_hundred_are_told() -> None:
     told: list[str] = []
     diagnostics = Diagnostics(listener=lambda diagnostic: told.append(str(diagnostic)))
     text = b"x |a x\n" * 1000 + b"1 |a x\n"
-    assert sum(map(len, TextReader(text, multiline=False, diagnostics=diagnostics, block_bytes=256))) == 1
+    assert sum(map(len, text_reader(text, multiline=False, diagnostics=diagnostics, block_bytes=256))) == 1
     assert diagnostics.counts == {Code.LABEL_NOT_A_NUMBER: 1000}
     assert diagnostics.total == 1000
     assert told == [str(d) for d in diagnostics.kept]
@@ -279,6 +282,6 @@ def test_problems_are_counted_and_the_first_hundred_are_told() -> None:
 
 def test_a_fatal_problem_is_named_after_a_thousand_others() -> None:
     text = b"|a x:nan\n" * 1000 + b"1:2:3:4 |a x\n"
-    reader = TextReader(text, label="cb", multiline=False, exact=True, name="file")
+    reader = text_reader(text, label="cb", multiline=False, exact=True, name="file")
     with pytest.raises(ParseError, match=r"^file:1001:1: malformed cost specification: '1:2:3:4'"):
         list(reader)

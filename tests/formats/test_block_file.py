@@ -19,9 +19,8 @@ from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.blocks.file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
 from onlineauto.formats.blocks.reader import BlockReader, is_sound
 from onlineauto.formats.blocks.writer import replacing, write_blocks
-from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
-from tests.formats.reading import SHAPES
+from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
@@ -29,12 +28,13 @@ if TYPE_CHECKING:
     from random import Random
 
     from onlineauto.features.block import Block
+    from onlineauto.formats.text_reader import TextReader
 
 TEXT = b"shared 't1|s a |u b:2\n0:-1:0.5 |a x\n|a y:0.25\n\n|b z\n1:2:0.25 'tag|a x |b\n\n" * 8
 
 
 def read_text(text: bytes = TEXT, kind: str = "cb_adf", **options: Any) -> TextReader:
-    return TextReader(text, **SHAPES[kind], **{"block_bytes": 100} | options)
+    return text_reader(text, **SHAPES[kind], **{"block_bytes": 100} | options)
 
 
 @pytest.fixture

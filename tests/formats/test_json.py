@@ -11,10 +11,10 @@ import pytest
 
 import onlineauto
 from onlineauto.errors import InputError, OptionError, ParseError
-from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.lines.log_counts import LogCounts
 from tests.formats.odd_json import JSON_KINDS
+from tests.formats.reading import json_reader
 from tests.naive.hashing import hash_name
 from tests.naive.lines import unpack
 from tests.parity.json_streams import JSON_STREAMS
@@ -48,14 +48,14 @@ class Drop(io.RawIOBase):
 
 
 def events(text: bytes, kind: str = "log", **options: Any) -> list[list[Line]]:
-    reader = JsonReader(text, **({"log": False} | JSON_KINDS[kind] | options))
+    reader = json_reader(text, **({"log": False} | JSON_KINDS[kind] | options))
     found = unpack(reader)
     assert not reader.diagnostics.kept
     return found
 
 
 def messages(text: bytes, kind: str = "log", **options: Any) -> tuple[int, list[str]]:
-    reader = JsonReader(text, name="file", **({"log": False} | JSON_KINDS[kind] | options))
+    reader = json_reader(text, name="file", **({"log": False} | JSON_KINDS[kind] | options))
     n = sum(len(block) for block in reader)
     return n, [str(diagnostic) for diagnostic in reader.diagnostics.kept]
 
@@ -131,7 +131,7 @@ def test_what_follows_the_actions_is_shared_too() -> None:
 
 
 def test_what_pdrop_left_out_weighs_the_event() -> None:
-    reader = JsonReader(GOOD[:-1] + b', "pdrop": 0.75}', **JSON_KINDS["log"])
+    reader = json_reader(GOOD[:-1] + b', "pdrop": 0.75}', **JSON_KINDS["log"])
     [block] = reader
     assert block.weight.tolist() == [4.0] * 3
     assert not reader.diagnostics.kept
@@ -180,7 +180,7 @@ def test_a_bad_line_is_reported_and_skipped(line: bytes, message: str | None) ->
 
 @pytest.mark.parametrize(("line", "message"), BAD)
 def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
-    reader = JsonReader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
+    reader = json_reader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
     blocks = reader.blocks()
     assert len(next(blocks)) == 1
     with pytest.raises(ParseError, match="reading stopped") as caught:
@@ -230,11 +230,11 @@ def test_chunks_of_any_size_give_the_same(stream: str, exact: bool) -> None:
     text = JSON_STREAMS[stream](20, 1)
     options: dict[str, Any] = {"log": False} | JSON_KINDS["simple" if stream == "lines" else stream]
     options |= {"exact": exact}
-    whole = unpack(JsonReader(text, **options))
+    whole = unpack(json_reader(text, **options))
     assert len(whole) > 10
     for block_bytes in (1, 7, 1000):
-        assert unpack(JsonReader(text, block_bytes=block_bytes, **options)) == whole
-    assert unpack(JsonReader(cast("BinaryIO", Drop(text)), **options)) == whole
+        assert unpack(json_reader(text, block_bytes=block_bytes, **options)) == whole
+    assert unpack(json_reader(cast("BinaryIO", Drop(text)), **options)) == whole
 
 
 def test_each_event_comes_with_the_end_of_its_line() -> None:
@@ -242,7 +242,7 @@ def test_each_event_comes_with_the_end_of_its_line() -> None:
     pipe = Drop(text)
     ends = [i + 1 for i, byte in enumerate(text) if byte == 10]
     came = []
-    for block in JsonReader(cast("BinaryIO", pipe), log=False, **JSON_KINDS["contexts"]):
+    for block in json_reader(cast("BinaryIO", pipe), log=False, **JSON_KINDS["contexts"]):
         assert len(block) == 1
         came.append(pipe.given)
     assert came == ends
@@ -261,7 +261,7 @@ def test_what_a_log_had_in_it_is_counted() -> None:
     ]
     for block_bytes in (16, 1 << 18):
         diagnostics = Diagnostics()
-        reader = JsonReader(
+        reader = json_reader(
             "\n".join(lines).encode(), diagnostics=diagnostics, block_bytes=block_bytes, **JSON_KINDS["log"]
         )
         assert sum(len(block) for block in reader) == 2

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.formats.json_reader import JsonReader
 from tests.formats.odd_json import JSON_KINDS, odd_json
+from tests.formats.reading import json_reader
 from tests.formats.twins import is_read_as
 from tests.naive.json_text import JsonSettings, read
 
@@ -21,7 +21,7 @@ __all__ = ["same"]
 
 def same(text: bytes, how: JsonSettings, *, block_bytes: int) -> bool:
     options: dict[str, Any] = vars(how) | {"block_bytes": block_bytes}
-    return is_read_as(JsonReader(text, **options), read(text, how))
+    return is_read_as(json_reader(text, **options), read(text, how))
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -7,16 +7,15 @@ import json
 import pytest
 
 from onlineauto.errors import ParseError
-from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.text_reader import TextReader
+from tests.formats.reading import json_reader, text_reader
 from tests.naive.lines import Line, unpack
 
 ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"
 
 
 def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tuple[int, Code]]]:
-    reader = TextReader(text.encode(), label="ccb", multiline=True, exact=exact)
+    reader = text_reader(text.encode(), label="ccb", multiline=True, exact=exact)
     events = unpack(reader)
     return events, [(found.line, found.code) for found in reader.diagnostics.kept]
 
@@ -76,7 +75,7 @@ GOOD = {"_label_cost": 1.0, "_a": [1, 0], "_p": [0.5, 0.5]}
     ],
 )
 def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> None:
-    reader = JsonReader(log([{"S": {"s": 1}}], [outcome]), log=True, label="ccb", multiline=True)
+    reader = json_reader(log([{"S": {"s": 1}}], [outcome]), log=True, label="ccb", multiline=True)
     events = unpack(reader)
     assert [found.code for found in reader.diagnostics.kept] == ([code] if code else [])
     assert [[line.slot for line in lines] for lines in events] == (
@@ -85,7 +84,7 @@ def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> Non
 
 
 def read_log(text: bytes) -> tuple[list[list[Line]], list[Code]]:
-    reader = JsonReader(text, log=True, label="ccb", multiline=True)
+    reader = json_reader(text, log=True, label="ccb", multiline=True)
     return unpack(reader), [found.code for found in reader.diagnostics.kept]
 
 
@@ -117,6 +116,6 @@ def test_outcomes_may_come_before_the_context() -> None:
 
 def test_slots_come_after_the_actions_wherever_they_stand() -> None:
     text = b'{"_slots": [{"_inc": [1], "S": {"s": 1}}], "_multi": [{"A": {"x": 1}}, {"A": {"x": 2}}]}\n'
-    ((*actions, slot),) = unpack(JsonReader(text, log=False, label="ccb", multiline=True))
+    ((*actions, slot),) = unpack(json_reader(text, log=False, label="ccb", multiline=True))
     assert [line.shared for line in actions] == [True, False, False]
     assert (slot.slot, [cost[0] for cost in slot.costs]) == (True, [1])

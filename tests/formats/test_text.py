@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.text_reader import TextReader
-from tests.formats.reading import events, only_line, strings_of
+from tests.formats.reading import events, only_line, strings_of, text_reader
 from tests.naive.hashing import hash_name, murmur3
 
 BOTH = pytest.mark.parametrize("exact", [False, True])
@@ -156,7 +155,7 @@ def test_numbers_round_as_vw_rounds_them_in_exact_mode_only() -> None:
 
 @BOTH
 def test_names_of_all_namespaces_are_known_in_the_order_of_appearance(exact: bool) -> None:
-    reader = TextReader(b"1 |b x | y |a z |b w\n1 |\xc3\xa9 x |a y\n", multiline=False, exact=exact)
+    reader = text_reader(b"1 |b x | y |a z |b w\n1 |\xc3\xa9 x |a y\n", multiline=False, exact=exact)
     assert sum(map(len, reader)) == 2
     assert reader.namespaces.names == [b"b", b" ", b"a", b"\xc3\xa9"]
     assert reader.namespaces.hashes == [hash_name(b"b", 0), 0, hash_name(b"a", 0), hash_name(b"\xc3\xa9", 0)]
@@ -179,6 +178,6 @@ def test_nothing_gives_no_blocks_and_no_complaint(exact: bool, text: bytes, kind
 
 
 def test_a_reader_is_read_once() -> None:
-    reader = TextReader(b"1 |a x\n", multiline=False)
+    reader = text_reader(b"1 |a x\n", multiline=False)
     assert [len(block) for block in reader] == [1]
     assert list(reader) == []

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.formats.sources.unpacking import unpacker_for
-from onlineauto.formats.text_reader import TextReader
 from tests.formats.odd_lines import KINDS, odd_text
-from tests.formats.reading import SHAPES
+from tests.formats.reading import SHAPES, text_reader
 from tests.formats.twins import is_read_as
 from tests.naive.lines import Settings
 from tests.naive.text import read
@@ -26,7 +25,7 @@ def is_not_packed(text: bytes) -> bool:
 
 def same(text: bytes, how: Settings, *, block_bytes: int) -> bool:
     options: dict[str, Any] = vars(how) | {"block_bytes": block_bytes}
-    return is_read_as(TextReader(text, **options), read(text, how))
+    return is_read_as(text_reader(text, **options), read(text, how))
 
 
 @pytest.mark.parametrize("exact", [False, True])

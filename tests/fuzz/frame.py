@@ -10,6 +10,8 @@ from onlineauto.errors import ParseError
 from tests.bounds_checked import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
@@ -62,7 +64,7 @@ def _check_block(block: Block, *, exact: bool) -> None:
 
 
 def read_all(
-    text: bytes, kind: type[TextReader | JsonReader], *, exact: bool, block_bytes: int, **how: Any
+    text: bytes, kind: Callable[..., TextReader | JsonReader], *, exact: bool, block_bytes: int, **how: Any
 ) -> None:
     """Read a text and check all of its blocks; go on behind what is fatal to VW."""
     while text:

@@ -38,7 +38,7 @@ def fuzz(lines: int, seed: int) -> int:
     """Read at least so many mutated lines in both modes; compare a sample with the naive twin."""
     from numba.core import config
 
-    from onlineauto.formats.json_reader import JsonReader
+    from tests.formats.reading import json_reader
     from tests.formats.test_json_twin import same
     from tests.naive.json_text import JsonSettings
 
@@ -56,7 +56,7 @@ def fuzz(lines: int, seed: int) -> int:
         block_bytes = int(rng.choice([256, 4096, 1 << 20]))
         for exact in (False, True):
             how = {"log": False} | JSON_KINDS[kind] | {"exact": exact, "chain_hash": bool(rng.integers(2))}
-            read_all(text, JsonReader, block_bytes=block_bytes, **how)
+            read_all(text, json_reader, block_bytes=block_bytes, **how)
             sample = b"\n".join(text.split(b"\n")[:SAMPLE])
             assert same(sample, JsonSettings(**how), block_bytes=64), (how, sample)
         done += text.count(b"\n")

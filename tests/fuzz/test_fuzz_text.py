@@ -20,8 +20,7 @@ def fuzz(lines: int, seed: int) -> int:
     """Read at least so many mutated lines in both modes; compare a sample with the naive twin."""
     from numba.core import config
 
-    from onlineauto.formats.text_reader import TextReader
-    from tests.formats.reading import SHAPES
+    from tests.formats.reading import SHAPES, text_reader
     from tests.formats.test_text_twin import same
     from tests.naive.lines import Settings
 
@@ -39,7 +38,7 @@ def fuzz(lines: int, seed: int) -> int:
         block_bytes = int(rng.choice([256, 4096, 1 << 20]))
         for exact in (False, True):
             how = SHAPES[kind] | {"exact": exact}
-            read_all(text, TextReader, block_bytes=block_bytes, **how)
+            read_all(text, text_reader, block_bytes=block_bytes, **how)
             sample = b"\n".join(text.split(b"\n")[:SAMPLE])
             assert same(sample, Settings(**how), block_bytes=64), (kind, exact, sample)
         done += text.count(b"\n")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.named_blocks import line_names, named_blocks
 from onlineauto.interop.names import LineNames
+from onlineauto.workspace.options import REGISTRY
 from tests.parity.json_streams import JSON_STREAMS
 from tests.parity.streams import STREAMS
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Model, Place, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.model import initial_weights, make_model
 from onlineauto.learners.rule import make_rule
+from onlineauto.workspace.options import REGISTRY
 from tests.learners.test_update_kernels import (
     ANY_LABEL,
     LOSSES,

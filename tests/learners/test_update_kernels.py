@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel
@@ -31,6 +30,7 @@ from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.model import initial_state, initial_weights, make_model
 from onlineauto.learners.rule import make_rule
 from onlineauto.learners.update_kernels import update_four
+from onlineauto.workspace.options import REGISTRY
 from tests.naive.bandit import make_twin
 
 if TYPE_CHECKING:

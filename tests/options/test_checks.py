@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.features.options import decoded
+from onlineauto.workspace.options import REGISTRY
 
 
 @pytest.mark.parametrize(

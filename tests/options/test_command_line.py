@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.workspace.options import REGISTRY
 
 CACHE = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.workspace.options import REGISTRY
 
 _SEARCH = "--vw_exact --cb_explore_adf --automl 4"
 _DECAY = "--cb_explore_adf --epsilon_decay"

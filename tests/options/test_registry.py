@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.options.registry import GROUPS, REGISTRY, RunOptions
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.options import Option, Registry
+from onlineauto.workspace.options import REGISTRY
 
-_UNCHECKED = Registry(GROUPS)
+_UNCHECKED = Registry(REGISTRY.groups)
 """Without the checks of options against each other, so that any values go together."""
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.workspace.options import REGISTRY
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def predictions(case: Case, *, exact: bool, file: Path, nudged: bool = False) ->
         Whether to make the learning rate larger by one unit in its last place, to see how well the learning
         of this case is conditioned.
     """
-    from onlineauto.engine.options.registry import REGISTRY
+    from onlineauto.workspace.options import REGISTRY
     from onlineauto.workspace.workspace import Workspace
 
     file.write_bytes(content(case.stream))

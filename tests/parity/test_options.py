@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.options import unknown
 from onlineauto.options.vw_names import NAMES, SHORT_NAMES
+from onlineauto.workspace.options import REGISTRY
 
 DEFAULTS = {
     "automl": "there is no search unless asked for; VW's 4 is that of --automl without a number",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
+from onlineauto.workspace.options import REGISTRY
 from tests.parity import automl_streams, ours
 from tests.parity.automl_cases import CASES as SEARCHES
 from tests.parity.case import Case, content

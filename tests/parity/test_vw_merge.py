@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.interop.vw.model import load_vw_model
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 from tests.parity.automl_streams import content

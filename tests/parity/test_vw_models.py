@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.interop.vw.file import VwHead, VwShape, read_vw_file, vw_file_bytes
 from onlineauto.interop.vw.model import load_vw_model
 from onlineauto.interop.vw.options import configuration_of, shape_of
+from onlineauto.workspace.options import REGISTRY
 from tests.parity.flag_sets import CASES
 from tests.parity.test_parity import STALE
 from tests.parity.vw_models import FROM_WHEEL, NATIVE, TO_WHEEL, ModelCase, lay_out, ours, same_text, theirs

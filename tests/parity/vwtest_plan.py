@@ -7,9 +7,10 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.engine.options.registry import REGISTRY, ModelOptions
+from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,6 @@ import numpy as np
 from onlineauto.cli.evaluation.picture import check_picture, draw
 from onlineauto.cli.evaluation.table import table
 from onlineauto.cli.help import Page, help_text
-from onlineauto.engine.options.registry import REGISTRY as POLICIES
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
@@ -24,6 +23,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.options import Configuration, Registry, option, options_of
 from onlineauto.workspace.model_file import check_target, replace_file
+from onlineauto.workspace.options import REGISTRY as POLICIES
 from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 

@@ -76,14 +76,16 @@ class Learner:
             configuration,
             weights,
             slots=slots,
-            exact=run.vw_exact,
+            exact=bool(configuration.get("vw_exact")),
             training=not run.testonly,
             policies=self.task.exploration.policies,
             parts=self.width,
         )
-        self.rule = make_rule(configuration, guarded=not run.vw_exact)
+        self.rule = make_rule(configuration, guarded=not bool(configuration.get("vw_exact")))
         bounds = self.task.exploration.bounds
-        if run.vw_exact and run.testonly and bounds:  # VW asks for them as if no rate were adapted
+        if (
+            bool(configuration.get("vw_exact")) and run.testonly and bounds
+        ):  # VW asks for them as if no rate were adapted
             self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4
@@ -157,7 +159,7 @@ def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDAr
     bits = configuration[FeatureOptions].bit_precision
     lanes = slots * width
     cells = max(1, 2**bits >> (width - 1).bit_length())
-    if configuration[RunOptions].vw_exact:  # all lanes share the table
+    if bool(configuration.get("vw_exact")):  # all lanes share the table
         lanes = 1 << (lanes - 1).bit_length()
         cells = max(1, 2**bits // lanes)
     elif slots > 1:

@@ -37,7 +37,7 @@ _SHAPES = {
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
     """Return how many lanes of weights a live slot has; some are for `estimates` of costs."""
-    exact, explorer = configuration[RunOptions].vw_exact, chosen_explorer(configuration)
+    exact, explorer = bool(configuration.get("vw_exact")), chosen_explorer(configuration)
     return 1 if kind == "simple" else explorer.parts(configuration, estimates=estimates, exact=exact)
 
 
@@ -49,7 +49,7 @@ def make_task(
     A live slot has so many parts, each a lane of the table; `unlearnt` is a cell before the first event.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
-    exact, explores, slots = run.vw_exact, "explore" in kind, kind == "ccb_explore_adf"
+    exact, explores, slots = bool(configuration.get("vw_exact")), "explore" in kind, kind == "ccb_explore_adf"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
     return Task(
         shape=_SHAPES[kind],

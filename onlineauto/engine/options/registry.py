@@ -1,4 +1,4 @@
-"""The flags of a run, and the registry of every flag there is."""
+"""The flags of a run, all groups of flags, and the checks of how they go together."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from onlineauto.learners.options import (
     check_loss,
     check_prediction_range,
 )
-from onlineauto.options import Configuration, Registry, option, options_of
+from onlineauto.options import Configuration, option, options_of
 
 __all__ = [
+    "CHECKS",
     "GROUPS",
-    "REGISTRY",
     "InspectOptions",
     "ModelOptions",
     "OutputOptions",
@@ -36,14 +36,6 @@ __all__ = [
     "refuse_command_line",
 ]
 
-_NOT_EXACT: Final = {
-    "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
-    "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",
-}
-_NOT_OF_SLOTS: Final = {
-    "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
-    "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
-}
 _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
 _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
@@ -56,9 +48,6 @@ class RunOptions:
 
     title: ClassVar[str] = "Run"
 
-    vw_exact: bool = option(
-        False, "Reproduce Vowpal Wabbit 9.11.9 bit for bit, its defects included.", vw=False, keep=True
-    )
     testonly: bool = option(False, "Predict only: leave labels aside and weights as they are.", short="t")
     passes: int = option(1, "How many times to read the data.", minimum=1, maximum=2**63 - 1, metavar="N")
     holdout_off: bool = option(False, "With several passes, learn from every event: hold none out.")
@@ -172,68 +161,6 @@ def check_bandit(configuration: Configuration) -> None:
         raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
 
 
-def check_exact(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` reproduces beside no other option.
-
-    Raises
-    ------
-    OptionError
-        If it is supplied with ``--vw_exact``; the message says why and what to leave out.
-    """
-    for name, why in _NOT_EXACT.items() if configuration[RunOptions].vw_exact else ():
-        if name in configuration.supplied:
-            raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
-
-
-def check_numbered(configuration: Configuration) -> None:
-    """Refuse so many models of ``--cb K`` that Vowpal Wabbit lets actions share weights, in exact mode.
-
-    Raises
-    ------
-    OptionError
-        If ``--vw_exact`` is supplied, and the models of all live configs are no power of two.
-    """
-    kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
-    if kind is None or not configuration[RunOptions].vw_exact:
-        return
-    explorer, estimates = chosen_explorer(configuration), configuration[CbOptions].cb_type == "dr"
-    models = explorer.parts(configuration, estimates=estimates, exact=True)
-    models *= configuration[AutomlOptions].automl or 1
-    if models & (models - 1):
-        raise OptionError(
-            f"--{kind} with {models} models is not reproduced by --vw_exact: unless the models of all live "
-            "configs are a power of two, Vowpal Wabbit lets actions share weights; leave --vw_exact out"
-        )
-
-
-def check_slots(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of ``--ccb_explore_adf``.
-
-    Raises
-    ------
-    OptionError
-        Such as with ``--leave_duplicate_interactions``.
-    """
-    if "ccb_explore_adf" not in configuration.supplied or not configuration[RunOptions].vw_exact:
-        return
-    for name, why in _NOT_OF_SLOTS.items():
-        if name in configuration.supplied:
-            raise OptionError(f"--{name} with --ccb_explore_adf is not reproduced by --vw_exact: {why}")
-    explorer, features = chosen_explorer(configuration), configuration[FeatureOptions]
-    texts = (*features.quadratic, *features.cubic, *features.interactions)
-    if explorer.bounds(configuration) and any(":" not in text for text in texts):
-        raise OptionError(
-            f"--{explorer.name} with --ccb_explore_adf and interactions is not reproduced by --vw_exact: "
-            "Vowpal Wabbit has some of them twice when it lists the features again"
-        )
-    automl = configuration[AutomlOptions]
-    if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
-        raise OptionError(
-            f"--oracle_type {automl.oracle(exact=True)} with --ccb_explore_adf is not reproduced by "
-            "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
-        )
-
-
 def check_automl(configuration: Configuration) -> None:
     """Refuse a search that cannot be: without actions to choose from, or over interactions given by hand.
 
@@ -246,7 +173,7 @@ def check_automl(configuration: Configuration) -> None:
     automl = configuration[AutomlOptions]
     if automl.automl is None:
         return
-    exact = configuration[RunOptions].vw_exact
+    exact = bool(configuration.get("vw_exact"))
     oracle = ORACLES[automl.oracle(exact=exact)]
     bandit = not configuration.supplied.isdisjoint(_BANDITS)
     if not bandit and not oracle.renews:
@@ -351,7 +278,7 @@ _OF_NATIVE: Final = (*_OF_PAIRED, "search", "predict_with")
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
     """Refuse options of the search that another one leaves without any effect."""
-    automl, exact = configuration[AutomlOptions], configuration[RunOptions].vw_exact
+    automl, exact = configuration[AutomlOptions], bool(configuration.get("vw_exact"))
     paired = automl.is_paired(exact=exact)
     reasons = (
         (exact, _OF_NATIVE, "--vw_exact, which decides as Vowpal Wabbit does"),
@@ -382,12 +309,12 @@ def check_audit(configuration: Configuration) -> None:
     outputs, models = configuration[OutputOptions], configuration[ModelOptions]
     if configuration.get("ccb_explore_adf"):
         named = {"audit": outputs.audit, "invert_hash": models.invert_hash}
-        if configuration[RunOptions].vw_exact:
+        if bool(configuration.get("vw_exact")):
             named["readable_model"] = models.readable_model
         for name in (name for name, value in named.items() if value):
             raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
     explorer = chosen_explorer(configuration)
-    if not (outputs.audit and configuration[RunOptions].vw_exact):
+    if not (outputs.audit and bool(configuration.get("vw_exact"))):
         return
     if configuration.get("automl") is not None:
         found = "--automl"
@@ -424,29 +351,23 @@ def check_progress(configuration: Configuration) -> None:
     )
 
 
-REGISTRY: Final = Registry(
-    GROUPS,
-    checks=(
-        check_format,
-        check_interactions,
-        check_loss,
-        check_prediction_range,
-        check_models,
-        check_bandit,
-        check_exact,
-        check_slots,
-        check_numbered,
-        check_one_explorer,
-        check_explorer,
-        check_cost_range,
-        check_epsilon_decay,
-        check_automl,
-        check_rewards,
-        check_audit,
-        check_progress,
-    ),
+CHECKS: Final = (
+    check_format,
+    check_interactions,
+    check_loss,
+    check_prediction_range,
+    check_models,
+    check_bandit,
+    check_one_explorer,
+    check_explorer,
+    check_cost_range,
+    check_epsilon_decay,
+    check_automl,
+    check_rewards,
+    check_audit,
+    check_progress,
 )
-"""The registry of every flag; the command line, Python, the help and the documentation are made from it."""
+"""What refuses options that are at odds, in the order in which they are asked."""
 
 
 def refuse_command_line(configuration: Configuration) -> None:

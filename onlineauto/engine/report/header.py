@@ -54,7 +54,7 @@ def header(configuration: Configuration, *, kind: str, seen: float | None = None
 
     Examples
     --------
-    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> from onlineauto.workspace.options import REGISTRY
     >>> for line in header(REGISTRY.parse("-d a.txt -q :: --ignore xy -t"), kind="simple"):
     ...     print(line)
     creating quadratic features for pairs: ::

@@ -70,7 +70,7 @@ class Metrics(Counters):
         self, configuration: Configuration, *, kind: str, searching: Searching | None = None
     ) -> None:
         run, options = configuration[RunOptions], configuration[FeatureOptions]
-        self._kind, self._exact, self._training = kind, run.vw_exact, not run.testonly
+        self._kind, self._exact, self._training = kind, bool(configuration.get("vw_exact")), not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # a search predicts as it learns
         self._slots = kind == "ccb_explore_adf"
@@ -91,7 +91,9 @@ class Metrics(Counters):
         if "explore" in kind:
             multiline = kind.endswith("_adf")
             models = models_of(configuration)
-            self._explored = _Explored(options, exact=run.vw_exact, multiline=multiline, models=models)
+            self._explored = _Explored(
+                options, exact=bool(configuration.get("vw_exact")), multiline=multiline, models=models
+            )
 
     def update(self, block: Block, outcomes: Outcomes) -> None:
         """Count the outcomes of a block."""

@@ -109,7 +109,7 @@ class Progress(Counters):
 
     Examples
     --------
-    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> from onlineauto.workspace.options import REGISTRY
     >>> progress = Progress(REGISTRY.parse("--holdout_after 100"), kind="simple")
     >>> progress.end_pass() == FLOAT_MAX / 2  # nothing was held out
     True

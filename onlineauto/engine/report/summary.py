@@ -50,7 +50,7 @@ def summary(progress: Progress, configuration: Configuration) -> Iterator[str]:
 
     Examples
     --------
-    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> from onlineauto.workspace.options import REGISTRY
     >>> from onlineauto.engine.report.progress import Progress
     >>> configuration = REGISTRY.parse("--cb_explore_adf")
     >>> for line in summary(Progress(configuration, kind="cb_explore_adf"), configuration):

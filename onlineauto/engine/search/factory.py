@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.config import ORDERS
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.engine.options.registry import REGISTRY, RunOptions
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.search_engine import Searching
-from onlineauto.features.layout import Layout
+from onlineauto.engine.stream.dialect import dialect_of
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
+    from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
 
 __all__ = ["make_layout", "make_searching"]
@@ -25,13 +26,14 @@ _SCREEN_CELLS = 1 << 18
 
 def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
     """What is crossed before the first event; events may have `slots`."""
-    automl, exact = configuration[AutomlOptions], configuration[RunOptions].vw_exact
+    automl, exact = configuration[AutomlOptions], bool(configuration.get("vw_exact"))
     searched: tuple[int, ...] = ()
     if automl.automl:
         searched = ORACLES[automl.oracle(exact=exact)].orders or ORDERS[automl.interaction_type]
     singled = bool(searched) and "namespaces" in automl.searched()
     features = configuration[FeatureOptions]
-    return Layout(features, exact=exact, searched=searched, singled=singled, slots=slots)
+    layout = dialect_of(configuration).layout
+    return layout(features, searched=searched, singled=singled, slots=slots)
 
 
 def make_searching(
@@ -42,7 +44,7 @@ def make_searching(
     return Searching(
         configuration[AutomlOptions],
         layout,
-        exact=run.vw_exact,
+        exact=bool(configuration.get("vw_exact")),
         width=learner.width,
         simple=simple,
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
@@ -50,5 +52,5 @@ def make_searching(
         unlearnt=learner.unlearnt,
         decay=learner.task.decay,
         random_seed=run.random_seed,
-        replayed=replayed_entries(configuration, REGISTRY),
+        replayed=replayed_entries(configuration),
     )

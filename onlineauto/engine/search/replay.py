@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.journal import read_journal
 from onlineauto.errors import InputError
+from onlineauto.options import Registry
 
 if TYPE_CHECKING:
     from onlineauto.engine.search.journal import End, Entry
-    from onlineauto.options import Configuration, Registry
+    from onlineauto.options import Configuration
 
 __all__ = ["replayed_entries"]
 
 
-def replayed_entries(configuration: Configuration, registry: Registry) -> list[Entry | End] | None:
+def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
     """Read the journal to be replayed; None if there is none.
 
     Raises
@@ -27,6 +28,8 @@ def replayed_entries(configuration: Configuration, registry: Registry) -> list[E
     path = configuration[RunOptions].replay
     if path is None:
         return None
+
+    registry = Registry([type(group) for group in configuration.groups])
 
     def has_options(command: str) -> bool:
         other = registry.parse(command)

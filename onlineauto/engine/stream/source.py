@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.dialect import dialect_of
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
@@ -18,7 +19,6 @@ from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
-from onlineauto.formats.text_reader import TextReader
 
 if TYPE_CHECKING:
     from onlineauto.formats.blocks.reader import Rules as BlockRules
@@ -82,7 +82,7 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
         ``--examples`` under ``--vw_exact``, which counts the lines of one text, of something else.
     """
     left = configuration[InputOptions].examples
-    if left < 0 or configuration[RunOptions].vw_exact:
+    if left < 0 or dialect_of(configuration).counts_lines:
         yield from _read_all(source, configuration, found)
         return
     for block in _read_all(source, configuration, found):
@@ -125,21 +125,21 @@ def _kind_of_item(item: object) -> type:
 
 
 def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
-    if configuration[RunOptions].vw_exact and configuration[InputOptions].examples >= 0:
+    if dialect_of(configuration).counts_lines and configuration[InputOptions].examples >= 0:
         raise OptionError(f"--examples counts the lines {why}")
 
 
 def rules_of(configuration: Configuration) -> BlockRules:
     """By which rules events are read, by the names of the options; blocks of other rules are refused.
 
-    >>> from onlineauto.engine.options.registry import REGISTRY
+    >>> from onlineauto.workspace.options import REGISTRY
     >>> rules_of(REGISTRY.parse("--cb_explore_adf"))["events"]
     'cb_adf'
     """
     kind, features = kind_of(configuration).replace("cb_explore", "cb"), configuration[FeatureOptions]
     rules: BlockRules = {
         "events": kind,
-        "vw_exact": configuration[RunOptions].vw_exact,
+        **dialect_of(configuration).rules,
         "hash": features.hash,
         "hash_seed": features.hash_seed,
     }
@@ -184,13 +184,12 @@ def open_lines(
         The source cannot be opened.
     """
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
-    kind, exact = kind_of(configuration), configuration[RunOptions].vw_exact
-    if exact and inputs.examples >= 0:
+    kind, dialect = kind_of(configuration), dialect_of(configuration)
+    if dialect.counts_lines and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
     rules: dict[str, Any] = {
         "label": {"simple": "simple", "ccb_explore_adf": "ccb"}.get(kind, "cb"),
         "multiline": kind.endswith("adf"),
-        "exact": exact,
         "hash_all": features.hash == "all",
         "hash_seed": features.hash_seed,
         "strict": inputs.strict_parse,
@@ -198,8 +197,10 @@ def open_lines(
         "diagnostics": diagnostics,
     }
     if inputs.json or inputs.dsjson:
-        return JsonReader(source, log=inputs.dsjson, chain_hash=inputs.chain_hash, **rules)
-    return TextReader(source, **rules)
+        return JsonReader(
+            source, log=inputs.dsjson, chain_hash=inputs.chain_hash, quirks=dialect.quirks, **rules
+        )
+    return dialect.text(source, **rules)
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:

@@ -78,7 +78,7 @@ def open_slots(
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
         return passed
-    misplaced = rules.exact and not (outer.root and event.lines > 1)
+    misplaced = rules.quirks.narrow_json and not (outer.root and event.lines > 1)
     if event.n_slots > 0 or event.line > 0 or misplaced:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
@@ -108,7 +108,7 @@ def open_outcomes(
     if event.early > 0 or event.outcome >= 0:
         fail(state, event, Code.JSON_OUTCOMES, p, end, rules.strict)
         return end
-    if not (rules.exact or event.closed):
+    if not (rules.quirks.narrow_json or event.closed):
         event.early = p
         return skip_value(data, marks, p, end, rules, state, event)
     open_frame(OUTCOMES, p, rules, state, event, frames)
@@ -122,7 +122,7 @@ def open_slot(
 ) -> int:
     """Open the slot, or what was logged of one, at `p`; the byte after its brace; natively null is none."""
     event, state = stage.event[0], reader.state[0]
-    if p < end and data[p] == _N and not rules.exact:  # VW loses its way behind one
+    if p < end and data[p] == _N and not rules.quirks.narrow_json:
         return read_word(data, p, end, rules, state, event)[1]
     if p >= end or data[p] != _OPEN_OBJECT:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
@@ -139,7 +139,7 @@ def open_slot(
         event.line = event.first_slot + event.outcome
         event.outcome += 1
     event.index = -1
-    if not rules.exact:
+    if not rules.quirks.any_outcome:
         forget_label(event)
     open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
     return p + 1
@@ -228,14 +228,14 @@ def forget_label(event: Records) -> None:
 
 
 @kernel
-def _problem(event: Records, again: bool, exact: bool) -> Code:
+def _problem(event: Records, again: bool, anything: bool) -> Code:
     """What is wrong with what was logged of a slot, `again` if that was said before.
 
     VW takes any cost and any probability, and the last of two outcomes.
     """
     if event.listed != event.pmf or event.listed == 0:
         return Code.SLOT_LISTS
-    if exact:
+    if anything:
         return Code.FINE
     if event.cost == UNLABELLED:
         return Code.NO_COST
@@ -253,9 +253,9 @@ def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
     at, start, end = event.line, event.label_start, event.label_end
     event.line = 0
     confine(event, lines, costs, at)
-    if event.listed == 0 and event.pmf == 0 and (rules.exact or event.cost == UNLABELLED):
+    if event.listed == 0 and event.pmf == 0 and (rules.quirks.any_outcome or event.cost == UNLABELLED):
         return
-    code = _problem(event, has_outcome(lines[at], costs), rules.exact)
+    code = _problem(event, has_outcome(lines[at], costs), rules.quirks.any_outcome)
     if code != Code.FINE:
         fail(state, event, code, start, end, rules.strict)
         return

@@ -11,6 +11,7 @@ from onlineauto.formats.json.ccb_kernels import forget_label, settle_single_slot
 from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
 from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
+from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.json.token_kernels import (
     read_json_string,
     read_number_or_null,
@@ -20,7 +21,6 @@ from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import report
-from onlineauto.formats.text_exact.head_kernels import read_vw_label
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
 @kernel
 def _claim(rules: JsonRules, state: Records, event: Records) -> None:
     """In native mode, let a label within an action be that action's, and no other's."""
-    if rules.exact or rules.slots or event.line == 0:
+    if rules.quirks.early_labels or rules.slots or event.line == 0:
         return
     if event.index >= 0 and event.index != event.line - 1:
         fail(state, event, Code.SECOND_LABEL, event.label_start, event.label_end, rules.strict)
@@ -71,7 +71,7 @@ def _set_simple(
     line: Records,
 ) -> None:
     """Set a property of a simple label."""
-    code, limit = Code.FINE, rules.exact or (math.isfinite(value) and abs(value) < UNLABELLED)
+    code, limit = Code.FINE, rules.quirks.any_number or (math.isfinite(value) and abs(value) < UNLABELLED)
     if is_name(data, name[0], name[1], _LABEL):
         line.label = value
         code = Code.FINE if limit else Code.LABEL_NOT_FINITE
@@ -79,7 +79,7 @@ def _set_simple(
         line.weight = value
         code = Code.FINE if limit else Code.WEIGHT_NOT_FINITE
         if value < _ZERO:
-            code = Code.VW_WEIGHT if rules.exact else Code.WEIGHT_NEGATIVE
+            code = Code.VW_WEIGHT if rules.quirks.any_number else Code.WEIGHT_NEGATIVE
     elif is_name(data, name[0], name[1], _INITIAL):
         line.initial = value
         code = Code.FINE if limit else Code.INITIAL_NOT_FINITE
@@ -184,7 +184,7 @@ def read_label(
         line = lines[event.line]
         line.label = UNLABELLED
         line.first_cost = line.last_cost = -1
-        line.shared &= not rules.exact
+        line.shared &= not rules.quirks.early_labels
         open_frame(LABEL, p, rules, state, event, frames)
         event.label_start, event.label_end = p, p + 1
         return p + 1
@@ -196,7 +196,7 @@ def read_label(
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     lines[event.line].label = value
-    if not rules.exact and not abs(value) < UNLABELLED:
+    if not rules.quirks.any_number and not abs(value) < UNLABELLED:
         fail(state, event, Code.LABEL_NOT_FINITE, p, after, rules.strict)
     return after
 
@@ -219,14 +219,14 @@ def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: S
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
     read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
     good = quiet.problems == 0 and not line.shared
-    good &= rules.exact or (abs(line.label) <= UNLABELLED and _is_weighted(line))
+    good &= rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
     if not good:
         fail(state, event, Code.JSON_LABEL, start, end, rules.strict)
         return
     for i in range(known, quiet.costs):
         cost = reader.costs[i]
-        if rules.exact:
+        if rules.quirks.early_labels:
             add_staged_cost(
                 event, stage.lines, stage.costs, event.line, cost.action, cost.cost, cost.probability
             )

@@ -70,7 +70,7 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
         close_namespace(stage, frame)
         if frame.root:
-            if rules.exact:
+            if rules.quirks.early_labels:
                 settle_context(rules, state, stage)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0 and stage.frames[event.depth - 1].kind >= SLOTS:
@@ -79,7 +79,7 @@ def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> No
         event.line = 0
         if frame.kind == OUTCOMES:
             rank_outcomes(stage)
-    elif frame.kind == LABEL and rules.exact:
+    elif frame.kind == LABEL and rules.quirks.early_labels:
         settle_label(event, stage.lines, stage.costs)
 
 
@@ -180,7 +180,7 @@ def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
     count_event(event, log)
     if event.skip:
         return False
-    empty = event.n_ranked == 0 and rules.multiline if rules.exact else not event.closed
+    empty = event.n_ranked == 0 and rules.multiline if rules.quirks.early_labels else not event.closed
     if empty:
         log.number_events_zero_actions += 1
     return not empty
@@ -192,7 +192,7 @@ def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
     event = stage.event[0]
     if rules.multiline and event.lines < 2:
         fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
-    elif not rules.exact and event.n_slots == 0:
+    elif not rules.quirks.early_labels and event.n_slots == 0:
         give_label(rules, state, stage)
 
 
@@ -207,7 +207,7 @@ def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records
     p = skip_blanks(data, place.start, place.stop)
     if p == place.stop:
         return -1
-    late = rules.exact and rules.log and p > place.start
+    late = rules.quirks.narrow_json and rules.log and p > place.start
     if late or load1(data, p) != _OPEN_OBJECT:
         fail(state, event, Code.JSON_NO_OBJECT, place.start, place.stop, rules.strict)
         stage.log[0].line_parse_error += rules.log

@@ -143,7 +143,7 @@ def _read_number(
     if kind == MALFORMED:
         fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
         return _ZERO, end
-    if not rules.exact and not math.isfinite(value):
+    if not rules.quirks.any_number and not math.isfinite(value):
         fail(state, event, Code.VALUE_NOT_FINITE, p, after, rules.strict)
     return value, after
 
@@ -166,7 +166,7 @@ def _open_actions(
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
         return passed
-    if event.line > 0 or (rules.exact and event.lines > 1):
+    if event.line > 0 or (rules.quirks.narrow_json and event.lines > 1):
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
     if not rules.multiline:
@@ -237,7 +237,7 @@ def _read_special(
                 data, marks, name, p, end, rules, state, event, stage.lines, stage.frames
             )
         if is_label_index(data, key):
-            if rules.exact and is_in_slots(event, stage.frames):  # VW labels another line then
+            if rules.quirks.narrow_json and is_in_slots(event, stage.frames):
                 fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
                 return end
             return read_label_index(data, p, end, rules, state, event)
@@ -281,7 +281,7 @@ def skip_unread(
 
     VW skips it only if the name has no escapes and no blank before its colon.
     """
-    if rules.exact and not (key.plain and data[key.end + 1] == _COLON):
+    if rules.quirks.narrow_json and not (key.plain and data[key.end + 1] == _COLON):
         fail(state, event, Code.JSON_COLON, key.at, p, rules.strict)
         return end
     return skip_value(data, marks, p, end, rules, state, event)
@@ -338,7 +338,7 @@ def _open_action(
     """Open the action at `p`: the byte after its brace; natively null is none."""
     event = stage.event[0]
     byte = data[p] if p < end else 0
-    if byte == _N and not rules.exact:  # VW loses its way behind one
+    if byte == _N and not rules.quirks.narrow_json:
         return read_word(data, p, end, rules, state, event)[1]
     if byte != _OPEN_OBJECT:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
@@ -390,7 +390,7 @@ def read_element(
     if byte == _OPEN_OBJECT:
         open_again(open_frame(NAMESPACE, p, rules, state, event, stage.frames), frame)
         return p + 1
-    if byte == _OPEN_LIST or (rules.exact and byte in (_QUOTE, _T, _F)):
+    if byte == _OPEN_LIST or (rules.quirks.narrow_json and byte in (_QUOTE, _T, _F)):
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
     elif byte == _QUOTE:
         p = _read_string_element(data, marks, p, end, rules, frame, stage, state)

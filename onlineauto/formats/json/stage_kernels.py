@@ -119,14 +119,14 @@ def open_namespace(
 ) -> None:
     """Let a frame be the namespace called ``data[start:end]``."""
     empty = start == end
-    if (empty and not rules.exact) or (end == start + 1 and load1(data, start) == _SPACE):
+    if (empty and not rules.quirks.empty_namespace) or (end == start + 1 and load1(data, start) == _SPACE):
         open_default(rules, state, frame)
         return
     name = names[name_slot(data, start, end, rules, state, names)]
     frame.number = name.number
     frame.hash = name.hash
     frame.byte = 0 if empty else np.int64(load1(data, start))  # a C string's first byte is its end
-    frame.lost = rules.exact and frame.byte >= 128  # VW takes it for a negative index
+    frame.lost = rules.quirks.lost_namespaces and frame.byte >= 128
 
 
 @kernel

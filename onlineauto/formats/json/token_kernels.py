@@ -132,7 +132,7 @@ def _decode(
 ) -> String:
     """Decode the string at `start`, behind its quote, into the scratch, where it stays.
 
-    In exact mode it ends with the first NUL that an escape stands for, as VW's strings do.
+    See `ReadingQuirks.nul_ends_string`.
     """
     p, to, last = start, int(event.scratch), -1
     while p < end and data[p] != _QUOTE and data[p] >= 32:
@@ -146,7 +146,7 @@ def _decode(
             point, p = _read_code_point(data, p, end)
             if point < 0:
                 p = end
-            elif point == 0 and rules.exact and last < 0:
+            elif point == 0 and rules.quirks.nul_ends_string and last < 0:
                 last = to
             else:
                 to = _write_code_point(data, to, point)

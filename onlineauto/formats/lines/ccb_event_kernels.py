@@ -37,12 +37,13 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
 
 @kernel
 def slot_problem(
-    lines: Records, costs: Records, first: int, end: int, n_costs: int, exact: bool
+    lines: Records, costs: Records, first: int, end: int, n_costs: int, anything: bool
 ) -> tuple[Code, int]:
     """What is wrong with the lines [first, end) of an event, whose costs end at `n_costs`; with which one.
 
-    There have to be a shared line, actions, and no more slots than actions, in this order; in native mode
-    what was logged of a slot, and what it is confined to, has to be an action that it can have.
+    There have to be a shared line, actions, and no more slots than actions, in this order; and
+    what was logged of a slot, and what it is confined to, has to be an action that it can have, unless it
+    may be `anything`.
     """
     slots = end
     for line in range(first, end):
@@ -53,7 +54,7 @@ def slot_problem(
     n_actions = slots - first - 1
     if end - slots > n_actions:
         return Code.TOO_MANY_SLOTS, slots
-    if exact:
+    if anything:
         return Code.FINE, first
     for slot in range(slots, end):
         stop = lines[slot + 1].cost if slot + 1 < end else n_costs

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.lines.problem_code_kernels import Code
+    from onlineauto.formats.quirks import ReadingQuirks
 
 __all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonRules", "Stage", "fail"]
 
@@ -166,7 +167,7 @@ class JsonRules(NamedTuple):
     simple: bool
     slots: bool  # events have slots
     multiline: bool
-    exact: bool
+    quirks: ReadingQuirks
     hash_all: bool
     strict: bool  # a bad line is fatal
     uniform: bool

@@ -1,4 +1,4 @@
-"""Lines and events of VW text, in native mode as in exact mode: where they are, their records."""
+"""Lines and events of VW text, as the readers of all formats need them: where they are, their records."""
 
 from __future__ import annotations
 
@@ -71,24 +71,24 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @inline_kernel
-def _trim(data: NDArray[np.uint8], start: int, end: int, exact: bool) -> tuple[int, int]:
+def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[int, int]:
     """Take the byte order mark and the carriage returns off a line; VW takes off one of them."""
     if start < end and load1(data, start) == _MARK[0] and _has_mark(data, start, end):
         start += len(_MARK)
     while end > start and load1(data, end - 1) == _RETURN:
         end -= 1
-        if exact:
+        if bare:
             break
     return start, end
 
 
 @kernel
-def _is_separator(data: NDArray[np.uint8], newline: int, exact: bool) -> bool:
+def _is_separator(data: NDArray[np.uint8], newline: int, bare: bool) -> bool:
     """Whether the line that ends at `newline` separates events; found from its end, as lines may be long."""
     p = newline
-    while p > 0 and (data[p - 1] == _RETURN or (not exact and is_blank(data[p - 1]))):
+    while p > 0 and (data[p - 1] == _RETURN or (not bare and is_blank(data[p - 1]))):
         p -= 1
-        if exact:
+        if bare:
             break
     if p >= len(_MARK) and _has_mark(data, p - len(_MARK), p):
         p -= len(_MARK)
@@ -96,10 +96,10 @@ def _is_separator(data: NDArray[np.uint8], newline: int, exact: bool) -> bool:
 
 
 @entry_kernel
-def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, exact: bool) -> int:
+def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, bare: bool) -> int:
     """End of the last complete event of ``data[:end]``, 0 if none ends after byte `known`."""
     for i in range(end - 1, known - 1, -1):
-        if data[i] == _NEWLINE and (not multiline or _is_separator(data, i, exact)):
+        if data[i] == _NEWLINE and (not multiline or _is_separator(data, i, bare)):
             return i + 1
     return 0
 
@@ -114,19 +114,19 @@ def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, by
 
 
 @inline_kernel
-def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, exact: bool) -> Line:
+def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, bare: bool) -> Line:
     """Find the end of the line that begins at `p`, and trim it."""
     control = next_one(breaks, p)
     newline = _find(data, breaks, control, end, _NEWLINE)
-    start, stop = _trim(data, p, newline, exact)
+    start, stop = _trim(data, p, newline, bare)
     return Line(start, stop, min(newline + 1, end), control)
 
 
 @inline_kernel
-def is_empty(data: NDArray[np.uint8], place: Line, exact: bool) -> bool:
+def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
     """Whether a line separates events: for VW only if nothing is left of it."""
     p = place.start
-    while not exact and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
+    while not bare and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
         p += 1
     return p == place.stop
 
@@ -178,8 +178,8 @@ def close_event(
     n, first = state.lines - state.first_line, state.first_line
     code, bad = Code.FINE, first
     if rules.slots and n > 0:
-        code, bad = slot_problem(lines, costs, first, state.lines, state.costs, rules.exact)
-    elif n == 1 and rules.multiline and not rules.exact and lines[first].shared:
+        code, bad = slot_problem(lines, costs, first, state.lines, state.costs, rules.quirks.any_outcome)
+    elif n == 1 and rules.multiline and not rules.quirks.lone_shared and lines[first].shared:
         code = Code.NO_ACTIONS
     if code != Code.FINE:
         line = state.line_number

@@ -136,7 +136,7 @@ class LineReader(ABC):
                 break
             self._buffer[filled : filled + len(more)] = np.frombuffer(more, np.uint8)
             known, filled = filled, filled + len(more)
-            cut = find_cut(self._buffer, known, filled, separated, self._rules.exact)
+            cut = find_cut(self._buffer, known, filled, separated, self._rules.quirks.bare_separators)
             if cut:
                 yield from self._parse(cut)
                 self._buffer[: filled - cut] = self._buffer[cut:filled].copy()

@@ -14,7 +14,7 @@ __all__ = ["Code"]
 class Code(IntEnum):
     """What is wrong with a line; 0 is nothing.
 
-    Names that begin with ``VW_`` are those of exact mode, which repeats VW's own warnings and errors.
+    Names that begin with ``VW_`` are those of what VW warns of or stops at.
     """
 
     FINE = 0

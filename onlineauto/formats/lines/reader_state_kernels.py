@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.quirks import ReadingQuirks
 
 __all__ = ["NAME", "STATE", "Reader", "Rules", "is_blank", "report"]
 
@@ -69,7 +70,7 @@ class Rules(NamedTuple):
     simple: bool
     slots: bool  # events have slots
     multiline: bool
-    exact: bool
+    quirks: ReadingQuirks
     hash_all: bool
     strict: bool
     uniform: bool  # a label without a probability was logged uniformly

@@ -12,7 +12,6 @@ import numpy as np
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, Slot, State
 from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
@@ -35,6 +34,7 @@ from onlineauto.learners._kernels import (
     materialize,
 )
 from onlineauto.learners.rule import make_rule
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

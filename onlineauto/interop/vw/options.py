@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.loop.task import parts_of_slot
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.explorers.choice import chosen_explorer
@@ -14,6 +13,7 @@ from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from onlineauto.interop.vw.file import VwHead

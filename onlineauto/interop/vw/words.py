@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
 from onlineauto.features.slots import TOLD_NAME
 from onlineauto.options import options_of
 from onlineauto.options.value import to_text
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

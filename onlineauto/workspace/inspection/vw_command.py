@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.stream.source import kind_of
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration

@@ -1,7 +1,4 @@
-"""Read the lines of a chunk of VW text into records as VW does, for exact mode.
-
-Apart from native mode, so that who needs one of the two need not wait until both are compiled.
-"""
+"""Read the lines of a chunk of VW text into records as VW does."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.exact.text.feature_kernels import read_vw_features
+from onlineauto.exact.text.head_kernels import read_vw_head
 from onlineauto.formats.lines.label_kernels import is_word
 from onlineauto.formats.lines.line_kernels import (
     DONE,
@@ -25,8 +24,6 @@ from onlineauto.formats.lines.line_kernels import (
 )
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import report
-from onlineauto.formats.text_exact.feature_kernels import read_vw_features
-from onlineauto.formats.text_exact.head_kernels import read_vw_head
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
@@ -73,7 +70,7 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 
 @entry_kernel
 def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
-    """Read lines from `p` on to `end`; parameters and results are those of native mode's `read_lines`."""
+    """Read lines from `p` on to `end`; parameters and results are those of `read_lines` in `formats/text`."""
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks

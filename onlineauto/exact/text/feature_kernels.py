@@ -1,4 +1,4 @@
-"""Features of a line as VW reads them, for exact mode."""
+"""Features of a line as VW reads them."""
 
 from __future__ import annotations
 

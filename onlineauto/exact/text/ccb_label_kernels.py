@@ -1,4 +1,4 @@
-"""Labels of events that have slots as VW reads them, for exact mode."""
+"""Labels of events that have slots as VW reads them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED
-from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
-from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
-from onlineauto.formats.text_exact.label_kernels import (
+from onlineauto.formats.json.text_label_kernels import (
     count_vw_parts,
     next_vw_part,
     vw_number,
     vw_probability,
 )
+from onlineauto.formats.lines.ccb_event_kernels import CONFINED
+from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
+from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.lines.reader_state_kernels import report
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
@@ -14,6 +13,7 @@ from onlineauto.formats.blocks.writer import replacing, write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.formats.text.writer import block_text
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.options.registry import REGISTRY
 from onlineauto.engine.stream.source import open_source
 from onlineauto.features.event import events
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

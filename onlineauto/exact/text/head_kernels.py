@@ -1,14 +1,14 @@
-"""Labels and tags as VW finds them before the first ``|`` of a line, for exact mode."""
+"""Labels and tags as VW finds them before the first ``|`` of a line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.exact.text.ccb_label_kernels import read_vw_slot_label
+from onlineauto.formats.json.text_label_kernels import read_vw_costs, read_vw_simple
 from onlineauto.formats.lines.label_kernels import add_tag
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import report
-from onlineauto.formats.text_exact.ccb_label_kernels import read_vw_slot_label
-from onlineauto.formats.text_exact.label_kernels import read_vw_costs, read_vw_simple
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
     from onlineauto.formats.lines.reader_state_kernels import Rules
 
-__all__ = ["read_vw_head", "read_vw_label"]
+__all__ = ["read_vw_head"]
 
 _SPACE, _TAB, _QUOTE = 32, 9, 39
 
@@ -72,20 +71,3 @@ def read_vw_head(
         read_vw_slot_label(data, start, end, line_end, state, line, costs)
     else:
         read_vw_costs(data, start, end, line_end, state, line, costs)
-
-
-@kernel
-def read_vw_label(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    line: Records,
-    costs: Records,
-) -> None:
-    """Read a label that stands alone, in a JSON string."""
-    if rules.simple:
-        read_vw_simple(data, start, end, end, state, line)
-    else:
-        read_vw_costs(data, start, end, end, state, line, costs)

@@ -1,4 +1,4 @@
-"""Labels as VW reads them, for exact mode."""
+"""Labels written as text: in a JSON string, where both modes read them as VW does, and in VW's own text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
+    from onlineauto.formats.lines.json_state_kernels import JsonRules
 
 __all__ = [
     "count_vw_parts",
     "next_vw_part",
     "read_vw_costs",
+    "read_vw_label",
     "read_vw_simple",
     "vw_number",
     "vw_probability",
@@ -149,3 +151,20 @@ def read_vw_costs(
     if state.costs == first + 1 and costs[first].probability == _SHARED_MARK:
         line.shared = True
         state.costs = first
+
+
+@kernel
+def read_vw_label(
+    data: NDArray[np.uint8],
+    start: int,
+    end: int,
+    rules: JsonRules,
+    state: Records,
+    line: Records,
+    costs: Records,
+) -> None:
+    """Read a label that stands alone, in a JSON string."""
+    if rules.simple:
+        read_vw_simple(data, start, end, end, state, line)
+    else:
+        read_vw_costs(data, start, end, end, state, line, costs)

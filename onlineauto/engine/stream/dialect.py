@@ -1,0 +1,57 @@
+"""Dialect: how a source is read, where native mode and exact mode differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onlineauto.features.layout import Layout
+from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
+from onlineauto.formats.text_reader import TextReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.options import Configuration
+
+__all__ = ["NATIVE", "Dialect", "dialect_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a source is read.
+
+    Attributes
+    ----------
+    rules : mapping of str to bool
+        What files of blocks note of it: blocks of another dialect are refused.
+    layout : type of Layout
+        How namespaces become groups of features.
+    text : type of TextReader
+        The reader of text.
+    quirks : ReadingQuirks
+        Oddities of the reader of JSON.
+    counts_lines : bool
+        Whether ``--examples`` counts the lines of one text, empty ones included, and not events.
+    """
+
+    rules: Mapping[str, bool]
+    layout: type[Layout]
+    text: type[TextReader]
+    quirks: ReadingQuirks
+    counts_lines: bool
+
+
+NATIVE = Dialect(
+    rules={"vw_exact": False}, layout=Layout, text=TextReader, quirks=NO_QUIRKS, counts_lines=False
+)
+"""How native mode reads."""
+
+
+def dialect_of(configuration: Configuration) -> Dialect:
+    """Return the dialect that a group of options brings (its method ``dialect``), else the native one."""
+    for group in configuration.groups:
+        brings = getattr(group, "dialect", None)
+        if brings is not None and (found := brings()) is not None:
+            return found  # type: ignore[no-any-return]
+    return NATIVE

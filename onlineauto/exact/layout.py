@@ -1,0 +1,83 @@
+"""VwLayout: namespaces by the first byte of their names, as Vowpal Wabbit knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.interactions import WILDCARD, compile_products
+from onlineauto.features.layout import Keys, Layout
+from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["VwLayout"]
+
+_BYTES = 256
+_CONSTANT, _DEFAULT = 128, 32
+_FIRST_LETTER, _LAST_LETTER = 32, 126
+"""Wildcards range over namespaces that begin with one of these bytes."""
+
+
+class VwLayout(Layout):
+    """A layout whose group keys are first bytes: two names with the same first byte are one group.
+
+    Wildcards range over printable first bytes, however many products that gives. What walks over the features
+    of an event once more crosses only what VW knows outside of its reductions: neither wildcards nor what a
+    search has chosen (`again`).
+    """
+
+    def crossable(self) -> NDArray[np.bool_]:
+        """Return for each group key whether its namespace can be crossed: bool[256]."""
+        return np.array([self._interacts(bytes([key])) for key in range(_BYTES)])
+
+    def name_of(self, key: int) -> bytes:
+        """Return the first byte that a group key stands for."""
+        return bytes([key])
+
+    def keys(self) -> dict[bytes, int]:
+        """Return the group keys of all first bytes."""
+        return {bytes([key]): key for key in range(_BYTES)}
+
+    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        del known
+        return {}
+
+    def _known_as(self, name: bytes) -> bytes:
+        return name[:1]
+
+    def _interacts(self, name: bytes) -> bool:
+        letter = _FIRST_LETTER <= name[0] <= _LAST_LETTER or name[:1] == SLOT_NAME
+        return letter and super()._interacts(name)
+
+    def _takes_more(self) -> bool:
+        return True
+
+    def _keys_of(self, names: Sequence[bytes]) -> Keys:
+        return Keys(
+            key=np.array([name[0] for name in names], np.int32),
+            n=_BYTES,
+            constant=_CONSTANT,
+            default=_DEFAULT,
+            slot=SLOT_NAME[0],
+            told=TOLD_NAME[0],
+        )
+
+    def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
+        del products
+        return None
+
+    def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
+        return [tuple(name[0] for name in product) for product in products]
+
+    def _make_interactions(self) -> None:
+        super()._make_interactions()
+        plain = [terms for terms in self._products if WILDCARD not in terms]
+        if plain != self._products:
+            keep_duplicates = self._options.leave_duplicate_interactions
+            products = compile_products(plain, (), keep_duplicates=keep_duplicates)
+            self.again = self._assembled(products, np.ones((len(products), self._n_slots), bool))

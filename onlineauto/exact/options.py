@@ -1,0 +1,32 @@
+"""The flag of exact mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from onlineauto.engine.stream.dialect import Dialect
+
+__all__ = ["ExactOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactOptions:
+    """Exact mode."""
+
+    title: ClassVar[str] = "Vowpal Wabbit"
+
+    vw_exact: bool = option(
+        False, "Reproduce Vowpal Wabbit 9.11.9 bit for bit, its defects included.", vw=False, keep=True
+    )
+
+    def dialect(self) -> Dialect | None:
+        """Return how VW reads if exact mode is asked for."""
+        if not self.vw_exact:
+            return None
+        from onlineauto.exact.dialect import VW
+
+        return VW

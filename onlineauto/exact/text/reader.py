@@ -1,0 +1,27 @@
+"""VwTextReader: VW text as Vowpal Wabbit 9.11.9 reads it."""
+
+from __future__ import annotations
+
+from onlineauto.exact.quirks import READING
+from onlineauto.exact.text.line_kernels import read_vw_lines
+from onlineauto.formats.text_reader import TextReader
+
+__all__ = ["VwTextReader"]
+
+
+class VwTextReader(TextReader):
+    r"""Blocks of the events of a VW text, with VW's oddities and warnings; iterate once.
+
+    Parameters, attributes and errors are those of `TextReader`. A label that is fatal to VW is a
+    `ParseError`.
+
+    Source: VW 9.11.9, ``parse_example_text.cc``.
+
+    >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", multiline=False)]
+    [2]
+    """
+
+    quirks = READING
+
+    def _read(self, p: int, end: int) -> tuple[int, int]:
+        return read_vw_lines(self._buffer, p, end, self._text_rules, self._reader)

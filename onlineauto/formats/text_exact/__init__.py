@@ -1,1 +1,0 @@
-"""VW text as VW 9.11.9 reads it."""
