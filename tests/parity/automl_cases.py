@@ -66,6 +66,7 @@ bandit  300  --automl 3 --default_lease 10 --ignore T
 bandit  300  --automl 4 --default_lease 10 --cb_adf --cb_type dr -q UA
 bandit  300  --automl 3 --default_lease 10 --cb_type ips --l1 1e-4 --l2 1e-4
 bandit  300  --automl 4 --default_lease 10 --cb_type dr --l1 1e-4 --debug_reversed_learn
+rewards 300  --automl 3 --default_lease 10 {_SURE} 0.99 --cb_type dm --l2 1e-3
 unsure  300  --automl 3 --default_lease 10 {_SURE} 0.5 --cb_type ips
 unsure  200  --automl 3 --default_lease 10 --clip_p 0.2
 rewards 300  --automl 4 --default_lease 10 --sgd -l 0.05 --ignore_linear U

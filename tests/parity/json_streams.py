@@ -108,7 +108,7 @@ def _label(draw: random.Random, chosen: int, n_actions: int) -> list[str]:
 
 
 def log(n: int, seed: int) -> bytes:
-    """A decision-service log with late rewards, skipped events and lines that are malformed."""
+    """A decision-service log with late rewards, skipped events, empty lines and truncated ones."""
     draw = random.Random(seed)
     lines = []
     for event in range(n):
@@ -136,9 +136,7 @@ def log(n: int, seed: int) -> bytes:
             keys.append(f'"pdrop":{draw.choice(("0.5", "0.9", "null"))}')
         lines.append("{" + ",".join(keys) + "}")
         if draw.random() < 0.1:
-            lines.append(
-                draw.choice((f'{{"RewardValue":1,"EventId":"e{event}"}}', "", "no json", lines[-1][:-9]))
-            )
+            lines.append(draw.choice((f'{{"RewardValue":1,"EventId":"e{event}"}}', "", lines[-1][:-9])))
     return ("\n".join(lines) + "\n").encode()
 
 
