@@ -14,8 +14,9 @@ SELECTED = [
     "tests/explorers/test_greedy_kernels.py",
     "tests/engine/test_workspace.py",
     "tests/engine/test_searching.py",
+    "tests/engine/test_slots.py",
 ]
-CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed"
+CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed or room_for"
 
 
 def test_nothing_is_read_out_of_bounds() -> None:
