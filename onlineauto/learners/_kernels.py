@@ -77,7 +77,7 @@ class Rule(NamedTuple):
     low: F32
     high: F32
     track_labels: bool
-    guarded: bool  # let nothing that is not finite into the state; VW lets it in
+    guarded: bool  # let nothing that is not finite into weights and penalties; VW lets it in
 
 
 class Model(NamedTuple):
@@ -229,7 +229,8 @@ def _accumulate(
             if rule.normalized:
                 size = abs(x)
                 before = weights[c, N, lane]
-                if size > before:
+                # A product of finite values may have overflowed; no step moves its weight.
+                if size > before and (not rule.guarded or size <= _FLOAT_MAX):
                     if before > _ZERO:
                         rescaled = _rescale(rule, weights[c, W, lane], before, size)
                         if not rule.guarded or math.isfinite(rescaled):
@@ -296,13 +297,15 @@ def step_scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
 
 @kernel
 def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32, step: F32) -> F32:
-    """Let the penalties grow with the step; they are applied to all weights lazily."""
+    """Let the penalties grow with the step; return the step to take, since they are applied lazily."""
     shared, penalties = model.shared, model.lanes[model.penalised[lane]]
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))
     eta = 0.0
     if abs(slope) > 1e-8:
         eta = -step / slope
+        if rule.guarded and not math.isfinite(eta):
+            return _ZERO
         shrunk = 1.0 - rule.l2 * eta
         if rule.guarded and shrunk <= 0.0:
             shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # equal to first order, and never negative

@@ -61,6 +61,8 @@ def _grow(
     guarded: bool,
 ) -> None:
     """Let the scale of a lane's feature become `size`, and the weight what it would be with it."""
+    if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
+        return
     touched[cell] = True
     before = table[cell, N * lanes + lane]
     if before > _ZERO:

@@ -456,7 +456,7 @@ class Workspace:
                 break
             through = int(cursor[EVENT]) - begin if standing == STREAM else 0
             at = int(cursor[EVENT])
-            event = at if slots is None else int(slots.event[min(at, n - 1)])
+            event = at if slots is None or at == n else int(slots.event[at])
             random = task.exploration.random if self.exact else None
             model = self.learner.model
             self.searching.answer(cursor, block, model, event=event, through=through, random=random)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace, convert, read
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from tests.naive.slots import Slot, SlotEvent, written_out
 from tests.parity.slot_streams import SLOT_STREAMS
 
@@ -74,6 +74,51 @@ def test_a_prediction_is_a_row_for_each_slot_and_changes_nothing() -> None:
     np.testing.assert_allclose(first.sum(axis=1), 1, rtol=1e-6)
     assert (first[1] == 0).sum() == 1
     assert (workspace.weights == before).all()
+
+
+def test_a_table_of_scores_is_that_of_one_event() -> None:
+    workspace = Workspace(ccb_explore_adf=True)
+    [(_, outcomes)] = workspace.stream(2 * f"{EVENT}\n".encode())
+    with pytest.raises(InputError, match="for one event, and there are 2"):
+        outcomes.by_action()
+
+
+@pytest.mark.parametrize("options", [{}, {"automl": 2}, {"automl": 2, "vw_exact": True}])
+def test_an_event_without_a_slot_teaches_nothing(options: dict[str, Any]) -> None:
+    options = {"ccb_explore_adf": True, **options}
+    workspace, other = Workspace(**options), Workspace(**options)
+    empty = EVENT[: EVENT.index("ccb slot")] + "\n"
+    for event in (event.text() for event in draw_events(20, 3)):
+        workspace.fit(event.encode())
+        assert workspace.predict(empty).shape == workspace.learn(empty).shape == (0, 3)
+        other.fit(event.encode())
+    assert workspace.weights.tobytes() == other.weights.tobytes()
+    assert workspace.searching.n_learnt == other.searching.n_learnt
+
+
+def wide(name: str, n: int) -> str:
+    return f"|{name} " + " ".join(f"{name}{i}" for i in range(n))
+
+
+@pytest.mark.parametrize("slots", [[2], [0, 0]], ids=str)
+def test_room_for_the_widest_slot_of_a_block(slots: list[int]) -> None:
+    """Products of the last event need it, however many slots the events before it have."""
+    small = "ccb shared |U u\nccb action |A a\nccb action |A b\n"
+    events = [small + n * "ccb slot |\n" + "\n" for n in slots]
+    last = f"ccb shared {wide('U', 700)}\nccb action {wide('A', 700)}\nccb action |A b\n"
+    last += "ccb slot 1:-1:0.5 |\nccb slot 0:-1:0.5 |\n\n"
+    options: dict[str, Any] = {"ccb_explore_adf": True, "quadratic": "::"}
+    together, apart = Workspace(**options).fit("".join([*events, last]).encode()), Workspace(**options)
+    for event in (*events, last):
+        apart.learn(event)
+    assert together.weights.tobytes() == apart.weights.tobytes()
+
+
+def test_room_for_the_constant_and_for_what_tells_a_slot() -> None:
+    """Where there are no products, as VW's wildcards leave such a namespace out."""
+    options: dict[str, Any] = {"ccb_explore_adf": True, "vw_exact": True, "automl": 2}
+    event = f"ccb shared {wide('é', 65_533)}\nccb action |é a\nccb slot 0:-1:0.5 |é s\n\n"
+    assert np.isfinite(Workspace(**options).fit(event.encode()).weights).all()
 
 
 def test_draws_of_slots_are_not_the_same_draw() -> None:

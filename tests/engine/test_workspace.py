@@ -291,6 +291,17 @@ def test_predictions_by_action_and_by_line() -> None:
     assert dear > cheap
 
 
+def test_scores_by_action_are_those_of_exactly_one_event() -> None:
+    workspace = Workspace(cb_explore_adf=True)
+    two = "|a x\n|a y\n\n|a x\n|a y\n|a z\n\n"
+    [(block, outcomes)] = workspace.stream(two.encode())
+    with pytest.raises(InputError, match=r"for one event, and there are 2: .*action_start\[i \+ 1\]"):
+        outcomes.by_action()
+    with pytest.raises(InputError, match="there are 0"):
+        workspace.predict_block(make_block([])).by_action()
+    assert workspace.predict_block(block.head(1)).by_action().shape == (2,)
+
+
 @pytest.mark.parametrize("text", ["", "1 |a x\n1 |a y\n"])
 def test_learn_takes_exactly_one_event(text: str) -> None:
     with pytest.raises(InputError, match="the text is not one event"):

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Rule
 
 CELLS, LANES = 32, 4
-HUGE = st.sampled_from([1.0, -1.0, 0.5, 1e-20, 1e19, -3e38, 3e38]).map(F)
+HUGE = st.sampled_from([1.0, -1.0, 0.5, 1e-20, 1e19, -3e38, 3e38, np.inf, -np.inf]).map(F)
+"""Values; an infinite one is a product of finite values that overflowed."""
 FEATURES = st.lists(st.tuples(st.integers(0, CELLS - 1), HUGE), max_size=5)
 WEIGHTS = st.lists(st.sampled_from([0.0, 1.0, 2.0, 1e30]).map(F), min_size=LANES, max_size=LANES)
 EVENTS = st.lists(st.tuples(FEATURES, ANY_LABEL, WEIGHTS), max_size=8)
@@ -125,6 +126,7 @@ def test_numbers_of_any_size(options: dict[str, object], guarded: bool, events: 
     for features, label, weight in events:
         learn(rule, model, features, label, weight)
     assert lanes_agree(model.weights, model.touched)
+    assert not guarded or np.isfinite(model.weights).all()
     met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
     assert set(np.flatnonzero(model.touched).tolist()) <= met
 
@@ -136,5 +138,6 @@ def test_four_lanes_at_a_time(guarded: bool, events: Events) -> None:
     for features, label, weight in events:
         learn(rule, model, features, label, weight, fours=True)
     assert lanes_agree(model.weights, model.touched)
+    assert not guarded or np.isfinite(model.weights).all()
     met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
     assert set(np.flatnonzero(model.touched).tolist()) <= met

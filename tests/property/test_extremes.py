@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.workspace.workspace import Workspace
-from tests.naive.blocks import Event, Line, make_block
-from tests.property.strategies import bandit_events, simple_events
+from tests.naive.blocks import Event, Line, as_text, make_block
+from tests.property.strategies import bandit_events, numbered_events, simple_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Options = dict[str, Any]
 
@@ -117,3 +121,170 @@ HARD: dict[str, tuple[Options, list[Event]]] = {
 def test_inputs_that_overflow_or_underflow(name: str) -> None:
     options, events = HARD[name]
     assert finite(options, events)
+
+
+# -- whatever is read ----------------------------------------------------------------------------------
+
+LARGE = st.sampled_from([1e10, 1e15, 1e19, 1e20, 1e25, 1e30, 1e38, 3e38])
+TINY = st.sampled_from([1e-10, 1e-19, 1e-20, 1e-30, 1e-38, 1e-45])
+ANY_SIZE = st.one_of(LARGE, LARGE, st.sampled_from([1.0, 0.5]), TINY).map(lambda x: float(np.float32(x)))
+ANY = st.one_of(st.just(0.0), st.tuples(ANY_SIZE, SIGNS).map(lambda pair: pair[0] * pair[1]))
+PROBABILITIES = st.sampled_from([1.0, 0.5, 1e-10, 1e-38]).map(lambda p: float(np.float32(p)))
+
+
+def words(line: Line) -> str:
+    """Features of a line as VW text."""
+    return as_text([(Line(spans=line.spans),)], bandit=True, multiline=False).strip()
+
+
+def members(line: Line) -> dict[str, Any]:
+    """Features of a line as members of JSON."""
+    found: dict[str, Any] = {}
+    for name, features in line.spans:
+        found.setdefault(name.decode(), {}).update({f"x{hash_}": value for hash_, value in features})
+    return found
+
+
+def parted(event: Event) -> tuple[Line, Event, list[tuple[int, float, float]]]:
+    """Shared line of an event, its actions, and which of them was logged with which cost and probability."""
+    shared = event[0] if event[0].shared else Line(shared=True)
+    actions = event[1:] if event[0].shared else event
+    logged = [(i, cost or 0.0, p) for i, each in enumerate(actions) for _, cost, p in each.costs]
+    return shared, actions, logged
+
+
+def simple_text(events: list[Event]) -> str:
+    return as_text(events, bandit=False, multiline=False)
+
+
+def simple_json(events: list[Event]) -> str:
+    lines = [
+        {"_label": event[0].label, **members(event[0])} for event in events if event[0].label is not None
+    ]
+    return "\n".join(map(json.dumps, lines))
+
+
+def numbered_text(events: list[Event]) -> str:
+    return as_text(events, bandit=True, multiline=False)
+
+
+def action_text(events: list[Event]) -> str:
+    return as_text(events, bandit=True, multiline=True)
+
+
+def as_context(event: Event, **more: Any) -> dict[str, Any]:
+    shared, actions, _ = parted(event)
+    return {**members(shared), "_multi": [members(each) for each in actions], **more}
+
+
+def as_label(event: Event) -> dict[str, Any]:
+    _, _, logged = parted(event)
+    keys = ("_labelIndex", "_label_Action", "_label_cost", "_label_probability")
+    return {key: value for i, cost, p in logged for key, value in zip(keys, (i, i + 1, cost, p), strict=True)}
+
+
+def action_json(events: list[Event]) -> str:
+    return "\n".join(json.dumps({**as_label(event), **as_context(event)}) for event in events)
+
+
+def action_log(events: list[Event]) -> str:
+    return "\n".join(json.dumps({**as_label(event), "c": as_context(event)}) for event in events)
+
+
+def slot_text(events: list[Event]) -> str:
+    """Each event with the slot that its label is for, whose features are the shared ones once more."""
+    text = ""
+    for event in events:
+        shared, actions, logged = parted(event)
+        text += f"ccb shared {words(shared)}\n"
+        text += "".join(f"ccb action {words(each)}\n" for each in actions)
+        text += "".join(f"ccb slot {i}:{cost!r}:{p!r} {words(shared)}\n" for i, cost, p in logged) + "\n"
+    return text
+
+
+def slot_log(events: list[Event]) -> str:
+    lines = []
+    for event in events:
+        shared, _, logged = parted(event)
+        slots = [members(shared) for _ in logged]
+        outcomes = [{"_label_cost": cost, "_a": [i], "_p": [p]} for i, cost, p in logged]
+        lines.append({"c": as_context(event, _slots=slots), "_outcomes": outcomes})
+    return "\n".join(map(json.dumps, lines))
+
+
+LINES = simple_events(names=NAMES, labels=ANY, values=ANY, weights=ANY.map(abs))
+ACTIONS = bandit_events(names=NAMES, costs=ANY, values=ANY, probabilities=PROBABILITIES)
+NUMBERED = numbered_events(n_actions=3, names=NAMES, costs=ANY, values=ANY)
+READ: dict[str, tuple[Options, st.SearchStrategy[list[Event]], Callable[[list[Event]], str]]] = {
+    "text": ({}, LINES, simple_text),
+    "json": ({"json": True}, LINES, simple_json),
+    "cb": ({"cb": 3}, NUMBERED, numbered_text),
+    "cb_explore_adf": ({"cb_explore_adf": True}, ACTIONS, action_text),
+    "cb_explore_adf, json": ({"cb_explore_adf": True, "json": True}, ACTIONS, action_json),
+    "cb_explore_adf, dsjson": ({"cb_explore_adf": True, "dsjson": True}, ACTIONS, action_log),
+    "ccb": ({"ccb_explore_adf": True}, ACTIONS, slot_text),
+    "ccb, dsjson": ({"ccb_explore_adf": True, "dsjson": True}, ACTIONS, slot_log),
+}
+"""What is read: options, events and how they are written."""
+LEARNT: list[Options] = [
+    {"quadratic": ["::"]},
+    {"quadratic": ["::"], "sgd": True},
+    {"quadratic": ["::"], "normalized": True, "l1": 0.01, "l2": 0.01},
+    {"cubic": [":::"], "power_t": 0.25, "l2": 10.0},
+    {"automl": 4, "default_lease": 2},
+]
+LOSSES: list[Options] = [
+    {"loss_function": "classic", "quadratic": ["::"]},
+    {"loss_function": "quantile", "quadratic": ["::"], "l2": 0.01},
+    {"loss_function": "expectile", "expectile_q": 0.25, "automl": 2, "default_lease": 2},
+]
+BANDITS: list[Options] = [
+    {"cb_type": "dr", "quadratic": ["::"]},
+    {"cb_type": "dr", "automl": 2, "default_lease": 2},
+    {"cb_type": "ips", "quadratic": ["::"]},
+]
+EXPLORERS: list[Options] = [
+    {"regcb": True},
+    {"squarecb": True},
+    {"squarecb": True, "elim": True},
+    {"bag": 2, "cb_type": "dr"},
+    {"cover": 2, "cb_type": "dr"},
+    {"rnd": 2, "cb_type": "dr"},
+    {"epsilon_decay": True, "min_scope": 0},
+]
+
+
+def learns_finitely(options: Options, text: str) -> None:
+    """Check that everything learnt from a text without faults is finite."""
+    workspace = Workspace(**options, bit_precision=6).fit(text.encode())
+    assert workspace.diagnostics.total == 0
+    assert np.isfinite(workspace.weights).all()
+    assert np.isfinite(workspace.learner.model.lanes).all()
+    assert np.isfinite(workspace.searching.screening.screen.table).all()
+
+
+LINES_LEARNT = [(read, options) for read in ("text", "json") for options in LEARNT + LOSSES]
+BANDITS_LEARNT = [(read, options) for read in list(READ)[2:] for options in LEARNT + BANDITS]
+
+
+@pytest.mark.parametrize(("read", "options"), LINES_LEARNT + BANDITS_LEARNT, ids=str)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_finite_numbers_of_any_size_in_any_format(read: str, options: Options, data: st.DataObject) -> None:
+    kind, events, written = READ[read]
+    learns_finitely({**kind, **options}, written(data.draw(events)))
+
+
+@pytest.mark.parametrize("options", EXPLORERS, ids=named)
+@settings(max_examples=20)
+@given(events=ACTIONS)
+def test_finite_numbers_of_any_size_and_explorers(options: Options, events: list[Event]) -> None:
+    learns_finitely({"cb_explore_adf": True, "quadratic": ["::"], **options}, action_text(events))
+
+
+def test_a_product_that_overflows_is_left_out() -> None:
+    """It is not learnt, and what comes after it is."""
+    workspace = Workspace(quadratic=["::"])
+    workspace.fit(["1 |a x y"] * 20 + ["0 |a x:1e38 y:1e30"])
+    assert np.isfinite(workspace.weights).all()
+    assert workspace.fit(["1 |a x y"] * 20).predict("|a x y") > 0.9

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.errors import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -72,7 +74,19 @@ class Outcomes:
         return len(self.rows)
 
     def by_action(self) -> NDArray[np.float32]:
-        """Scores of a single event: float32[n_actions]; of one with slots float32[n_slots, n_actions]."""
+        """Return the scores of a single event: float32[n_actions]; with slots float32[n_slots, n_actions].
+
+        Raises
+        ------
+        InputError
+            There is not exactly one event.
+        """
+        n_events = len(self) if self.slots is None else len(self.slots.start) - 1
+        if n_events != 1:
+            raise InputError(
+                f"by_action() is for one event, and there are {n_events}: row i has the actions "
+                "action[action_start[i]:action_start[i + 1]], and their scores at the same places of score"
+            )
         if self.slots is not None:
             return self.slots.by_action(self.action_start, self.action, self.score)
         scores = np.empty(len(self.action), np.float32)

@@ -32,6 +32,7 @@ _CLOSELY, _STRIDE = 1024, 4
 _SHRINKAGE = np.float32(10)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 @inline_kernel
@@ -42,6 +43,8 @@ def _explain(screen: Screen, buffers: Buffers, n: int, residual: F32) -> F32:
     for i in range(n):
         short_loop()
         entry, size = table[buffers.cell[i] & mask], abs(buffers.value[i])
+        if size > _FLOAT_MAX:  # a product of finite values that overflowed
+            continue
         if size > entry[LARGEST]:
             ratio = entry[LARGEST] / size
             entry[SUM] *= ratio
@@ -50,7 +53,9 @@ def _explain(screen: Screen, buffers: Buffers, n: int, residual: F32) -> F32:
         if size > _ZERO:
             x = buffers.value[i] / entry[LARGEST]
             total += x * entry[SUM] / (entry[COUNT] + _SHRINKAGE)
-            entry[SUM] += x * residual
+            moved = entry[SUM] + x * residual
+            if math.isfinite(moved):
+                entry[SUM] = moved
             entry[COUNT] += x * x
     return total / np.float32(max(n, 1))
 

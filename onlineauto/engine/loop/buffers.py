@@ -63,7 +63,7 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     room = len(buffers.cell)
     runs = max(len(layout.interactions.start), len(layout.again.start))
     actions = task.n_actions if task.shape == CB else largest(lines)
-    own = (len(stream.features) - stream.constant) // 2
+    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and what tells a slot
     counts = (*layout.n_products.items(), *layout.n_apart.items())
     features = own + sum(count * own**order for order, count in counts)
     if features > max(room, _MOST_GUESSED):

@@ -310,11 +310,14 @@ def run_events(
 
 @entry_kernel
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
-    """Number of features of the largest action of a block, those of all interactions included."""
+    """Return the number of features of the largest action of a block, those of all interactions included.
+
+    Where events have slots, each slot is an event of its own here too, as it is to the loop.
+    """
     at = opened(context)
     run = run_on(at, stream)
     largest = 0
-    for event in range(len(run.stream.events) - 1):
+    for event in range(len(run.stream.holdout)):
         short_loop()
         actions, _ = open_event(run, event)
         for action in range(actions.n):

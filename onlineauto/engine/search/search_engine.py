@@ -296,7 +296,7 @@ class Searching:
         model : Model
             Whose lanes are moved.
         event : int
-            The event of the block that it stopped at.
+            The event of the block that it stopped at; of no meaning at the end of the block.
         through : int
             Events that it is through with since the last time.
         random : uint64[1], optional
