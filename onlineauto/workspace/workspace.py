@@ -22,6 +22,7 @@ from onlineauto.engine.loop.ccb_slots import SlotFinder
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.loop.run_kernels import run_events
+from onlineauto.engine.one_at_a_time import OneAtATime, one_at_a_time
 from onlineauto.engine.options.registry import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
 from onlineauto.engine.stream.position import Position, again, behind, cut
@@ -36,7 +37,7 @@ from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -58,10 +59,14 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace:
+class Workspace(OneAtATime):
     r"""A model and everything it has learnt.
 
     Options are keyword arguments, named as on the command line.
+
+    Threads may share a workspace: what learns, predicts, saves or copies runs one call after the other, and a
+    stream lets others in between its blocks. Only one thread at a time may `fit` or go through a `stream`,
+    and who reads the arrays of `weights` or `state` while another thread learns takes a copy first.
 
     Examples
     --------
@@ -131,10 +136,9 @@ class Workspace:
         """Show the options in force."""
         return f"Workspace({self.configuration.command()!r})"
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy, whose arrays are its own."""
-        vars(self).update(state)
-        self._context = None
+    def _copied(self) -> dict[str, Any]:
+        """All but the context, which has the addresses of the arrays of this one."""
+        return vars(self) | {"_context": None}
 
     @property
     def weights(self) -> NDArray[np.float32]:
@@ -242,7 +246,9 @@ class Workspace:
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
-                if problem := (yield from self._learn_part(block, holdout)):
+                part, outcomes, problem = self._learn_part(block, holdout)
+                yield part, outcomes
+                if problem:
                     raise InputError(f"{heard.of_file}{problem}")
             self.end_pass()
             stops = holdout.end_pass()
@@ -250,7 +256,8 @@ class Workspace:
             if stops:
                 return
 
-    def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
+    @one_at_a_time
+    def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
         valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
@@ -260,8 +267,7 @@ class Workspace:
         holdout.add(outcomes)
         passes, events, _ = self.position
         self.position = Position(passes, events + len(part), holdout.counts())
-        yield part, outcomes
-        return message
+        return part, outcomes, message
 
     def _first_invalid(self, block: Block) -> tuple[int, str]:
         """First event that cannot be learnt, and why not; slots are checked as they are read."""
@@ -278,12 +284,14 @@ class Workspace:
             pass
         return self
 
+    @one_at_a_time
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""
         self.learner.end_pass()
 
     # -- models ----------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def state(self) -> State:
         """What a model file has of this workspace: a tree whose arrays are those at work, not copies.
 
@@ -301,6 +309,7 @@ class Workspace:
             "search": self.searching.state(),
         }
 
+    @one_at_a_time
     def restore(self, state: State) -> None:
         """Become what a workspace of the same options was when it gave this `state`.
 
@@ -325,6 +334,7 @@ class Workspace:
         self.searching.restore(state["search"], self.learner.model)
         self._context = None
 
+    @one_at_a_time
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
 
@@ -363,6 +373,7 @@ class Workspace:
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
+    @one_at_a_time
     def learn(self, text: str | bytes) -> NDArray[np.float32]:
         """Learn one event of VW text or JSON; return the prediction made for it before.
 
@@ -378,28 +389,19 @@ class Workspace:
         InputError
             The text is not exactly one event.
         """
-        return self._prediction(self.learn_block(self._parse_one(text)))
+        return self._prediction(self.learn_block(self._parser.parse_one(text)))
 
+    @one_at_a_time
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
         """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
-        return self._prediction(self.predict_block(self._parse_one(text)))
+        return self._prediction(self.predict_block(self._parser.parse_one(text)))
 
     def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
 
-    def _parse_one(self, text: str | bytes) -> Block:
-        if not isinstance(text, str | bytes):
-            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-        blocks = self._parser.parse(data)
-        if len(blocks) != 1 or len(blocks[0]) != 1:
-            found = sum(map(len, blocks))
-            why = "; ".join(map(str, self._parser.diagnostics.kept)) or f"it has {found} events"
-            raise InputError(f"the text is not one event: {why}")
-        return blocks[0]
-
     # -- blocks ----------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
         """Predict and learn the events of a block, one after the other.
 
@@ -425,6 +427,7 @@ class Workspace:
             raise InputError(message)
         return self._run(block, holdout, STREAM)
 
+    @one_at_a_time
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
         noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
