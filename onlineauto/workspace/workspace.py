@@ -11,6 +11,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensembles.ensemble_search_kernels import run_below
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.event.validity import first_invalid_event
+from onlineauto.engine.locked import Locked
 from onlineauto.engine.loop.buffers import (
     enough_room,
     enough_scratch,
@@ -22,7 +23,6 @@ from onlineauto.engine.loop.ccb_slots import SlotFinder
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.loop.run_kernels import run_events
-from onlineauto.engine.one_at_a_time import OneAtATime, one_at_a_time
 from onlineauto.engine.options.registry import REGISTRY, RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
 from onlineauto.engine.stream.position import Position, again, behind, cut
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace(OneAtATime):
+class Workspace(Locked):
     r"""A model and everything it has learnt.
 
     Options are keyword arguments, named as on the command line.
@@ -246,7 +246,8 @@ class Workspace(OneAtATime):
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
-                part, outcomes, problem = self._learn_part(block, holdout)
+                with self._lock:
+                    part, outcomes, problem = self._learn_part(block, holdout)
                 yield part, outcomes
                 if problem:
                     raise InputError(f"{heard.of_file}{problem}")
@@ -256,7 +257,6 @@ class Workspace(OneAtATime):
             if stops:
                 return
 
-    @one_at_a_time
     def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
         valid, message = self._first_invalid(block)
@@ -284,14 +284,13 @@ class Workspace(OneAtATime):
             pass
         return self
 
-    @one_at_a_time
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""
-        self.learner.end_pass()
+        with self._lock:
+            self.learner.end_pass()
 
     # -- models ----------------------------------------------------------------------------------------
 
-    @one_at_a_time
     def state(self) -> State:
         """What a model file has of this workspace: a tree whose arrays are those at work, not copies.
 
@@ -300,16 +299,16 @@ class Workspace(OneAtATime):
         OptionError
             A journal is replayed.
         """
-        return {
-            "options": self.configuration.command(kept=True),
-            "predicts_only": self.predicts_only,
-            "learner": self.learner.state(),
-            "layout": self.layout.state(),
-            "slots": self._slot_finder.state(),
-            "search": self.searching.state(),
-        }
+        with self._lock:
+            return {
+                "options": self.configuration.command(kept=True),
+                "predicts_only": self.predicts_only,
+                "learner": self.learner.state(),
+                "layout": self.layout.state(),
+                "slots": self._slot_finder.state(),
+                "search": self.searching.state(),
+            }
 
-    @one_at_a_time
     def restore(self, state: State) -> None:
         """Become what a workspace of the same options was when it gave this `state`.
 
@@ -325,16 +324,16 @@ class Workspace(OneAtATime):
                 "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
                 "merged or be converted"
             )
-        self.predicts_only = state["predicts_only"]
-        self.learner.restore(state["learner"])
-        if not self.predicts_only:
-            self.learner.fields = 4
-        self.layout.restore(state["layout"])
-        self._slot_finder.restore(state["slots"])
-        self.searching.restore(state["search"], self.learner.model)
-        self._context = None
+        with self._lock:
+            self.predicts_only = state["predicts_only"]
+            self.learner.restore(state["learner"])
+            if not self.predicts_only:
+                self.learner.fields = 4
+            self.layout.restore(state["layout"])
+            self._slot_finder.restore(state["slots"])
+            self.searching.restore(state["search"], self.learner.model)
+            self._context = None
 
-    @one_at_a_time
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
 
@@ -354,7 +353,8 @@ class Workspace(OneAtATime):
         OptionError
             A journal is replayed.
         """
-        save_model(spin_off(self) if predict_only else self.state(), target)
+        with self._lock:
+            save_model(spin_off(self) if predict_only else self.state(), target)
 
     @classmethod
     def load(cls, source: ModelSource, **options: Any) -> Workspace:
@@ -373,7 +373,6 @@ class Workspace(OneAtATime):
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
-    @one_at_a_time
     def learn(self, text: str | bytes) -> NDArray[np.float32]:
         """Learn one event of VW text or JSON; return the prediction made for it before.
 
@@ -389,19 +388,19 @@ class Workspace(OneAtATime):
         InputError
             The text is not exactly one event.
         """
-        return self._prediction(self.learn_block(self._parser.parse_one(text)))
+        with self._lock:
+            return self._prediction(self.learn_block(self._parser.parse_one(text)))
 
-    @one_at_a_time
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
         """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
-        return self._prediction(self.predict_block(self._parser.parse_one(text)))
+        with self._lock:
+            return self._prediction(self.predict_block(self._parser.parse_one(text)))
 
     def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
 
     # -- blocks ----------------------------------------------------------------------------------------
 
-    @one_at_a_time
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
         """Predict and learn the events of a block, one after the other.
 
@@ -425,13 +424,14 @@ class Workspace(OneAtATime):
         _, message = self._first_invalid(block)
         if message:
             raise InputError(message)
-        return self._run(block, holdout, STREAM)
+        with self._lock:
+            return self._run(block, holdout, STREAM)
 
-    @one_at_a_time
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
-        noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
-        return self._run(block, None, NOTICED if noticed else ASIDE)
+        with self._lock:
+            noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
+            return self._run(block, None, NOTICED if noticed else ASIDE)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block.

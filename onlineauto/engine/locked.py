@@ -1,43 +1,26 @@
-"""One at a time: what lets several threads share an object whose methods change its arrays.
+"""Locked: what lets several threads share an object whose methods change its arrays.
 
-A method that is marked so holds the object's lock while it runs. Copies have locks of their own, and are
-made while nobody else holds the original's. A fork waits until nobody holds any: the child could neither wait
-for a thread that it does not have, nor go on from an event that is half learnt.
+A method that changes or copies them holds the object's lock. Copies have locks of their own, and are made
+while nobody else holds the original's. A fork waits until nobody holds any: the child could neither wait for
+a thread that it does not have, nor go on from an event that is half learnt.
 """
 
 from __future__ import annotations
 
 import os
 from copy import deepcopy
-from functools import wraps
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
 
-__all__ = ["OneAtATime", "one_at_a_time"]
-
-P = ParamSpec("P")
-S = TypeVar("S", bound="OneAtATime")
-R = TypeVar("R")
+__all__ = ["Locked"]
 
 
-def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Make a method wait until no other thread is in one of these; they may call each other."""
-
-    @wraps(method)
-    def alone(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return alone
-
-
-class OneAtATime:
-    """Base of what several threads may share, and of what `copy` and `pickle` copy without its lock."""
+class Locked:
+    """Base of what several threads may share; `copy` and `pickle` copy all but the lock."""
 
     __slots__ = ("__weakref__", "_lock")
     _lock: RLock
@@ -51,7 +34,7 @@ class OneAtATime:
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy of a moment at which no thread is within."""
+        """Return a copy of a moment at which no other thread holds the lock."""
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         with self._lock:
@@ -72,13 +55,13 @@ class _Fork:
     """Holds all locks while a process is forked."""
 
     def __init__(self) -> None:
-        self.everyone: WeakSet[OneAtATime] = WeakSet()
+        self.everyone: WeakSet[Locked] = WeakSet()
         self.listing = RLock()  # held by who looks at everyone, or adds to them
         self._alone = Lock()
-        self._held: list[OneAtATime] = []
+        self._held: list[Locked] = []
 
     def before(self) -> None:
-        """Wait until no thread is within any object, and keep all out."""
+        """Wait until no other thread holds a lock, and hold all of them."""
         self._alone.acquire()
         while True:
             self.listing.acquire()
@@ -92,7 +75,7 @@ class _Fork:
                 self._held.append(each)
 
     def after(self) -> None:
-        """Let them in again, in the parent and in the child."""
+        """Let go of them, in the parent and in the child."""
         for each in self._held:
             each._lock.release()  # noqa: SLF001
         self._held.clear()
