@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.exploration import make_exploration
+from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.explorers.explore_kernels import BONUS, RND, ROWS, explore_ranked
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.options import Registry
@@ -102,7 +102,8 @@ class Policy:
             room[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
             if distils:
                 room[BONUS] = (room[1] - room[0]) / 2
-        exploration = self._exploration
+        lasting = {name: getattr(self._exploration, name).copy() for name in EXPLORER_STATE}
+        exploration = self._exploration._replace(**lasting)  # this call's own: threads may ask at once
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs
         order = np.lexsort((np.arange(n), score)).astype(np.int32)

@@ -20,7 +20,7 @@ __all__ = ["Reading", "read"]
 
 
 class Reading:
-    """Blocks of a source, one after the other; made by `read`, gone through once.
+    """Blocks of a source, one after the other; made by `read`, gone through once, by one thread.
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.event.validity import first_invalid_event
+from onlineauto.engine.locked import Locked
 from onlineauto.engine.loop.buffers import (
     enough_room,
     enough_scratch,
@@ -36,7 +37,7 @@ from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -58,10 +59,14 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace:
+class Workspace(Locked):
     r"""A model and everything it has learnt.
 
     Options are keyword arguments, named as on the command line.
+
+    Threads may share a workspace: what learns, predicts, saves or copies runs one call after the other, and a
+    stream lets others in between its blocks. Only one thread at a time may `fit` or go through a `stream`,
+    and who reads the arrays of `weights` or `state` while another thread learns takes a copy first.
 
     Examples
     --------
@@ -131,10 +136,9 @@ class Workspace:
         """Show the options in force."""
         return f"Workspace({self.configuration.command()!r})"
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy, whose arrays are its own."""
-        vars(self).update(state)
-        self._context = None
+    def _copied(self) -> dict[str, Any]:
+        """All but the context, which has the addresses of the arrays of this one."""
+        return vars(self) | {"_context": None}
 
     @property
     def weights(self) -> NDArray[np.float32]:
@@ -240,7 +244,10 @@ class Workspace:
             if number == start.passes:
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
-                if problem := (yield from self._learn_part(block, holdout)):
+                with self._lock:
+                    part, outcomes, problem = self._learn_part(block, holdout)
+                yield part, outcomes
+                if problem:
                     raise InputError(f"{heard.of_file}{problem}")
             self.end_pass()
             stops = holdout.end_pass()
@@ -248,7 +255,7 @@ class Workspace:
             if stops:
                 return
 
-    def _learn_part(self, block: Block, holdout: Holdout) -> Generator[tuple[Block, Outcomes], None, str]:
+    def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
         valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
@@ -258,8 +265,7 @@ class Workspace:
         holdout.add(outcomes)
         passes, events, _ = self.position
         self.position = Position(passes, events + len(part), holdout.counts())
-        yield part, outcomes
-        return message
+        return part, outcomes, message
 
     def _first_invalid(self, block: Block) -> tuple[int, str]:
         """First event that cannot be learnt, and why not; slots are checked as they are read."""
@@ -278,7 +284,8 @@ class Workspace:
 
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""
-        self.learner.end_pass()
+        with self._lock:
+            self.learner.end_pass()
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -290,14 +297,15 @@ class Workspace:
         OptionError
             A journal is replayed.
         """
-        return {
-            "options": self.configuration.command(kept=True),
-            "predicts_only": self.predicts_only,
-            "learner": self.learner.state(),
-            "layout": self.layout.state(),
-            "slots": self._slot_finder.state(),
-            "search": self.searching.state(),
-        }
+        with self._lock:
+            return {
+                "options": self.configuration.command(kept=True),
+                "predicts_only": self.predicts_only,
+                "learner": self.learner.state(),
+                "layout": self.layout.state(),
+                "slots": self._slot_finder.state(),
+                "search": self.searching.state(),
+            }
 
     def restore(self, state: State) -> None:
         """Become what a workspace of the same options was when it gave this `state`.
@@ -314,14 +322,15 @@ class Workspace:
                 "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
                 "merged or be converted"
             )
-        self.predicts_only = state["predicts_only"]
-        self.learner.restore(state["learner"])
-        if not self.predicts_only:
-            self.learner.fields = 4
-        self.layout.restore(state["layout"])
-        self._slot_finder.restore(state["slots"])
-        self.searching.restore(state["search"], self.learner.model)
-        self._context = None
+        with self._lock:
+            self.predicts_only = state["predicts_only"]
+            self.learner.restore(state["learner"])
+            if not self.predicts_only:
+                self.learner.fields = 4
+            self.layout.restore(state["layout"])
+            self._slot_finder.restore(state["slots"])
+            self.searching.restore(state["search"], self.learner.model)
+            self._context = None
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
@@ -342,7 +351,8 @@ class Workspace:
         OptionError
             A journal is replayed.
         """
-        save_model(spin_off(self) if predict_only else self.state(), target)
+        with self._lock:
+            save_model(spin_off(self) if predict_only else self.state(), target)
 
     @classmethod
     def load(cls, source: ModelSource, **options: Any) -> Workspace:
@@ -376,25 +386,16 @@ class Workspace:
         InputError
             The text is not exactly one event.
         """
-        return self._prediction(self.learn_block(self._parse_one(text)))
+        with self._lock:
+            return self._prediction(self.learn_block(self._parser.parse_one(text)))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
         """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
-        return self._prediction(self.predict_block(self._parse_one(text)))
+        with self._lock:
+            return self._prediction(self.predict_block(self._parser.parse_one(text)))
 
     def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
-
-    def _parse_one(self, text: str | bytes) -> Block:
-        if not isinstance(text, str | bytes):
-            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-        blocks = self._parser.parse(data)
-        if len(blocks) != 1 or len(blocks[0]) != 1:
-            found = sum(map(len, blocks))
-            why = "; ".join(map(str, self._parser.diagnostics.kept)) or f"it has {found} events"
-            raise InputError(f"the text is not one event: {why}")
-        return blocks[0]
 
     # -- blocks ----------------------------------------------------------------------------------------
 
@@ -421,12 +422,14 @@ class Workspace:
         _, message = self._first_invalid(block)
         if message:
             raise InputError(message)
-        return self._run(block, holdout, STREAM)
+        with self._lock:
+            return self._run(block, holdout, STREAM)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
-        noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
-        return self._run(block, None, NOTICED if noticed else ASIDE)
+        with self._lock:
+            noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
+            return self._run(block, None, NOTICED if noticed else ASIDE)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block.

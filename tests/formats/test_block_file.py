@@ -102,6 +102,15 @@ def test_any_text_comes_back(
     assert len(back) == 0 if not blocks else 1 <= len(back) <= len(blocks)
 
 
+def test_a_reader_is_read_once(path: Path) -> None:
+    reader = BlockReader(path)
+    assert len(list(reader)) > 1
+    assert list(reader) == []
+    begun = BlockReader(path)
+    next(iter(begun))
+    assert list(begun) == [], "it was closed when nobody went on with it"
+
+
 def test_arrays_are_as_kernels_take_them(path: Path) -> None:
     for source in (path, path.read_bytes(), gzip.compress(path.read_bytes())):
         block = next(iter(BlockReader(source)))

@@ -92,6 +92,10 @@ class Learner:
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied; the table is the weights in another shape, and would be copied once more."""
+        return vars(self) | {"model": self.model._replace(table=np.zeros((0, 0), np.float32))}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
         vars(self).update(state)

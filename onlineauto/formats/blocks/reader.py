@@ -28,6 +28,7 @@ from onlineauto.formats.blocks.file import (
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.sources.source import opened
+from onlineauto.formats.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -85,10 +86,11 @@ class BlockReader:
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._source = opened(source, name=name)
         self.name = self._source.name
+        self._turn = Turn(self.name)
         descriptor = self._source.plain_file()
         self._bytes: _Mapped | _Streamed
         self._bytes = _Streamed(self._source) if descriptor is None else _Mapped(descriptor)
-        self._at = 0
+        self._at, self._over = 0, False
         self._n_frames = self._n_events = 0
         try:
             self.rules: Rules = self._read_header()
@@ -102,11 +104,13 @@ class BlockReader:
 
     def blocks(self) -> Generator[Block]:
         """Yield the same; to be closed, if it is not gone through to the end."""
-        try:
-            while (block := self._read_frame()) is not None:
-                yield block
-        finally:
-            self._source.close()
+        with self._turn:
+            try:
+                while not self._over and (block := self._read_frame()) is not None:
+                    yield block
+            finally:
+                self._over = True
+                self._source.close()
 
     def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
         """Compare the rules by which the events were read with those of this run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import closing
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from onlineauto.formats.lines.namespace_table_kernels import insert
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import NAME, STATE, Reader
 from onlineauto.formats.sources.source import opened
+from onlineauto.formats.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -53,7 +55,7 @@ class LineReader(ABC):
     ------
     InputError
         The source cannot be opened; or, from the iteration and after everything before was yielded,
-        cannot be read further.
+        cannot be read further, or is being read already.
     ParseError
         From the iteration, after everything before was yielded: a line that is fatal.
     """
@@ -72,12 +74,17 @@ class LineReader(ABC):
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
+        self._turn = Turn(self.name)
         self._rules = rules
         self._unit = unit
         self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
         self._text_bytes = block_bytes
         self._reader = _make_reader()
-        self._state = self._reader.state[0]
+
+    @property
+    def _state(self) -> Records:
+        """What the kernels count, looked up each time: an attribute would lose touch with it in a copy."""
+        return self._reader.state[0]
 
     @abstractmethod
     def _size_for(self, text_bytes: int) -> int:
@@ -97,10 +104,8 @@ class LineReader(ABC):
 
     def blocks(self) -> Generator[Block]:
         """Yield the same; to be closed, if it is not gone through to the end."""
-        try:
+        with self._turn, closing(self._bytes):
             yield from self._read_blocks()
-        finally:
-            self._bytes.close()
 
     def parse(self, text: bytes) -> list[Block]:
         """Read a text of its own, besides the source; its namespaces are numbered with those met before.
@@ -113,6 +118,23 @@ class LineReader(ABC):
             self._enlarge(2 * len(text), filled=0)
         self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
         return list(self._parse(len(text)))
+
+    def parse_one(self, text: str | bytes) -> Block:
+        """Read a text of its own that is one event, as a block of one.
+
+        Raises
+        ------
+        InputError
+            It is not exactly one event.
+        """
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
+        blocks = self.parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
+        if len(blocks) != 1 or len(blocks[0]) != 1:
+            found = sum(map(len, blocks))
+            why = "; ".join(map(str, self.diagnostics.kept)) or f"it has {found} events"
+            raise InputError(f"the text is not one event: {why}")
+        return blocks[0]
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
         """Make the buffer one for so many bytes of text, with those kept that it is filled with."""

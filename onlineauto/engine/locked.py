@@ -1,0 +1,88 @@
+"""Locked: what lets several threads share an object whose methods change its arrays.
+
+A method that changes or copies them holds the object's lock. Copies have locks of their own, and are made
+while nobody else holds the original's. A fork waits until nobody holds any: the child could neither wait for
+a thread that it does not have, nor go on from an event that is half learnt.
+"""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Locked"]
+
+
+class Locked:
+    """Base of what several threads may share; `copy` and `pickle` copy all but the lock."""
+
+    __slots__ = ("__weakref__", "_lock")
+    _lock: RLock
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Make an object, or an empty one for a copy, with a lock of its own."""
+        made = super().__new__(cls)
+        made._lock = RLock()
+        with _FORK.listing:
+            _FORK.everyone.add(made)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy of a moment at which no other thread holds the lock."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        with self._lock:
+            vars(made).update(deepcopy(self._copied(), memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what `pickle` writes: copies, since by then the lock is no longer held."""
+        with self._lock:
+            return deepcopy(self._copied(), {id(self): self})
+
+    def _copied(self) -> dict[str, Any]:
+        """Return the attributes of which a copy takes copies."""
+        return vars(self)
+
+
+class _Fork:
+    """Holds all locks while a process is forked."""
+
+    def __init__(self) -> None:
+        self.everyone: WeakSet[Locked] = WeakSet()
+        self.listing = RLock()  # held by who looks at everyone, or adds to them
+        self._alone = Lock()
+        self._held: list[Locked] = []
+
+    def before(self) -> None:
+        """Wait until no other thread holds a lock, and hold all of them."""
+        self._alone.acquire()
+        while True:
+            self.listing.acquire()
+            held = set(map(id, self._held))
+            others = [each for each in self.everyone if id(each) not in held]
+            if not others:
+                return  # and nobody makes another one
+            self.listing.release()  # a thread that is waited for may have to make one
+            for each in others:
+                each._lock.acquire()  # noqa: SLF001 - of this file
+                self._held.append(each)
+
+    def after(self) -> None:
+        """Let go of them, in the parent and in the child."""
+        for each in self._held:
+            each._lock.release()  # noqa: SLF001
+        self._held.clear()
+        self.listing.release()
+        self._alone.release()
+
+
+_FORK = _Fork()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_FORK.before, after_in_parent=_FORK.after, after_in_child=_FORK.after)
