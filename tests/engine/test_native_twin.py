@@ -104,7 +104,7 @@ SMALL = [
         ccb_explore_adf=True,
         default_lease=100,
     ),
-    single("lines", lambda: lines(1200, wild=True), "swap by loss", "remove"),
+    single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),
     single(
         "namespaces are searched",
         lambda: lines(1200, wild=True),
@@ -131,7 +131,7 @@ LARGE = [
     bandit("there is nobody but the champion", lambda: choices(1000, late=500), "widen", automl=1),
     bandit("there is one challenger", lambda: choices(3000, late=1500), "late namespaces", automl=2),
     bandit("rewards grow for long", lambda: choices(5000, rough=True), "swap by loss"),
-    bandit("no probability is known", lambda: choices(3000), "remove", min_prob=0.0),
+    bandit("no probability is known", lambda: choices(3000), "swap by reward", min_prob=0.0),
     bandit("rewards alone decide", lambda: choices(5000), "extend", champion_test="reward"),
     bandit("losses alone decide", lambda: choices(3000), "swap by loss", champion_test="loss"),
     bandit(
@@ -153,9 +153,7 @@ LARGE = [
         for on_drift in ("ignore", "reopen", "reset_challengers", "reset_model")
     ),
     bandit("many slots", lambda: slots(3000), "swap by loss", cb_explore_adf=False, ccb_explore_adf=True),
-    single(
-        "many lines", lambda: lines(6000, wild=True), "swap by loss", "late namespaces", default_lease=500
-    ),
+    single("many lines", lambda: lines(6000, wild=True), "swap by loss", "remove", default_lease=500),
     single("many rates", lambda: lines(6000), "extend", search="learning_rate", priority_challengers=1),
     single("many namespaces", lambda: wide_lines(400), "extend", default_lease=60),
     single(
