@@ -1,0 +1,137 @@
+"""After an event is learnt: what it says of every challenger beside the champion.
+
+All live configs have scored the event before any of them learnt it, so each loss is one of a prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.naive.native_search.events import Event, Label
+    from tests.naive.native_search.live import Live
+    from tests.naive.native_search.options import Options
+    from tests.naive.native_search.regressor import Labels
+    from tests.naive.native_search.scale import Scale
+
+    Scores = Sequence[Sequence[np.float32]]
+    """Of every live config, for every action."""
+
+__all__ = ["Losses", "compare_rewards", "mixed", "share_equally"]
+
+F = np.float32
+LARGEST_WEIGHT = F(2.0**40)
+GROUP = 32
+MEMORY = 256.0
+LEAST_SAY = 1e-3
+
+
+def best_action(scores: Sequence[np.float32]) -> int:
+    """The action of the lowest cost, the first of several."""
+    return min(range(len(scores)), key=lambda action: (scores[action], action))
+
+
+def compare_rewards(live: Sequence[Live], scores: Scores, label: Label, n_actions: int, scale: Scale) -> None:
+    """What would each have done, and what would it have earned?"""
+    weight = float(min(F(1) / label.probability, LARGEST_WEIGHT))
+    reward = -float(label.cost)
+
+    def predicted(action: int) -> float:
+        """Reward that the champion predicts of an action."""
+        return min(max(-float(scores[0][action]), scale.low), scale.high)
+
+    choices = [best_action(each) for each in scores]
+    weights = [weight if choice == label.action else 0.0 for choice in choices]
+    for place, each in enumerate(live):
+        each.value.observe(scale, weights[place], reward)
+        if place == 0:
+            continue
+        each.updates += 1
+        if choices[place] != choices[0]:
+            of_both = predicted(choices[place]), predicted(choices[0])
+            each.by_reward.observe(scale, weights[place], weights[0], reward, *of_both, each.price)
+    scale.widen(reward, float(label.probability), n_actions)
+
+
+class Losses:
+    """What the live configs lose, event by event."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.largest = 0.0
+        """Of single lines, the largest loss so far and how large losses are of late."""
+        self.lately = 0.0
+        self.fresh: list[float] = []
+        """The champion's, since they were last asked for."""
+
+    def compare(
+        self, live: Sequence[Live], scores: Scores, event: Event, labels: Labels, learnt: int
+    ) -> None:
+        """What did each lose on what was logged? `learnt` events were learnt before this one."""
+        label, single = event.label, self.options.single_lines
+        assert label is not None
+        weight = float(label.weight) if single else 1.0
+        lost = [weight * float(labels.loss_of(each[label.action], label.cost)) for each in scores]
+        self.fresh.append(lost[0])
+        largest_before = self.largest
+        if single:
+            self.largest = max(self.largest, lost[0])
+            self.lately += (lost[0] - self.lately) / min(learnt + 1.0, MEMORY)
+            live[0].value.observe_loss(lost[0], largest_before)
+        for each, loss in zip(live[1:], lost[1:], strict=True):
+            if not (self.options.by_loss and each.is_alike(live[0])):
+                continue
+            each.by_loss.observe(lost[0] - loss, each.price)
+            if single:
+                each.value.observe_loss(loss, largest_before)
+                self.largest = max(self.largest, loss)
+                each.updates += 1
+        if self.options.mixes:
+            self._share(live, lost)
+
+    def _share(self, live: Sequence[Live], lost: Sequence[float]) -> None:
+        """Give those more to say that lose less; nobody has so little that it would take long to grow."""
+        rate = 0.5 / self.lately if self.lately > 0.0 else 0.0
+        total = 0.0
+        for each, loss in zip(live, lost, strict=True):
+            if each is live[0] or self.options.by_loss:
+                each.say *= math.exp(-rate * loss)
+            total += each.say
+        for each in live:
+            say = each.say / total if total > 0.0 else 1.0 / len(live)
+            each.say = (1.0 - LEAST_SAY) * say + LEAST_SAY / len(live)
+
+    def take_means(self) -> list[float]:
+        """Take the champion's mean losses of every 32 events since the last time; what is left over stays."""
+        means = []
+        while len(self.fresh) >= GROUP:
+            group, self.fresh = self.fresh[:GROUP], self.fresh[GROUP:]
+            total = 0.0
+            for loss in group:
+                total += loss
+            means.append(total / GROUP)
+        return means
+
+
+def mixed(live: Sequence[Live], scores: Scores, labels: Labels) -> np.float32:
+    """What all live configs together predict of a single line."""
+    total = 0.0
+    for each, (score,) in zip(live, scores, strict=True):
+        total += each.say * float(labels.clip(score))
+    return F(total)
+
+
+def share_equally(live: Sequence[Live], coming: Live) -> None:
+    """Give what has just come an equal part of all there is to say, at the cost of all others."""
+    coming.say = 0.0
+    total = 0.0
+    for each in live:
+        total += each.say
+    for each in live:
+        each.say *= (1.0 - 1.0 / len(live)) / max(total, 1e-300)
+    coming.say = 1.0 / len(live)

@@ -1,0 +1,81 @@
+"""A config: what one live config learns with, and what configs can be made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tests.naive.native_search.events import TOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Config", "Interaction", "Space"]
+
+Interaction = tuple[bytes, ...]
+"""Names of the namespaces that are crossed, in ascending order; one name alone is the namespace itself."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Interactions, and the learning rate if it is not that of the command line."""
+
+    interactions: tuple[Interaction, ...] = ()
+    learning_rate: float | None = None
+
+    def crossing(self, interactions: Iterable[Interaction]) -> Config:
+        """The same with other interactions."""
+        return replace(self, interactions=tuple(sorted(set(interactions))))
+
+    def in_order(self, told: Sequence[bytes] | None = None) -> list[Interaction]:
+        """The interactions as they are summed, shorter ones first.
+
+        In CCB every interaction, and every namespace of those that are `told`, is there once more, crossed
+        with what tells slots from one another.
+        """
+        found = set(self.interactions)
+        if told is not None:
+            found |= {(*names, TOLD) for names in (*self.interactions, *((name,) for name in told))}
+        return sorted(found, key=lambda names: (len(names), names))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """What is known, at one moment, of the namespaces that configs are made of."""
+
+    names: tuple[bytes, ...]
+    """Met so far, in ascending order."""
+    of_actions: frozenset[bytes]
+    """Those that were met on lines of actions; the others are the context."""
+    late: frozenset[bytes]
+    """Those that were met since the last review; if there are any, proposals are for them."""
+    gains: Mapping[Interaction, float]
+    """What screened interactions seem to gain."""
+    sizes: Mapping[bytes, float]
+    """Features of an action in each namespace, on average."""
+    n_actions: float
+    """Actions of an event, on average."""
+    mature: bool
+    """Whether the champion has been one for the length of a first lease."""
+    searched: frozenset[str]
+    learning_rate: float
+
+    @property
+    def contexts(self) -> tuple[bytes, ...]:
+        """Namespaces that are not the actions'."""
+        return tuple(name for name in self.names if name not in self.of_actions)
+
+    @property
+    def actions(self) -> tuple[bytes, ...]:
+        """Namespaces of actions."""
+        return tuple(sorted(self.of_actions))
+
+    def size(self, names: Interaction) -> float:
+        """Features of an interaction in an event; those that are the same for all actions count once."""
+        size = math.prod((self.sizes.get(name, 1.0) for name in names), start=1.0)
+        return size * self.n_actions if self.of_actions.intersection(names) else size
+
+    def terms(self, interactions: Iterable[Interaction]) -> float:
+        """Features of several interactions in an event."""
+        return sum(map(self.size, interactions))

@@ -1,0 +1,279 @@
+"""The decisions: what is under consideration, what is live, and what becomes of it when something happens.
+
+This is the part that never sees a weight. It is told what happened and what is known at that moment, changes
+its own lists, and says what is to be done with the models.
+
+- Namespaces are met: the first ones say where the search begins. Late ones make a challenger that is tried at
+  once, in the place of the one that promises least.
+- A lease is due, or a place is empty: the config in it gets a lease twice as long, or makes room for the
+  one that waits with the shortest lease.
+- A challenger is proved better: it and the champion exchange their places. All other challengers stay and
+  are tested anew, against the new champion; what waited is forgotten.
+- A challenger is proved worse: it is not tried again under this champion.
+- A review is due: what was proposed and never tried is forgotten, and the oracle is asked again. If the
+  champion predicts worse than it did, everything may be tried anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tests.naive.native_search import oracle
+from tests.naive.native_search.configs import Config, Space
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.naive.native_search.configs import Interaction
+    from tests.naive.native_search.options import Options
+
+__all__ = ["Decision", "Extend", "Known", "Remove", "Reopen", "Rotate", "Search", "Swap", "Widen"]
+
+MOST_BETWEEN_REVIEWS = 2048
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A config under consideration, and how many events it is given."""
+
+    config: Config
+    lease: int
+    state: Literal["new", "live", "waiting", "removed"] = "new"
+
+
+@dataclass(frozen=True)
+class Widen:
+    """Let all live configs take in new namespaces."""
+
+    names: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """Put a config into a place, which was another's or is a new one."""
+
+    place: int
+    number: int
+    config: Config
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Extend:
+    """Let the config in a place go on with a longer lease."""
+
+    place: int
+    lease: int
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Let the champion and the challenger in a place exchange their places."""
+
+    place: int
+    config: Config
+    by: str
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Never try the config in a place again under this champion."""
+
+    place: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """Begin all tests anew, and perhaps what was learnt."""
+
+    what: str
+    numbers: tuple[int, ...]
+
+
+Decision = Widen | Rotate | Extend | Swap | Remove | Reopen
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known at the moment of a decision."""
+
+    learnt: int
+    updates: Sequence[int]
+    """Events that each place has been tested on."""
+    promises: Sequence[float]
+    """Evidence that what is in each place is better than the champion; 1 is none."""
+    gains: Mapping[Interaction, float]
+    sizes: Mapping[bytes, float]
+    n_actions: float
+
+
+class Search:
+    """Configs under consideration, and those that are live: the champion's place is the first."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.first_lease = options.default_lease
+        champion = Candidate(Config(), self.first_lease, "live")
+        self.candidates = [champion]
+        self.live = [champion]
+        self.names: set[bytes] = set()
+        self.of_actions: frozenset[bytes] = frozenset()
+        self.late: frozenset[bytes] = frozenset()
+        self.n_switches = 0
+        self.since = 0
+        """Events learnt when the champion became one, or everything was tried anew."""
+        self.next_review = 2**62
+        self.n_reviews = 0
+
+    @property
+    def champion(self) -> Config:
+        return self.live[0].config
+
+    @property
+    def waiting(self) -> list[Candidate]:
+        """What could be put into a place."""
+        return [each for each in self.candidates if each.state in ("new", "waiting")]
+
+    @property
+    def has_empty_place(self) -> bool:
+        return len(self.live) < self.options.automl
+
+    def space(self, known: Known, *, late: frozenset[bytes] = frozenset()) -> Space:
+        """What configs can be made of now; with late namespaces, what can be made of these."""
+        return Space(
+            names=tuple(sorted(self.names)),
+            of_actions=self.of_actions,
+            late=late,
+            gains=known.gains,
+            sizes=known.sizes,
+            n_actions=known.n_actions,
+            mature=known.learnt - self.since >= self.first_lease,
+            searched=self.options.searched,
+            learning_rate=float(np.float32(self.options.learning_rate)),
+        )
+
+    # -- what happens ----------------------------------------------------------------------------------
+
+    def meet(self, names: Sequence[bytes], of_actions: frozenset[bytes], known: Known) -> list[Decision]:
+        """Namespaces were met that are new."""
+        begins = not self.names or (self.n_switches == 0 and known.learnt < self.first_lease // 8)
+        self.names |= set(names)
+        self.of_actions |= of_actions
+        self.late = frozenset() if begins else self.late | set(names)
+        if not begins:
+            return [Widen(tuple(names)), *self._try_late(known)]
+        config = oracle.first(self.space(known))
+        self.live[0].config = config
+        self._propose(known)
+        self._set_review(known)
+        told = _text(self.of_actions) or "none"
+        return [
+            Widen(tuple(names)),
+            Rotate(0, 0, config, f"where the search begins; namespaces of actions: {told}"),
+        ]
+
+    def lease_due(self, known: Known) -> list[Decision]:
+        """A lease is over, or a place is empty."""
+        decisions: list[Decision] = []
+        for place in range(self.options.automl):
+            if place == len(self.live):
+                decisions += self._fill(place)
+            elif place < len(self.live) and known.updates[place] >= self.live[place].lease:
+                decisions += self._extend_or_replace(place, known)
+        return decisions
+
+    def proved_better(self, place: int, by: str, known: Known) -> list[Decision]:
+        """A challenger is better than the champion."""
+        self.live[0], self.live[place] = self.live[place], self.live[0]
+        self.candidates = list(self.live)
+        for each in self.candidates:
+            each.lease = self.first_lease
+        self.n_switches += 1
+        self.since = known.learnt
+        self._propose(known)
+        self._set_review(known)
+        return [Swap(place, self.champion, by)]
+
+    def proved_worse(self, place: int) -> list[Decision]:
+        """A challenger is worse than the champion, and others wait for its place."""
+        self.live[place].state = "removed"
+        removal = Remove(place, self._number(self.live[place]))
+        return [removal, *self._fill(place)]
+
+    def review_due(self, drifted: bool, of_actions: frozenset[bytes], known: Known) -> list[Decision]:
+        """It is time to ask the oracle again."""
+        self.of_actions |= of_actions
+        self.late = frozenset()
+        if drifted:
+            self.since = known.learnt
+            for each in self.candidates:
+                each.lease = self.first_lease
+                each.state = "waiting" if each.state == "removed" else each.state
+        self.candidates = [each for each in self.candidates if each.state != "new"]
+        self._propose(known)
+        self._set_review(known)
+        if not drifted:
+            return []
+        return [Reopen(self.options.on_drift, tuple(map(self._number, self.live)))]
+
+    # -- how it is done --------------------------------------------------------------------------------
+
+    def _number(self, candidate: Candidate) -> int:
+        return self.candidates.index(candidate)
+
+    def _propose(self, known: Known) -> None:
+        """Put what the oracle proposes under consideration: the best last, as of equals the last is next."""
+        held = {each.config for each in self.candidates}
+        added = [each for each in oracle.propose(self.champion, self.space(known)) if each not in held]
+        self.candidates += [Candidate(config, self.first_lease) for config in reversed(added)]
+
+    def _set_review(self, known: Known) -> None:
+        """Review often at first, then every quarter of a first lease."""
+        wait = max(self.first_lease // 8, min(known.learnt - self.since, self.first_lease // 4), 1)
+        self.next_review = known.learnt + min(wait, MOST_BETWEEN_REVIEWS)
+        self.n_reviews += 1
+
+    def _try_late(self, known: Known) -> list[Decision]:
+        """Try at once what crosses the late namespaces."""
+        proposals = oracle.propose(self.champion, self.space(known, late=self.late))
+        late = [Candidate(config, self.first_lease) for config in reversed(proposals)]
+        self.candidates += late
+        if not late or self.options.automl == 1:
+            return []
+        place = len(self.live)
+        if not self.has_empty_place:
+            place = min(range(1, place), key=lambda each: (known.promises[each], known.updates[each]))
+        return self._seat(place, late[0], f"namespaces met late: {_text(self.late)}")
+
+    def _extend_or_replace(self, place: int, known: Known) -> list[Decision]:
+        """Double a lease; unless the config is the champion or promising, what had less goes first."""
+        candidate = self.live[place]
+        candidate.lease *= 2
+        promising = sorted(range(1, len(self.live)), key=lambda each: -known.promises[each])
+        stays = place == 0 or place in promising[: self.options.n_that_stay]
+        if not stays and any(each.lease <= candidate.lease for each in self.waiting):
+            return self._fill(place)
+        return [Extend(place, candidate.lease)]
+
+    def _fill(self, place: int) -> list[Decision]:
+        """Put in what waits with the shortest lease; of equals, what was proposed last."""
+        waiting = self.waiting
+        if not waiting:
+            return []
+        coming = min(waiting, key=lambda each: (each.lease, -self._number(each)))
+        return self._seat(place, coming)
+
+    def _seat(self, place: int, coming: Candidate, why: str = "") -> list[Decision]:
+        if place < len(self.live) and self.live[place].state == "live":
+            self.live[place].state = "waiting"
+        self.live[place:] = [coming, *self.live[place + 1 :]]
+        coming.state = "live"
+        return [Rotate(place, self._number(coming), coming.config, why)]
+
+
+def _text(names: frozenset[bytes]) -> str:
+    return b", ".join(sorted(names)).decode("utf-8", "backslashreplace")

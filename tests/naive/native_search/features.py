@@ -1,0 +1,112 @@
+"""The features of an example: its own, and their products for the interactions of a config.
+
+A namespace that stands on an action's line and on the shared one is one group: the action's features first.
+The product of namespaces has a feature for each choice of one feature from each; where a namespace is crossed
+with itself every pair counts once. Its hash chains those of its factors (FNV-1), its value is their product.
+The low bits of a hash are the cell of the table in which its weight lies.
+
+Sums of float32 depend on the order of their terms, so there are two orders to know. Learning goes through all
+features of one action. Scoring adds what is the same for all actions only once: the shared features, then
+the products of shared namespaces alone, the last one first; and goes on from this sum for each action.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.naive.native_search.events import TOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.naive.native_search.configs import Interaction
+    from tests.naive.native_search.events import Event, Feature, Groups
+    from tests.naive.native_search.options import Options
+
+__all__ = ["Examples"]
+
+F = np.float32
+FNV = 16777619
+CONSTANT = b""
+CONSTANT_FEATURE = (11650396, F(1))
+
+
+def cross(names: Interaction, groups: Groups) -> list[Feature]:
+    """The features of an interaction, the last factor running fastest."""
+    factors = [groups.get(name, []) for name in names]
+    crossed = []
+    for places in product(*(range(len(factor)) for factor in factors)):
+        hash_, value = 0, F(1)
+        counts_once = True
+        for k, place in enumerate(places):
+            if k > 0 and names[k] == names[k - 1] and place < places[k - 1]:
+                counts_once = False
+            next_hash, x = factors[k][place]
+            hash_, value = FNV * hash_ ^ next_hash, value * x
+        if counts_once:
+            crossed.append((hash_, value))
+    return crossed
+
+
+class Examples:
+    """The examples of one event, one for each action; products are remembered for all configs."""
+
+    def __init__(self, event: Event, options: Options) -> None:
+        self.event = event
+        self.mask = 2**options.bit_precision - 1
+        self.constant: Groups = {} if options.noconstant else {CONSTANT: [CONSTANT_FEATURE]}
+        self.only_products = "namespaces" in options.searched
+        """Where namespaces are searched, each is a product of one factor, which a config has or has not."""
+        self.groups = [self._merged(own) for own in event.actions]
+        self._known: dict[tuple[Interaction, int], list[Feature]] = {}
+
+    def _merged(self, own: Groups) -> Groups:
+        shared = self.event.shared or {}
+        groups = {name: features + shared.get(name, []) for name, features in own.items()}
+        return groups | self.constant | {name: shared[name] for name in shared if name not in own}
+
+    def _cells(self, features: Sequence[Feature]) -> list[Feature]:
+        return [(hash_ & self.mask, x) for hash_, x in features]
+
+    def _plain(self, groups: Groups) -> list[Feature]:
+        """The features that are used as they are."""
+        used = [
+            features
+            for name, features in groups.items()
+            if name in (CONSTANT, TOLD) or not self.only_products
+        ]
+        return self._cells(list(chain.from_iterable(used)))
+
+    def crossed(self, names: Interaction, action: int) -> list[Feature]:
+        """Cells and values of an interaction."""
+        if (names, action) not in self._known:
+            self._known[names, action] = self._cells(cross(names, self.groups[action]))
+        return self._known[names, action]
+
+    def all(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
+        """Everything that a config with these interactions learns of an action, in the order of learning."""
+        crossed = [self.crossed(names, action) for names in interactions]
+        return self._plain(self.groups[action]) + list(chain.from_iterable(crossed))
+
+    def shares(self, action: int) -> bool:
+        """Whether some of the score of this action is that of all others."""
+        shared, own = self.event.shared, self.event.actions[action]
+        return bool(shared) and not any(name in own for name in shared or ())
+
+    def of_context(self, interactions: Sequence[Interaction]) -> list[Feature]:
+        """What adds the same to the score of every action that shares."""
+        shared = self.event.shared or {}
+        alone = [names for names in interactions if all(name in shared for name in names)]
+        crossed = [self._cells(cross(names, shared)) for names in reversed(alone)]
+        return self._plain(shared) + list(chain.from_iterable(crossed))
+
+    def of_action(self, interactions: Sequence[Interaction], action: int) -> list[Feature]:
+        """What an action that shares adds to that."""
+        shared = self.event.shared or {}
+        own = self.event.actions[action] | self.constant
+        rest = [names for names in interactions if not all(name in shared for name in names)]
+        crossed = [self.crossed(names, action) for names in rest]
+        return self._plain(own) + list(chain.from_iterable(crossed))

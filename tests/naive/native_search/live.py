@@ -1,0 +1,124 @@
+"""A live config: a config with everything that it has learnt and that is known of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.naive.native_search.bets import LossTest, RewardTest
+from tests.naive.native_search.intervals import Value
+from tests.naive.native_search.regressor import Regressor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.naive.native_search.configs import Config, Interaction
+    from tests.naive.native_search.options import Options
+
+__all__ = ["Live", "better_or_worse", "set_prices"]
+
+F = np.float32
+LEANING = 0.25
+"""At this level, rewards speak against what losses say."""
+HIGHEST_PRICE = 0.24
+
+
+class Live:
+    """The champion or a challenger."""
+
+    def __init__(self, config: Config, options: Options) -> None:
+        self.options = options
+        self.config = config
+        self.interactions: list[Interaction] = []
+        self.regressor = Regressor()
+        self.price = 0.0
+        """What a challenger must gain by an event, as a part of the largest gain: it may be dearer to run."""
+        self.say = 1.0
+        """How much it has to say where all live configs predict together; all of these sum to 1."""
+        self.updates = 0
+        """Events on which it was compared with the champion."""
+        self.by_reward, self.by_loss = RewardTest(), LossTest()
+        self.level = 0.0
+        self.value = Value()
+        self.is_removed = False
+        """Whether it was proved worse, and is about to leave for good."""
+        self.champion_before = np.zeros(4)
+        """Sums of the champion's value when this began to be compared with it."""
+
+    @property
+    def learning_rate(self) -> np.float32:
+        """Its own, or that of the command line."""
+        given = F(self.options.learning_rate)
+        own = self.config.learning_rate
+        return given if own is None else given * F(own / float(given))
+
+    def be_compared(self, champion: Live) -> None:
+        """Forget what was compared so far, and begin a comparison with this champion."""
+        self.updates = 0
+        self.value = Value()
+        self.champion_before = champion.value.sums
+
+    def be_tested(self, level: float) -> None:
+        """Begin both tests anew."""
+        self.by_reward, self.by_loss, self.level = RewardTest(), LossTest(), level
+
+    # -- what the tests say ----------------------------------------------------------------------------
+
+    def is_alike(self, champion: Live) -> bool:
+        """Whether losses can tell the two apart: of bandits, they only tell what is crossed."""
+        return self.options.single_lines or self.config.learning_rate == champion.config.learning_rate
+
+    def promise(self, champion: Live) -> float:
+        """Evidence that it is better than the champion; 1 is none."""
+        by_loss = self.by_loss.better if self.is_alike(champion) else 0.0
+        return max(self.by_reward.better, by_loss) or 1.0
+
+    def verdict(self, champion: Live, *, others_wait: bool) -> str | None:
+        """Say what is proved: that it is better by "reward" or by "loss", that it is "worse", or nothing.
+
+        Both tests share the level, if both have a say. Losses prove nothing that rewards lean against.
+        """
+        rewards, losses = self.by_reward, self.by_loss
+        asks_rewards = self.options.by_reward
+        asks_losses = self.options.by_loss and self.is_alike(champion)
+        of_rewards = self.level * (0.5 if asks_losses else 1.0)
+        of_losses = self.level * losses.share * (0.5 if asks_rewards else 1.0)
+        if asks_rewards and rewards.better * of_rewards >= 1.0:
+            return "reward"
+        if asks_losses and losses.better * of_losses >= 1.0 and not rewards.worse * LEANING >= 1.0:
+            return "loss"
+        if not others_wait:
+            return None
+        if asks_rewards and rewards.worse * of_rewards >= 1.0:
+            return "worse"
+        if asks_losses and losses.worse * of_losses >= 1.0 and not rewards.better * LEANING >= 1.0:
+            return "worse"
+        return None
+
+
+def better_or_worse(live: Sequence[Live], *, others_wait: bool) -> tuple[int, str] | None:
+    """Say which challenger is proved better, and by what, or else which one is proved worse.
+
+    What rewards prove goes before what losses prove, and that before what is worse. Of several that are
+    better the last one counts, of several that are worse the first one.
+    """
+    verdicts = [
+        (place, each.verdict(live[0], others_wait=others_wait))
+        for place, each in enumerate(live)
+        if place > 0
+    ]
+    for wanted in ("reward", "loss"):
+        proved = [place for place, verdict in verdicts if verdict == wanted]
+        if proved:
+            return proved[-1], wanted
+    worse = [place for place, verdict in verdicts if verdict == "worse"]
+    return (worse[0], "worse") if worse else None
+
+
+def set_prices(live: Iterable[Live], terms: Sequence[float], cost: float) -> None:
+    """Let a challenger that has more features than the champion earn them."""
+    for each, many in zip(live, terms, strict=True):
+        price = cost * math.log2(max(many, 1.0) / max(terms[0], 1.0))
+        each.price = min(max(price, 0.0), HIGHEST_PRICE)

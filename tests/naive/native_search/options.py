@@ -1,0 +1,87 @@
+"""What the search is told, as on the command line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of the command line that the twin knows, with their defaults.
+
+    It knows `--cb_explore_adf` and `--ccb_explore_adf` with `--cb_type mtr`, single lines, the default update
+    rule, `--oracle_type stepwise` and `--estimator paired`. It assumes that all input is finite.
+    """
+
+    automl: int
+    cb_explore_adf: bool = False
+    ccb_explore_adf: bool = False
+    default_lease: int = 2000
+    search: str = "interactions,learning_rate"
+    priority_challengers: int = -1
+    champion_test: str = "both"
+    predict_with: str = "mix"
+    on_drift: str = "reopen"
+    feature_cost: float = 1e-4
+    automl_significance_level: float = 0.05
+    cost_range: str | None = None
+    min_prob: float | None = None
+    loss_function: str = "squared"
+    link: str = "identity"
+    learning_rate: float = 0.5
+    epsilon: float = 0.05
+    first_only: bool = False
+    noconstant: bool = False
+    bit_precision: int = 18
+
+    @staticmethod
+    def of(**given: Any) -> Options:
+        """The same options as a `Workspace` takes."""
+        unknown = given.keys() - {field.name for field in fields(Options)}
+        if unknown:
+            raise ValueError(f"the twin does not know {', '.join(sorted(unknown))}")
+        return Options(**given)
+
+    @property
+    def single_lines(self) -> bool:
+        """Whether an event is a single line with a label, and not a choice among actions."""
+        return not (self.cb_explore_adf or self.ccb_explore_adf)
+
+    @property
+    def searched(self) -> frozenset[str]:
+        """What challengers may have that the champion has not."""
+        return frozenset(self.search.split(","))
+
+    @property
+    def n_that_stay(self) -> int:
+        """How many challengers keep their places when their lease is over."""
+        if self.priority_challengers >= 0:
+            return self.priority_challengers
+        return min(self.automl // 2, max(self.automl - 2, 0))
+
+    @property
+    def by_reward(self) -> bool:
+        """Whether rewards may prove that a challenger is better."""
+        return not self.single_lines and self.champion_test != "loss"
+
+    @property
+    def by_loss(self) -> bool:
+        """Whether losses may."""
+        return self.champion_test != "reward"
+
+    @property
+    def mixes(self) -> bool:
+        """Whether all live configs predict together."""
+        return self.single_lines and self.predict_with == "mix"
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Lowest and highest reward; (inf, -inf) if they are to be learnt."""
+        if self.cost_range is None:
+            return math.inf, -math.inf
+        low, high = map(float, self.cost_range.split(","))
+        return -high, -low

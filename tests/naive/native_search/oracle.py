@@ -1,0 +1,183 @@
+"""The oracle: what the champion is challenged with. Stepwise regression, by the steps that are worth trying.
+
+The search begins with every namespace of the context crossed with every namespace of the action; products of
+contexts alone are the same for every action, and tell none from another. (Single lines have no actions; there
+it begins without interactions.) For a champion the oracle then proposes, best first:
+
+1. the whole next family, all pairs of contexts crossed with the action, on top of what the champion has;
+2. all interactions that seem to gain something, the four that seem to gain most, the first of these;
+3. once the champion is mature, less: the best quarter of its interactions, those that do no harm, the better
+   half;
+4. other learning rates, four times as large and as small.
+
+What is much dearer than the champion is left out. When namespaces are met late, there is one proposal: the
+champion with all that crosses them.
+
+All proposals but the first rest on gains; so the oracle also says which interactions to screen.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, combinations_with_replacement, product
+from typing import TYPE_CHECKING
+
+from tests.naive.native_search.configs import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tests.naive.native_search.configs import Interaction, Space
+
+__all__ = ["first", "propose", "screened"]
+
+FREE_TERMS, TIMES_DEARER = 4096.0, 4.0
+"""A challenger may have so many features of interactions, or so many times the champion's."""
+MOST_SCREENED, MOST_SCREENED_TERMS = 1024, 4096.0
+CROSSED_AT_ONCE = 32
+"""Of more than twice as many namespaces the best ones are crossed with as many others, in turns."""
+LARGEST_FAMILY = 20_000
+
+
+def ascending(names: Iterable[bytes]) -> Interaction:
+    return tuple(sorted(names))
+
+
+# -- where the search begins ---------------------------------------------------------------------------
+
+
+def alone(space: Space) -> list[Interaction]:
+    """Namespaces themselves, where it is searched which ones to use."""
+    return [(name,) for name in space.names] if "namespaces" in space.searched else []
+
+
+def crossed(space: Space) -> list[Interaction]:
+    """Each context with each namespace of the action."""
+    return [ascending(names) for names in product(space.contexts, space.actions)]
+
+
+def first(space: Space) -> Config:
+    """The first champion."""
+    return Config().crossing([*alone(space), *crossed(space)])
+
+
+# -- proposals -----------------------------------------------------------------------------------------
+
+
+def propose(champion: Config, space: Space) -> list[Config]:
+    """Challengers of a champion, best first."""
+    if space.late:
+        late = [names for names in (*alone(space), *crossed(space)) if space.late.intersection(names)]
+        proposals = [champion.crossing([*champion.interactions, *late])]
+    else:
+        others, rates = list(other_interactions(champion, space)), other_rates(champion, space)
+        proposals = [*others, *rates]
+        if not space.of_actions:  # of single lines, losses tell rates apart as soon as interactions
+            proposals = [*others[:1], *rates[:1], *others[1:], *rates[1:]]
+    most = max(FREE_TERMS, TIMES_DEARER * space.terms(champion.interactions))
+    return [
+        each
+        for each in dict.fromkeys(proposals)
+        if each != champion and space.terms(each.interactions) <= most
+    ]
+
+
+def other_interactions(champion: Config, space: Space) -> Iterator[Config]:
+    held = set(champion.interactions)
+    if "interactions" in space.searched:
+        yield champion.crossing(held.union(family(space)))
+    by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
+    gaining = [names for names in by_gain if space.gains[names] > 0.0]
+    missing = [names for names in gaining if names not in held]
+    for many in (len(missing), 4, 1):
+        yield champion.crossing(held.union(missing[:many]))
+    if space.mature:
+        worst_first = [names for names in by_gain if names in held]
+        harmful = [names for names in gaining if names in held]
+        three_quarters, half = len(worst_first) * 3 // 4, len(worst_first) // 2
+        for dropped in (worst_first[:three_quarters], harmful, worst_first[:half]):
+            if len(dropped) < len(held):
+                yield champion.crossing(held.difference(dropped))
+
+
+def family(space: Space) -> Iterable[Interaction]:
+    """Contexts with the action, and pairs of contexts with it; all pairs, if one of the two is missing."""
+    contexts, actions = space.contexts, space.actions
+    if len(contexts) ** 2 * len(actions) > 2 * LARGEST_FAMILY:
+        return ()
+    if contexts and actions:
+        deep = [ascending((*pair, name)) for pair, name in product(combinations(contexts, 2), actions)]
+        return [*crossed(space), *deep]
+    if len(space.names) ** 2 > 2 * LARGEST_FAMILY:
+        return ()
+    return combinations_with_replacement(space.names, 2)
+
+
+def other_rates(champion: Config, space: Space) -> list[Config]:
+    if "learning_rate" not in space.searched:
+        return []
+    rate = space.learning_rate if champion.learning_rate is None else champion.learning_rate
+    return [Config(champion.interactions, rate * factor) for factor in (4.0, 0.25)]
+
+
+# -- what to screen ------------------------------------------------------------------------------------
+
+
+def screened(champion: Config, space: Space, turn: int) -> list[Interaction]:
+    """The champion's interactions, and those one step away: what did best before, and others in turn."""
+    held = champion.interactions
+    steps = [
+        names
+        for names in dict.fromkeys(chain(alone(space), pairs(champion, space, turn)))
+        if names not in held
+    ]
+    known = sorted(set(steps) & space.gains.keys(), key=lambda names: (-space.gains[names], names))
+    best = known[: MOST_SCREENED // 2]
+    others = [names for names in steps if names not in set(best)]
+    start = turn * (MOST_SCREENED // 2) % len(others) if len(others) > MOST_SCREENED else 0
+    own = [names for names in held if ("interactions" if len(names) > 1 else "namespaces") in space.searched]
+    return within_reach([*own, *best, *others[start:], *others[:start]], space)
+
+
+def pairs(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
+    """Interactions that some config within a step may have, the simplest first."""
+    if "interactions" not in space.searched:
+        return
+    if space.contexts and space.actions:
+        yield from crossed(space)
+        yield from combinations_with_replacement(space.actions, 2)
+        some = combinations_with_replacement(in_turn(space.contexts, space, turn), 2)
+        yield from (ascending((*pair, name)) for pair, name in product(some, space.actions))
+        return
+    names = in_turn(space.names, space, turn)
+    yield from combinations_with_replacement(names, 2)
+    for pair, name in product(champion.interactions, names):
+        if len(pair) == 2 and name not in pair:
+            yield ascending((*pair, name))
+
+
+def in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
+    """Namespaces that are crossed with one another now: all, if they are not too many."""
+    if len(names) <= 2 * CROSSED_AT_ONCE:
+        return list(names)
+    gains = dict.fromkeys(names, 0.0)
+    for interaction, gain in space.gains.items():
+        for name in interaction:
+            gains[name] = max(gains.get(name, 0.0), gain)
+    best = set(sorted(names, key=lambda name: (-gains[name], name))[:CROSSED_AT_ONCE])
+    others = [name for name in names if name not in best]
+    start = turn * CROSSED_AT_ONCE % len(others)
+    return sorted({*best, *(others[start:] + others[:start])[:CROSSED_AT_ONCE]})
+
+
+def within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:
+    """As many of them as can be screened, by their number and by their features in one action."""
+    reached: list[Interaction] = []
+    terms = 0.0
+    for names in interactions:
+        size = space.size(names)
+        if space.of_actions.intersection(names):
+            size /= max(space.n_actions, 1.0)
+        if len(reached) < MOST_SCREENED and terms + size <= MOST_SCREENED_TERMS:
+            reached.append(names)
+            terms += size
+    return reached

@@ -1,0 +1,269 @@
+"""The search at work on a stream, event by event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.naive.native_search import oracle
+from tests.naive.native_search.bets import level_of_test
+from tests.naive.native_search.comparing import Losses, compare_rewards, mixed, share_equally
+from tests.naive.native_search.counts import Counts
+from tests.naive.native_search.decisions import Known, Remove, Reopen, Rotate, Search, Swap, Widen
+from tests.naive.native_search.drift import Drift
+from tests.naive.native_search.features import Examples
+from tests.naive.native_search.journal import line_of
+from tests.naive.native_search.live import Live, better_or_worse, set_prices
+from tests.naive.native_search.regressor import Labels, Regressor
+from tests.naive.native_search.scale import Scale
+from tests.naive.native_search.screening import Screening
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tests.naive.native_search.configs import Config, Space
+    from tests.naive.native_search.decisions import Decision
+    from tests.naive.native_search.events import Event
+    from tests.naive.native_search.journal import Line
+    from tests.naive.native_search.options import Options
+
+__all__ = ["NativeSearch", "Step"]
+
+F = np.float32
+REMEMBERED = 4
+"""Configs that wait with what they have learnt, for each that can be live."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one event gave: decisions, and the prediction that was made before it was learnt."""
+
+    lines: list[Line]
+    prediction: dict[int, np.float32]
+    """Probability of every action, by its number; of a single line, the prediction of number 0."""
+
+
+def greedy(scores: Sequence[np.float32], epsilon: np.float32, *, first_only: bool) -> list[np.float32]:
+    """Probabilities of actions: ε is spread over all, the rest over those that seem to cost the least."""
+    least = min(scores)
+    ranked = sorted(scores)
+    tied = 0
+    while tied < len(ranked) and abs(ranked[tied] - least) <= F(1e-4) * (abs(ranked[tied]) + abs(least)):
+        tied += 1
+    tied = 1 if first_only else tied
+    order = sorted(range(len(scores)), key=lambda action: (scores[action], action))
+    floor = epsilon / F(len(scores))
+    share = floor + (F(1) - epsilon) / F(tied)
+    return [share if order.index(action) < tied else floor for action in range(len(scores))]
+
+
+class NativeSearch:
+    """Learns a stream with several configs at once, the champion of which predicts."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.search = Search(options)
+        self.live = [Live(self.search.champion, options)]
+        self.remembered: dict[Config, tuple[Live, NDArray[np.float64]]] = {}
+        """Configs that wait with what they have learnt; and what the champion earned beside each."""
+        self.counts, self.labels, self.scale = Counts(), Labels(options), Scale(options)
+        self.screening, self.losses, self.drift = Screening(options), Losses(options), Drift()
+        self.n_events = self.n_learnt = self.n_tests = self.n_reviews = 0
+
+    @property
+    def champion(self) -> Live:
+        """What predicts."""
+        return self.live[0]
+
+    # -- an event --------------------------------------------------------------------------------------
+
+    def learn(self, event: Event) -> Step:
+        """Decide what is due, predict, learn, compare; decide on what that has proved."""
+        lines: list[Line] = []
+        new = self.counts.count(event)
+        if new:
+            lines += self._answer(self.search.meet(new, event.of_actions, self._known()))
+        learns = event.label is not None
+        if learns and self.n_learnt >= self.search.next_review:
+            lines += self._answer(self.search.review_due(self._drifted(), event.of_actions, self._known()))
+        if learns and self._lease_is_due():
+            lines += self._answer(self.search.lease_due(self._known()))
+        examples = Examples(event, self.options)
+        scores = [each.regressor.scores(event, examples, each.interactions) for each in self.live]
+        if learns:
+            self._learn(event, examples, scores)
+        prediction = self._predict(event, scores)
+        self.n_events += 1
+        if learns:
+            self._compare(event, scores)
+            lines += self._answer_to_proofs()
+        return Step(lines, prediction)
+
+    def _learn(self, event: Event, examples: Examples, scores: list[list[np.float32]]) -> None:
+        """Let every live config learn the action that was logged, or the label of a single line."""
+        label = event.label
+        assert label is not None
+        action, champion = label.action, self.champion
+        self.screening.observe(
+            examples, action, champion.regressor, scores[0][action], label.cost, self.labels
+        )
+        self.labels.see(label.cost)
+        for each, its_scores in zip(self.live, scores, strict=True):
+            weight = label.weight
+            if not self.options.single_lines:
+                weight = each.regressor.importance(label, len(event.actions))
+            features = examples.all(each.interactions, action)
+            each.regressor.learn(
+                features, its_scores[action], label.cost, weight, each.learning_rate, self.labels
+            )
+
+    def _predict(self, event: Event, scores: list[list[np.float32]]) -> dict[int, np.float32]:
+        """What is shown; single lines are clipped to all labels, that of the event included."""
+        if self.options.single_lines:
+            clipped = self.labels.clip(scores[0][0])
+            together = mixed(self.live, scores, self.labels) if self.options.mixes else clipped
+            return {0: self.labels.linked(together)}
+        pmf = greedy(scores[0], F(self.options.epsilon), first_only=self.options.first_only)
+        return dict(zip(event.numbers, pmf, strict=True))
+
+    def _compare(self, event: Event, scores: list[list[np.float32]]) -> None:
+        if not self.options.single_lines:
+            assert event.label is not None
+            compare_rewards(self.live, scores, event.label, len(event.actions), self.scale)
+        self.losses.compare(self.live, scores, event, self.labels, self.n_learnt)
+        self.n_learnt += 1
+
+    # -- what is due, and what is proved ---------------------------------------------------------------
+
+    def _lease_is_due(self) -> bool:
+        """Whether an empty place can be filled, or a config has had as many events as it was given."""
+        leases = zip(self.live, self.search.live, strict=True)
+        over = any(each.updates >= candidate.lease for each, candidate in leases)
+        return over or (self.search.has_empty_place and bool(self.search.waiting))
+
+    def _drifted(self) -> bool:
+        means = self.losses.take_means()
+        return self.options.on_drift != "ignore" and self.drift.alarms(means)
+
+    def _answer_to_proofs(self) -> list[Line]:
+        proof = better_or_worse(self.live, others_wait=bool(self.search.waiting))
+        if proof is None:
+            return []
+        place, verdict = proof
+        if verdict == "worse":
+            return self._answer(self.search.proved_worse(place))
+        return self._answer(self.search.proved_better(place, verdict, self._known()))
+
+    def _known(self) -> Known:
+        """What decisions may rest on."""
+        empty = self.options.automl - len(self.live)
+        return Known(
+            learnt=self.n_learnt,
+            updates=[each.updates for each in self.live] + [0] * empty,
+            promises=[each.promise(self.champion) for each in self.live] + [1.0] * empty,
+            gains=self.screening.gains,
+            sizes=self.counts.sizes(self.search.names | self.counts.met),
+            n_actions=self.counts.actions_of_event,
+        )
+
+    # -- carrying decisions out ------------------------------------------------------------------------
+
+    def _answer(self, decisions: list[Decision]) -> list[Line]:
+        """Write decisions down and carry them out, then see to what follows from them."""
+        lines = []
+        for decision in decisions:
+            updates = [each.updates for each in self.live]
+            lines.append(line_of(decision, self.n_events, updates, self.bounds))
+            self._carry_out(decision)
+        space = self.search.space(self._known())
+        if any(isinstance(each, Widen | Rotate | Swap) for each in decisions):
+            self._cross(space)
+        reviewed = self.search.n_reviews != self.n_reviews
+        if reviewed or any(isinstance(each, Widen | Swap) for each in decisions):
+            self.n_reviews = self.search.n_reviews
+            champion = self.search.champion
+            pool = oracle.screened(champion, space, self.n_reviews)
+            self.screening.choose(pool, champion.interactions)
+        return lines
+
+    def _cross(self, space: Space) -> None:
+        """Let live configs have their interactions, and let what is dear have its price."""
+        told = space.names if self.options.ccb_explore_adf else None
+        for each in self.live:
+            each.interactions = each.config.in_order(told)
+        alone = () if "namespaces" in self.options.searched else space.names
+        own = space.terms((name,) for name in alone)
+        terms = [own + space.terms(each.config.interactions) for each in self.live]
+        set_prices(self.live, terms, self.options.feature_cost)
+
+    def _carry_out(self, decision: Decision) -> None:
+        """Do what was decided with the models and the tests."""
+        if isinstance(decision, Remove):
+            self.live[decision.place].is_removed = True
+        elif isinstance(decision, Rotate) and decision.place == 0:
+            self.champion.config = decision.config
+            self.champion.be_compared(self.champion)
+        elif isinstance(decision, Rotate):
+            self._rotate(decision.place, decision.config)
+        elif isinstance(decision, Swap):
+            place = decision.place
+            self.live[0], self.live[place] = self.live[place], self.live[0]
+            self.screening.fade()
+            self._compare_anew()
+        elif isinstance(decision, Reopen):
+            self.drift = Drift()
+            self.screening.fade()
+            self._compare_anew()
+            if decision.what == "reset_model":
+                self.champion.regressor = Regressor()
+            if decision.what in ("reset_model", "reset_challengers"):
+                for each in self.live[1:]:
+                    each.regressor = self.champion.regressor.copy()
+
+    def _compare_anew(self) -> None:
+        """Forget what was known of all live configs beside the champion, but not what they have learnt."""
+        self.remembered.clear()
+        for each in self.live:
+            each.be_compared(self.champion)
+        for each in self.live[1:]:
+            each.be_tested(self._next_level())
+
+    def _next_level(self) -> float:
+        self.n_tests += 1
+        return level_of_test(float(F(self.options.automl_significance_level)), self.n_tests)
+
+    def _rotate(self, place: int, config: Config) -> None:
+        """Put a config into a challenger's place: as it left it, or with what the champion has learnt."""
+        earned = self.champion.value.sums
+        if place < len(self.live) and not self.live[place].is_removed:
+            leaving = self.live[place]
+            self.remembered[leaving.config] = leaving, earned - leaving.champion_before
+            while len(self.remembered) > REMEMBERED * self.options.automl:
+                del self.remembered[next(iter(self.remembered))]
+        if config in self.remembered:
+            coming, earned_beside = self.remembered.pop(config)
+            coming.champion_before = earned - earned_beside
+        else:
+            coming = Live(config, self.options)
+            coming.regressor = self.champion.regressor.copy()
+            coming.be_compared(self.champion)
+            coming.be_tested(self._next_level())
+        self.live[place:] = [coming, *self.live[place + 1 :]]
+        share_equally(self.live, coming)
+
+    # -- what the journal shows ------------------------------------------------------------------------
+
+    def bounds(self, place: int) -> dict[str, float]:
+        """What is known of the rewards of a challenger, and of the champion over the same events."""
+        each, alpha = self.live[place], self.options.automl_significance_level
+        low, high = (-self.losses.largest, 0.0) if self.options.single_lines else self.scale.range
+        own = each.value.interval(alpha)
+        champion = self.champion.value.interval(alpha, each.champion_before)
+        sums = (*own, *champion)
+        means = [min(max(total / max(each.updates, 1), low), high) for total in sums]
+        names = ("lower", "upper", "champion_lower", "champion_upper")
+        return {"updates": each.updates, **dict(zip(names, means, strict=True))}

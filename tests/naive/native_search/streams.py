@@ -1,0 +1,127 @@
+"""Small streams in which something happens to a search; each is the same whenever it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["choices", "lines", "slots", "wide_lines"]
+
+BEST = np.random.default_rng(7).integers(0, 4, (3, 3))
+"""The action that pays, by the values of two namespaces."""
+
+
+def choices(
+    n: int,
+    *,
+    pays: Sequence[str] = ("ab",),
+    late: int | None = None,
+    repeated: bool = False,
+    rough: bool = False,
+    n_actions: int = 4,
+    seed: int = 0,
+) -> bytes:
+    """Events of several actions, of which one pays.
+
+    Parameters
+    ----------
+    n : int
+        How many events.
+    pays : sequence of str
+        Namespaces that tell which action pays, for each part of the stream; "?" is chance, and of "-" no
+        action pays more than any other, and hardly ever anything.
+    late : int, optional
+        From this event on there is another namespace, `e`, that tells it alone.
+    repeated : bool
+        There is no shared line: what is shared stands on the line of every action.
+    rough : bool
+        Rewards are real numbers whose range grows, actions are logged with probabilities that become
+        smaller, some events have no label, and some namespaces have several features with values.
+    """
+    draw = np.random.default_rng(seed)
+    text = []
+    for i in range(n):
+        value = {name: int(draw.integers(3)) for name in "abcde"}
+        part = pays[i * len(pays) // n]
+        best = int(draw.integers(n_actions))
+        if late is not None and i >= late:
+            best = value["e"]
+        elif len(part) == 2:
+            best = int(BEST[value[part[0]], value[part[1]]]) % n_actions
+        shown = int(draw.integers(n_actions))
+        probability = 1 / n_actions
+        often = 0.02 if part == "-" else 0.9 if shown == best else 0.1
+        reward = float(draw.random() < often)
+        if rough:
+            usual, habit = value["a"] % n_actions, 0.3 + 0.4 * i / n
+            shown = usual if draw.random() < habit else shown
+            probability = (1 - habit) / n_actions + habit * (shown == usual)
+            reward = float(5 * (shown == best) + (0.1 + i / n) * draw.normal())
+        context = [f"|{name} {name}{value[name]}" for name in "abcd"]
+        if rough:
+            context[1] += f" size:{draw.normal():.3f} w{draw.integers(5)}:{1 + i / n:.2f}"
+        if late is not None and i >= late:
+            context.append(f"|e e{value['e']}")
+        label = "" if rough and i % 7 == 0 else f"0:{-reward:.5f}:{probability:.6f} "
+        actions = [f"{label if k == shown else ''}|z z{k}" for k in range(n_actions)]
+        if rough:
+            actions = [f"{line} price:{draw.random():.2f}" for line in actions]
+        shared = " ".join(context)
+        text += [f"{line} {shared}" for line in actions] if repeated else [f"shared {shared}", *actions]
+        text.append("")
+    return ("\n".join(text) + "\n").encode()
+
+
+def slots(n: int, *, seed: int = 0) -> bytes:
+    """Events of four actions, of which two slots take one each."""
+    draw = np.random.default_rng(seed)
+    text = []
+    for _ in range(n):
+        value = {name: int(draw.integers(3)) for name in "abc"}
+        order = draw.permutation(4).tolist()
+        text.append("ccb shared " + " ".join(f"|{name} {name}{value[name]}" for name in "abc"))
+        text += [f"ccb action |z z{k}" for k in range(4)]
+        for number in range(2):
+            pays = BEST[value["a"], value["b"]] == order[number]
+            reward = int(draw.random() < (0.9 if pays else 0.1))
+            text.append(f"ccb slot {order[number]}:{-reward}:{1 / (4 - number):.4f} |s s{number}")
+        text.append("")
+    return ("\n".join(text) + "\n").encode()
+
+
+def lines(n: int, *, yes_or_no: bool = False, wild: bool = False, seed: int = 0) -> bytes:
+    """Single lines whose label depends on a pair of namespaces, and on a number.
+
+    Labels are numbers, or 1 and -1 if they are to say `yes_or_no`. `wild` ones are far off at first and now
+    and then, some have weights, initial predictions or no label, and one more namespace comes late.
+    """
+    draw = np.random.default_rng(seed)
+    table = draw.normal(size=(4, 4))
+    text = []
+    for i in range(n):
+        a, b, x = int(draw.integers(4)), int(draw.integers(4)), float(draw.normal())
+        label = float(table[a, b] + 0.3 * x + 0.1 * draw.normal())
+        if yes_or_no:
+            label = 1.0 if draw.random() < 1 / (1 + np.exp(-4 * label)) else -1.0
+        head = f"{label:.4f}"
+        if wild:
+            label *= 30 if i < 60 or i % 911 == 0 else 1
+            head = "" if i % 11 == 0 else f"{label:.4f} {1 + i % 3} {0.1 * (i % 2)}"
+        late = f" |d d{b}" if wild and i > n // 2 else ""
+        text.append(f"{head} |a a{a} |b b{b} |c c{a ^ b} x:{x:.3f}{late}\n")
+    return "".join(text).encode()
+
+
+def wide_lines(n: int, *, seed: int = 0) -> bytes:
+    """Single lines of more namespaces than can be crossed and screened at once."""
+    draw = np.random.default_rng(seed)
+    text = []
+    for _ in range(n):
+        bits = draw.integers(0, 2, 70)
+        label = float((bits[0] ^ bits[1]) + 0.1 * draw.normal())
+        text.append(f"{label:.4f} " + " ".join(f"|n{k:02} v{bit}" for k, bit in enumerate(bits)) + "\n")
+    return "".join(text).encode()
