@@ -5,23 +5,16 @@ a second. It also stores and loads, beside the machine code, what another kernel
 with this one. No kernel calls an `Entry`, so both are left out here.
 """
 
-# ruff: noqa: SLF001 - this is a part of Numba that Numba does not have
-
 from __future__ import annotations
 
 import hashlib
 import logging
 from functools import lru_cache
 from pathlib import Path
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import binding
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.registry import CPUDispatcher
-from numba.core.runtime.nrt import rtsys
-
 from onlineauto.jit.cache import cache_directory
+from onlineauto.jit.numba_private import Dispatcher, KernelCache, keep_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,30 +55,20 @@ class _Locator:
         return str(self._line)
 
 
-class _Kept(CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # noqa: RUF012 - Numba's
-
-
-class _Cache(FunctionCache):
-    """Kernels on the disk, that are loaded as they are."""
-
-    _impl_class = _Kept
+class _Cache(KernelCache, locator=_Locator):
+    """Kernels on the disk, if it can be read and written."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a kernel, None if it is not there."""
-        me: Any = self  # Numba is not typed
-        rtsys.initialize(target_context)
         try:
-            return me._load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except OSError:  # no directory, or not ours to read
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel."""
-        me: Any = super()
-        data.library._get_module_for_linking = MethodType(_names, data.library)
         try:
-            me.save_overload(sig, data)
+            super().save_overload(sig, data)
         except OSError as error:
             why = f"{_DIRECTORY} cannot be written ({error.strerror})"
             _say_once(f"kernels are compiled for this run only: {why}")
@@ -96,22 +79,10 @@ def _say_once(text: str) -> None:
     _LOG.warning(text)
 
 
-def _names(library: Any) -> Any:
-    """A module of functions and variables that are there by name only, as Numba looks them up."""
-    module = library._final_module
-    lines = [
-        f'define void @"{each.name}"() {{ ret void }}' for each in module.functions if not each.is_declaration
-    ]
-    lines += [f'@"{each.name}" = global i8 0' for each in module.global_variables if not each.is_declaration]
-    empty = str(library._codegen._create_empty_module(library.name))
-    return binding.parse_assembly("\n".join([empty, *lines]))
-
-
-class Entry(CPUDispatcher):
+class Entry(Dispatcher):
     """A kernel for Python to call; kernels may not."""
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
-        super().__init__(function, targetoptions=dict(settings))
-        me: Any = self
-        cache: Any = _Cache
-        me._cache = cache(function)
+        super().__init__(function, settings)
+        cache: Any = _Cache  # Numba is not typed
+        keep_on_disk(self, cache(function))

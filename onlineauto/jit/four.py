@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import config, types
+from numba import config, types
 from numba.extending import intrinsic, models, overload, register_model
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onlineauto.jit.entry import Entry
 from onlineauto.jit.inner import Inner
+from onlineauto.jit.numba_private import PRIVATE_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,15 +15,7 @@ __all__ = ["entry_kernel", "inline_kernel", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-# Who calls from Python holds the arrays meanwhile, and no kernel makes or returns one: nobody has to count
-# the references to them, for which Numba would write more code than for all the rest.
-_SETTINGS: dict[str, Any] = {
-    "nopython": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-    "_nrt": False,
-}
+_SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
 
 
 def entry_kernel(function: F) -> F:

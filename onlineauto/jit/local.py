@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import cgutils, types
+from numba import from_dtype, types
 from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
+
+from onlineauto.jit.numba_private import stack_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,20 +36,10 @@ def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
     """
     wanted = np.empty(shape, dtype)
     kind: Any = types.Array(from_dtype(wanted.dtype), wanted.ndim, "C")
-    generator: Any = cgutils  # Numba is not typed
 
     def make(typingctx: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-            def integers(*numbers: int) -> list[Any]:
-                return [context.get_constant(types.intp, number) for number in numbers]
-
-            array = context.make_array(kind)(context, builder)
-            array.nitems, array.itemsize = integers(wanted.size, wanted.itemsize)
-            item = context.get_data_type(kind.dtype)
-            array.data = generator.alloca_once(builder, item, size=integers(wanted.size)[0])
-            array.shape = generator.pack_array(builder, integers(*wanted.shape))
-            array.strides = generator.pack_array(builder, integers(*wanted.strides))
-            return array._getvalue()  # noqa: SLF001 - the way Numba's own implementations make one
+            return stack_array(context, builder, kind, wanted)
 
         return kind(), codegen
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba import typeof
-from numba._dispatcher import compute_fingerprint
-from numba.core import types
+from numba import typeof, types
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from onlineauto.jit.kernel import entry_kernel
+from onlineauto.jit.numba_private import Typed, fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,13 +87,13 @@ _KINDS: dict[bytes, SealedType] = {}
 
 
 def _kind_of(value: Any) -> SealedType:
-    fingerprint = compute_fingerprint(value)
+    fingerprint = fingerprint_of(value)
     if fingerprint not in _KINDS:
         _KINDS[fingerprint] = SealedType(typeof(value))  # type: ignore[no-untyped-call]
     return _KINDS[fingerprint]
 
 
-class Sealed(Generic[T]):
+class Sealed(Typed, Generic[T]):
     """A tuple of arrays, numbers and such tuples that a kernel may be given, to be `opened` there.
 
     Attributes
@@ -103,11 +102,11 @@ class Sealed(Generic[T]):
         The tuple. The content of its arrays may change, the arrays may not.
     """
 
-    __slots__ = ("_memory", "_numba_type_", "address", "value")
+    __slots__ = ("_memory", "address", "value")
 
     def __init__(self, value: T) -> None:
+        super().__init__(_kind_of(value))
         self.value = value
-        self._numba_type_ = _kind_of(value)
         self._memory = np.empty(_FIRST_SIZE, np.uint8)
         size = _seal(value, self._memory)
         if size > len(self._memory):

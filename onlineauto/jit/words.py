@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import config, types
+from numba import config, types
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ State: TypeAlias = dict[str, Any]
 
 MAGIC = b"\x89oam\r\n\x1a\n"
 """Like PNG's, it shows when a file was transferred as if it were text."""
-VERSION = 1
+VERSION = 2
 """Of this layout and of what the tree has; grows with every change that older programs cannot read."""
 HEAD = np.dtype(
     [("version", "<u4"), ("reserved", "<u4"), ("description_bytes", "<u8"), ("file_bytes", "<u8")]

@@ -253,11 +253,11 @@ class LiveSlots:
         """Stop the loop when so many events are learnt."""
         self.live = self.live._replace(review=min(learnt, _NEVER))
 
-    def take_losses(self) -> list[float]:
+    def take_losses(self) -> NDArray[np.float64]:
         """Take the champion's mean losses since the last time, each of `GROUP` events."""
         live = self.live
         n, left = divmod(int(live.fresh[0]), GROUP)
-        means: list[float] = (live.recent[:n] / GROUP).tolist()
+        means: NDArray[np.float64] = live.recent[:n] / GROUP
         live.recent[0] = live.recent[n] if left else 0.0
         live.recent[1:] = 0.0
         live.fresh[0] = left

@@ -1,0 +1,64 @@
+"""Adaptive windows from Python: made empty, and made again of what a model file has of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.estimators.adaptive_window_kernels import LARGEST_ROW, ROWS, SPREAD, WIDTH, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["make_window", "window_of"]
+
+_SIZES = 2 ** np.arange(ROWS)
+
+
+def make_window() -> Window:
+    """Make an empty window, see `onlineauto.estimators.adaptive_window_kernels`."""
+    room = (ROWS, LARGEST_ROW + 1)
+    return Window(
+        counts=np.zeros(ROWS, np.int64),
+        sums=np.zeros(room),
+        spreads=np.zeros(room),
+        whole=np.zeros(SPREAD + 1),
+    )
+
+
+def window_of(arrays: Mapping[str, Any]) -> Window:
+    """Make a window of copies of its arrays, by name.
+
+    Raises
+    ------
+    ValueError
+        They are not those of a window: another name, type or shape, or contents that no window has.
+    """
+    window = make_window()
+    if set(arrays) != set(window._fields):
+        raise ValueError(f"a window has the arrays {', '.join(window._fields)}, not {', '.join(arrays)}")
+    for name, place in window._asdict().items():
+        found = np.asarray(arrays[name])
+        if found.dtype != place.dtype or found.shape != place.shape:
+            raise ValueError(
+                f"{name} of a window is {place.dtype}{list(place.shape)}, "
+                f"not {found.dtype}{list(found.shape)}"
+            )
+        place[...] = found
+    _check(window)
+    return window
+
+
+def _check(window: Window) -> None:
+    """Refuse contents that would lead kernels out of the arrays, or into numbers that are none."""
+    counts = window.counts
+    if counts.min() < 0 or counts.max() > LARGEST_ROW:
+        raise ValueError(f"a row of a window has 0 to {LARGEST_ROW} buckets, not {counts.tolist()}")
+    width = int((counts * _SIZES).sum())
+    if window.whole[WIDTH] != width:
+        raise ValueError(f"the buckets of a window have {width} numbers, not {window.whole[WIDTH]:g}")
+    if counts[-1]:
+        raise ValueError(f"no stream fills a window of {width} numbers")
+    if not all(np.isfinite(each).all() for each in window[1:]):
+        raise ValueError("the numbers of a window are finite")

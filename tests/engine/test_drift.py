@@ -1,0 +1,126 @@
+"""Drift: alarms are river's, and what is saved of them goes on the same under any river, or none."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river.drift import ADWIN
+
+from onlineauto.engine.search.drift import Drift
+from onlineauto.errors import InputError
+from onlineauto.workspace.model_file import decoded, encoded
+from onlineauto.workspace.workspace import Workspace
+
+LEVELS = st.lists(st.tuples(st.integers(0, 200), st.floats(0, 100)), max_size=5)
+CUTS = st.lists(st.integers(0, 900), max_size=6).map(sorted)
+
+
+class Twin:
+    """Alarms one loss after the other, by river."""
+
+    def __init__(self) -> None:
+        self.seen, self.most = 0, 0.0
+        self.window: Any = None
+
+    def alarms(self, losses: list[float]) -> bool:
+        alarm = False
+        for loss in losses:
+            self.seen += 1
+            if self.seen <= 64 or self.most == 0.0:
+                self.most = max(self.most, 2.0 * loss)
+                continue
+            self.window = self.window or ADWIN(delta=0.002, clock=1)  # type: ignore[no-untyped-call]
+            before = self.window.estimation
+            self.window.update(min(loss / self.most, 1.0))
+            if self.window.drift_detected:
+                alarm = alarm or self.window.estimation > before
+                self.window = None
+        return alarm
+
+
+def losses_of(levels: list[tuple[int, float]], seed: int) -> list[float]:
+    draw = np.random.default_rng(seed)
+    return [float(each) for n, level in levels for each in level * draw.random(n)]
+
+
+@given(levels=LEVELS, seed=st.integers(0, 2**32), cuts=CUTS)
+def test_alarms_are_rivers_wherever_the_losses_are_cut_and_saved(
+    levels: list[tuple[int, float]], seed: int, cuts: list[int]
+) -> None:
+    losses = losses_of(levels, seed)
+    drift, twin = Drift(), Twin()
+    for begin, end in zip([0, *cuts], [*cuts, len(losses)], strict=True):
+        part = losses[begin:end]
+        assert drift.alarms(part) == twin.alarms(part)
+        other = Drift()
+        other.restore(drift.state())
+        drift = other
+
+
+def test_alarms_are_raised_by_losses_that_grow() -> None:
+    rng = np.random.default_rng(0)
+    quiet, loud = 0.1 * rng.random(300), 0.1 * rng.random(100) + 0.2
+    assert not Drift().alarms(quiet)
+    assert Drift().alarms(np.concatenate([quiet, loud]))
+    improved = Drift()
+    assert not improved.alarms(np.concatenate([loud, quiet]))
+    improved.restart()
+    assert improved.state() == Drift().state()
+
+
+def learnt() -> Workspace:
+    events = "".join(f"{number % 2} |a x{number % 2} |b y\n" for number in range(6000))
+    return Workspace(automl=2, on_drift="reopen", default_lease=4000).fit(events.encode())
+
+
+def tree_of(workspace: Workspace) -> Any:
+    file = io.BytesIO()
+    workspace.save(file)
+    return decoded(file.getvalue(), name="the model")
+
+
+def loaded(tree: Any) -> Workspace:
+    return Workspace.load(b"".join(encoded(tree)))
+
+
+def test_a_model_file_has_the_window_in_plain_arrays() -> None:
+    drift = tree_of(learnt())["model"]["search"]["drift"]
+    assert set(drift) == {"observations", "most", "window"}
+    found = {name: (array.dtype.str, array.shape) for name, array in drift["window"].items()}
+    assert found == {
+        "counts": ("<i8", (48,)),
+        "sums": ("<f8", (48, 6)),
+        "spreads": ("<f8", (48, 6)),
+        "whole": ("<f8", (3,)),
+    }
+    assert drift["window"]["whole"][0] == drift["observations"] - 64 > 50
+
+
+def test_files_with_rivers_bytes_still_load_and_begin_a_new_window() -> None:
+    tree = tree_of(learnt())
+    drift = tree["model"]["search"]["drift"]
+    tree["model"]["search"]["drift"] = {**drift, "window": b"\x91\x00 of river", "river": "0.26.1"}
+    found = tree_of(loaded(tree))["model"]["search"]["drift"]
+    assert found == {"observations": drift["observations"], "most": drift["most"], "window": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"observations": -1}, "Expected `int` >= 0"),
+        ({"observations": "many"}, "Expected `int`, got `str`"),
+        ({"most": -1.0}, "Expected `float` >= 0"),
+        ({"window": {"counts": np.zeros(48, np.int64)}}, "a window has the arrays"),
+        ({"window": 3}, "TypeError"),
+    ],
+)
+def test_what_is_no_window_is_refused(change: dict[str, Any], message: str) -> None:
+    tree = tree_of(learnt())
+    tree["model"]["search"]["drift"] |= change
+    with pytest.raises(InputError, match=message):
+        loaded(tree)
