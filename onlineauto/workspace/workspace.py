@@ -10,7 +10,6 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
 from onlineauto.engine.event.validity import first_invalid_event
-from onlineauto.engine.locked import Locked
 from onlineauto.engine.loop.buffers import (
     enough_room,
     enough_scratch,
@@ -32,6 +31,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.champion_only import spin_off
+from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 

@@ -28,7 +28,7 @@ from onlineauto.formats.blocks.file import (
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.sources.source import opened
-from onlineauto.formats.turn import Turn
+from onlineauto.formats.sources.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

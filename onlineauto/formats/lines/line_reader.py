@@ -19,7 +19,7 @@ from onlineauto.formats.lines.namespace_table_kernels import insert
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import NAME, STATE, Reader
 from onlineauto.formats.sources.source import opened
-from onlineauto.formats.turn import Turn
+from onlineauto.formats.sources.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
