@@ -70,8 +70,8 @@ def run(configuration: Configuration) -> int:
 
 
 def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
-    """Return the weight of a model's labelled events; in exact mode, as in VW, of those its run counted."""
-    if counts is None or not model.exact:
+    """Return the weight of a model's labelled events; of those its run counted, where merging is VW's."""
+    if counts is None or not model.semantics.merges_as_vw:
         return labelled_weight(model)
     return float(counts["weighted_labelled"] or 0)
 

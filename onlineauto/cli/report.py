@@ -74,7 +74,12 @@ class Report:
         self.progress = Progress(configuration, kind=workspace.kind)
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
-            self._metrics = Metrics(configuration, kind=workspace.kind, searching=workspace.searching)
+            self._metrics = Metrics(
+                configuration,
+                kind=workspace.kind,
+                semantics=workspace.semantics,
+                searching=workspace.searching,
+            )
         self._journal: Journal | None = None
         self._search = configuration[AutomlOptions]
         if options.journal is not None and self._search.automl is not None:
@@ -137,13 +142,14 @@ class Report:
             self.say(_counted(self.diagnostics))
         for line in summary(self.progress, self._configuration):
             self.say(line)
-        if self._search.automl is not None and not self._workspace.exact:
+        ours = not self._workspace.semantics.reports_as_vw
+        if self._search.automl is not None and ours:
             for line in story(self._workspace.searching):
                 self.say(line)
             workspace = self._workspace
             if warning := outside_warning(workspace.searching, costs=workspace.label_range):
                 self.say(f"onlineauto: warning: {warning}")
-        if not self._workspace.exact and (warning := decay_warning(self._workspace.learner.task.decay)):
+        if ours and (warning := decay_warning(self._workspace.learner.task.decay)):
             self.say(f"onlineauto: warning: {warning}")
         if warning := self._workspace.searching.replay_warning:
             self.say(f"onlineauto: warning: {warning}")

@@ -65,7 +65,7 @@ class Showing:
         self._inverse: InverseHash | None = None
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
-            if not workspace.exact:  # VW only names what it sees in this run
+            if not workspace.semantics.reports_as_vw:  # VW only names what it sees in this run
                 self._inverse.names.update(self._known)
         self._first = True
         self.read: BlockSource = read_blocks
@@ -90,7 +90,9 @@ class Showing:
         single = named_blocks(source, configuration, found, names=self._names)
         for block in read_blocks(single, configuration, found):
             if self._audit is not None:
-                examples = self._examples if first or not self._workspace.exact else self._nameless
+                examples = (
+                    self._examples if first or not self._workspace.semantics.reports_as_vw else self._nameless
+                )
                 text = self._audit.text(block, examples.of(block))
                 self._sink.write(text.encode("utf-8", "surrogateescape"))
                 self._sink.flush()
@@ -109,7 +111,8 @@ class Showing:
         noted before the change, which comes last.
         """
         workspace, listener = self._workspace, self._workspace.on_decision
-        learns = learnt_example(workspace.learner.task, block) is not None or not workspace.exact
+        as_vw = workspace.semantics.reports_as_vw
+        learns = learnt_example(workspace.learner.task, block) is not None or not as_vw
         switches = workspace.searching.n_switches
 
         def note() -> None:
@@ -124,5 +127,5 @@ class Showing:
         workspace.on_decision = heard
         yield block
         workspace.on_decision = listener
-        if workspace.searching.n_switches == switches or not workspace.exact:
+        if workspace.searching.n_switches == switches or not as_vw:
             note()

@@ -156,9 +156,9 @@ class Evaluation:
         self._configuration = first.configuration
         options: dict[str, Any] = {
             "cb_adf": True,
-            "vw_exact": first.exact,
+            **first.semantics.flags,
             "missing_probability": self._configuration[InputOptions].missing_probability,
-            **({"quadratic": ["::"]} if first.exact else {"automl": 4}),
+            **({"quadratic": ["::"]} if first.semantics.predicts_as_vw else {"automl": 4}),
         }
         self._estimates = estimates or Workspace(**options)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])

@@ -88,7 +88,7 @@ class Model(NamedTuple):
     touched: NDArray[np.bool_]  # [cells]: lanes may differ
     shared: NDArray[np.float64]  # [6], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
-    penalised: NDArray[np.int64]  # [lanes]: row of a lane's penalties: its config's, or 0 in exact mode
+    penalised: NDArray[np.int64]  # [lanes]: row that holds a lane's penalties, see `TableShape`
     sums: NDArray[np.int64]  # [live configs, 2 · policies]: actions and events that mtr has averaged over
     settings: Records  # [live configs]
 

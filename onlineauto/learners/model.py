@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
-from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners._kernels import (
     CONTRACTION,
     MAX_LABEL,
@@ -27,6 +26,7 @@ from onlineauto.learners.rule import initial_t, make_rule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
 __all__ = ["initial_lanes", "initial_state", "initial_weights", "make_model"]
@@ -59,38 +59,23 @@ def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.flo
 
 
 def make_model(
-    configuration: Configuration,
-    weights: NDArray[np.float32],
-    *,
-    slots: int,
-    exact: bool,
-    training: bool,
-    policies: int = 0,
-    parts: int = 1,
+    configuration: Configuration, weights: NDArray[np.float32], shape: TableShape, *, training: bool
 ) -> Model:
-    """A model before the first event, of so many live slots.
-
-    Every slot has penalties of its own, and so has every one of its policies, if it has several; but if
-    `exact`, all lanes share those of the first, as in VW. A slot has so many `parts`, each a lane.
-    """
-    n_cells, _, lanes = weights.shape
-    lane, together = np.arange(lanes), slots * max(parts // max(policies, 1), 1)
-    touched = np.zeros(n_cells, bool)
+    """Return a model before the first event, with these `weights`, which have this `shape`."""
+    touched = np.zeros(shape.cells, bool)
     if constant := configuration[FeatureOptions].constant:
-        cell, its_lane = int(CONSTANT_HASH) % n_cells, 0
-        if exact:
-            cell, its_lane = divmod(int(CONSTANT_HASH) % (n_cells * lanes), lanes)
-        weights[cell, W, its_lane] = constant
+        cell, lane = shape.constant
+        weights[cell, W, lane] = constant
         touched[cell] = True
     return Model(
         weights=weights,
-        table=weights.reshape(n_cells, -1),
+        table=weights.reshape(shape.cells, -1),
         touched=touched,
         shared=initial_state(configuration, training=training),
-        lanes=initial_lanes(configuration, lanes=lanes),
-        penalised=np.zeros(lanes, np.int64) if exact else lane // together * together + lane % slots,
-        sums=np.zeros((slots, 2 * max(policies, 1)), np.int64),
-        settings=Hyperparameters(configuration).records(lanes),
+        lanes=initial_lanes(configuration, lanes=shape.lanes),
+        penalised=shape.penalised,
+        sums=np.zeros((shape.configs, 2 * max(shape.policies, 1)), np.int64),
+        settings=Hyperparameters(configuration).records(shape.lanes),
     )
 
 

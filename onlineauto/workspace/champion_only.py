@@ -27,14 +27,14 @@ __all__ = ["spin_off", "spun_off"]
 def spin_off(workspace: Workspace) -> State:
     """State of a model that has the champion alone and, of its cells, what it takes to predict.
 
-    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. In
-    exact mode it is what VW makes of it: no search, the champion's interactions as if given by hand, and it
-    can go on learning, from the weights alone.
+    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. If
+    the semantics spin off weights, it has no search, takes the champion's interactions as if given by hand,
+    and can go on learning, from the weights alone.
     """
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     _copy_champion(workspace, small)
-    if workspace.exact:
+    if workspace.semantics.spins_off_weights:
         return small.state() | {"layout": state["layout"], "slots": state["slots"]}
     searching = workspace.searching
     alone = replace(
@@ -64,12 +64,12 @@ def _options(workspace: Workspace) -> dict[str, object]:
     configuration, width = workspace.configuration, workspace.learner.width
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
     searches = configuration[AutomlOptions].automl is not None
-    if workspace.exact:  # its lanes share the table
+    if workspace.semantics.spins_off_weights:
         decides = OF_DECAY if "epsilon_decay" in kept else ()
         kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
         kept -= {"quadratic", "cubic", "interactions"} if searches else set()
     options = {name: configuration.get(name) for name in kept} | {"testonly": True}
-    if workspace.exact:
+    if workspace.semantics.spins_off_weights:  # the lanes share the cells
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
         if searches:
@@ -90,12 +90,13 @@ def _copy_champion(source: Workspace, target: Workspace) -> None:
     mine, model = source.learner.model, target.learner.model
     kept = slice(target.learner.fields)
     weights = mine.weights[:, kept][..., champion]
-    if source.exact:
+    weights_only = source.semantics.spins_off_weights
+    if weights_only:
         weights[:, W] = materialised(weights[:, W], mine.lanes[mine.penalised[champion]])
     model.touched[:] = (weights != model.weights[:, kept][..., parts]).any(axis=(1, 2))
     model.weights[:, kept, parts] = weights
     model.sums[0] = mine.sums[0]
-    if source.exact:
+    if weights_only:
         model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
     else:
         model.lanes[parts], model.shared[:] = mine.lanes[champion], mine.shared

@@ -101,7 +101,7 @@ def merged(
     """
     everyone = [*models, *([base] if base is not None else [])]
     _check(models, everyone)
-    if models[0].exact:
+    if models[0].semantics.merges_as_vw:
         _check_slots(everyone, based=base is not None)
     made = type(models[0])(configuration=_configuration(models[0]))
     rows = _rows(made, everyone)
@@ -161,7 +161,7 @@ def _configuration(model: Workspace) -> Configuration:
     """Options of a model; those of VW's do without the seed, which it moves on as it draws."""
     configuration = model.configuration
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
-    if model.exact:
+    if model.semantics.merges_as_vw:
         kept -= {"random_seed"}
     return REGISTRY.from_keywords(**{name: configuration.get(name) for name in kept})
 
@@ -180,7 +180,7 @@ def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
-    if not model.exact:  # VW forgets how far its penalties are
+    if not model.semantics.merges_as_vw:  # VW forgets how far its penalties are
         model = copy.deepcopy(model)
         for lane in np.unique(model.learner.model.penalised):
             materialize(model.learner.model, int(lane))
@@ -231,7 +231,7 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
     shared = [model.learner.model.shared for model in everyone]
     of.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
     of.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
-    if not made.exact:  # VW forgets them
+    if not made.semantics.merges_as_vw:  # VW forgets them
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in everyone]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
@@ -241,7 +241,7 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
         {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
     )
     state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
-    if not made.exact:  # VW forgets that slots are told apart
+    if not made.semantics.merges_as_vw:  # VW forgets that slots are told apart
         told = _told(everyone)
         state |= {"slots": {"told": next(filter(None, told), told[0])}}
     made.restore(state)

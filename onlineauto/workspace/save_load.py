@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
+from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ __all__ = ["ModelSource", "load_model", "save_model"]
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 """A path, what the file has, or an open binary file."""
-
-
-_ANEW_IF_EXACT: Final = ("oracle_type",)
-"""What VW lets a model be given anew; native oracles could not make sense of configs of another one's."""
 
 
 def save_model(
@@ -90,12 +87,12 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
     given = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }
-    exact = bool(made.get("vw_exact"))
+    replaced = semantics_of(made).replaced_options
     for option in REGISTRY.options:
         if option.name not in configuration.supplied:
             continue
         value, before = configuration.get(option.name), made.get(option.name)
-        anew = option.override or (exact and option.name in _ANEW_IF_EXACT)
+        anew = option.override or option.name in replaced
         if option.keep and value != before and not anew:
             shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
             raise OptionError(f"{option.flag} {value} cannot be: {name} was made {shown}; leave it out")

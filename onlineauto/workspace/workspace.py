@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from operator import is_not
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.event.state import ASIDE, BLOCK_END, CB_ADF, EVENT, NOTICED, SIGNAL, STREAM, Context
-from onlineauto.engine.event.validity import first_invalid_event
-from onlineauto.engine.loop.buffers import (
-    enough_room,
-    enough_scratch,
-    make_buffers,
-    make_outcomes,
-    make_results,
-)
-from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.engine.event.state import CB_ADF
+from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
-from onlineauto.engine.loop.run_kernels import run_events
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
+from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.records import make_stream
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.jit import Sealed
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.champion_only import spin_off
 from onlineauto.workspace.locked import Locked
+from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 
@@ -48,7 +37,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.journal import Entry
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
-    from onlineauto.features.records import Stream
     from onlineauto.formats.lines.event_reader import EventReader
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
@@ -89,6 +77,8 @@ class Workspace(Locked):
     ----------
     configuration : Configuration
         The options in force.
+    semantics : Semantics
+        What is done as Vowpal Wabbit does it, under ``--vw_exact``; otherwise what native mode does.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         What an event is and what is predicted for it.
     learner : Learner
@@ -118,27 +108,26 @@ class Workspace(Locked):
             raise TypeError("options go either into the configuration or into keywords, not into both")
         self.configuration = configuration
         self.kind = kind_of(configuration)
-        self.exact = bool(configuration.get("vw_exact"))
+        self.semantics = semantics_of(configuration)
         self.diagnostics = Diagnostics()
         self.position = Position()
         self.predicts_only = False
-        self.learner = Learner(configuration, kind=self.kind)
+        self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
-        self._slot_finder = SlotFinder(configuration, self.layout)
         simple = self.kind == "simple"
         self.searching = make_searching(configuration, self.layout, self.learner, simple=simple)
-        self._buffers = make_buffers(actions=16, slots=configuration[AutomlOptions].automl or 1)
-        self._scratch = self.layout.scratch(spans=8)
-        self._context: Sealed[Context] | None = None
+        self._runner = BlockRunner(
+            configuration,
+            layout=self.layout,
+            learner=self.learner,
+            searching=self.searching,
+            semantics=self.semantics,
+        )
         self._parser = open_lines(b"", configuration)
 
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Workspace({self.configuration.command()!r})"
-
-    def _copied(self) -> dict[str, Any]:
-        """All but the context, which has the addresses of the arrays of this one."""
-        return vars(self) | {"_context": None}
 
     @property
     def weights(self) -> NDArray[np.float32]:
@@ -259,9 +248,9 @@ class Workspace(Locked):
         """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
         valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
-        adf = self.learner.task.shape == CB_ADF
-        held = holdout.mark(part, by_line=self.exact and not adf, from_zero=self.exact and adf)
-        outcomes = self._run(part, held, STREAM)
+        adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
+        held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
+        outcomes = self._runner.learn(part, held)
         holdout.add(outcomes)
         passes, events, _ = self.position
         self.position = Position(passes, events + len(part), holdout.counts())
@@ -303,7 +292,7 @@ class Workspace(Locked):
                 "predicts_only": self.predicts_only,
                 "learner": self.learner.state(),
                 "layout": self.layout.state(),
-                "slots": self._slot_finder.state(),
+                "slots": self._runner.state(),
                 "search": self.searching.state(),
             }
 
@@ -328,9 +317,8 @@ class Workspace(Locked):
             if not self.predicts_only:
                 self.learner.fields = 4
             self.layout.restore(state["layout"])
-            self._slot_finder.restore(state["slots"])
             self.searching.restore(state["search"], self.learner.model)
-            self._context = None
+            self._runner.restore(state["slots"])
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.
@@ -423,76 +411,12 @@ class Workspace(Locked):
         if message:
             raise InputError(message)
         with self._lock:
-            return self._run(block, holdout, STREAM)
+            return self._runner.learn(block, holdout)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; the model stays as it is."""
         with self._lock:
-            noticed = self.exact and self.searching.slots.live.searching and not self.searching.replays
-            return self._run(block, None, NOTICED if noticed else ASIDE)
-
-    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
-        """Run the loop over a block.
-
-        The search takes no note of events aside, but that VW meets the namespaces of what it predicts.
-        """
-        self.layout.update(block)
-        task = self.learner.task
-        slots = self._slot_finder.find(block, lasts=standing == STREAM or self.exact) if task.slots else None
-        n = len(block if slots is None else slots)
-        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
-        if slots is not None:
-            held = held[slots.event]
-        results = make_results(block, task, slots=slots, aside=standing != STREAM)
-        searching = self.searching.slots.live.searching and standing != ASIDE
-        if searching:
-            self.searching.open_block()
-        stream = make_stream(block, held, slots)
-        self._scratch = enough_scratch(self._scratch, self.layout, block)
-        cursor = np.zeros(4, np.int64)
-        while True:
-            context = self._make_context(block, stream)
-            begin = int(cursor[EVENT])
-            stop = self.searching.stop(begin, n) if searching else n
-            run_events(context, stream, results, cursor, stop, standing)
-            if not searching:
-                break
-            through = int(cursor[EVENT]) - begin if standing == STREAM else 0
-            at = int(cursor[EVENT])
-            event = at if slots is None or at == n else int(slots.event[at])
-            random = task.exploration.random if self.exact else None
-            model = self.learner.model
-            self.searching.answer(cursor, block, model, event=event, through=through, random=random)
-            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
-                break
-        return make_outcomes(block, held, results, simple=self.kind == "simple", slots=slots)
-
-    def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
-        """What the loop works with, the same as the last time if nothing of it has changed."""
-        layout, learner, scratch = self.layout, self.learner, self._scratch
-        if len(scratch.factors) < layout.highest_order:
-            self._scratch = scratch = enough_scratch(scratch, layout, block)
-        live = self.searching.slots.live
-        parts = (
-            learner.task,
-            learner.rule,
-            layout.kernel_layout,
-            layout.interactions,
-            layout.again,
-            scratch,
-            learner.model,
-            live,
-            self.searching.screening.screen,
-        )
-        context = self._context
-        if context is None or any(map(is_not, parts, context.value)):
-            context = Sealed(Context(*parts, self._buffers))
-        buffers = enough_room(context, layout, stream)
-        if buffers is not self._buffers:
-            self._buffers = buffers
-            context = Sealed(Context(*parts, buffers))
-        self._context = context
-        return context
+            return self._runner.predict(block)
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

@@ -69,7 +69,7 @@ CLASSIC = b"""1:-1:0.1 | a b
 def metrics_of(text: bytes, flags: str, *, diagnostics: dict[str, int] | None = None) -> dict[str, Any]:
     configuration = REGISTRY.parse(flags)
     workspace = Workspace(configuration=configuration)
-    metrics = Metrics(configuration, kind=workspace.kind)
+    metrics = Metrics(configuration, kind=workspace.kind, semantics=workspace.semantics)
     for block, outcomes in workspace.stream(text):
         metrics.update(block, outcomes)
     return metrics.report(diagnostics or {})
@@ -224,7 +224,7 @@ def test_native_holdout_is_not_learnt() -> None:
 def test_the_file_is_json(tmp_path: Path) -> None:
     configuration = REGISTRY.parse("--cb_explore_adf --vw_exact")
     workspace = Workspace(configuration=configuration)
-    metrics = Metrics(configuration, kind=workspace.kind)
+    metrics = Metrics(configuration, kind=workspace.kind, semantics=workspace.semantics)
     for block, outcomes in workspace.stream(ODD):
         metrics.update(block, outcomes)
     metrics.write(str(tmp_path / "m"), diagnostics={"vw_float": 1})

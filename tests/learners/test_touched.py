@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlineauto.exact.table import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Model, Place, clip, dot, update
@@ -70,7 +71,8 @@ def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, obj
 def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
     configuration = REGISTRY.from_keywords(**options)
     weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
-    model = make_model(configuration, weights, slots=LANES, exact=True, training=True)
+    shape = lanes_interleaved(7, configs=LANES, parts=1, policies=0)
+    model = make_model(configuration, weights, shape, training=True)
     return make_rule(configuration, guarded=guarded), model
 
 

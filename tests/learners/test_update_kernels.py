@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlineauto.exact.table import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel
@@ -107,7 +108,8 @@ class Compiled:
         configuration = REGISTRY.from_keywords(**options)
         self.rule = make_rule(configuration)
         self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
-        self.model = make_model(configuration, self.weights, slots=LANES, exact=True, training=True)
+        shape = lanes_interleaved(4, configs=LANES, parts=1, policies=0)
+        self.model = make_model(configuration, self.weights, shape, training=True)
         self.shared, self.lanes = self.model.shared, self.model.lanes
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
@@ -348,8 +350,7 @@ def test_four_lanes_learn_what_each_learns_alone(
         make_model(
             REGISTRY.from_keywords(),
             np.zeros((CELLS, 4, 4), np.float32),
-            slots=4,
-            exact=True,
+            lanes_interleaved(5, configs=4, parts=1, policies=0),
             training=True,
         )
         for _ in range(2)

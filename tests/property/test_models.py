@@ -97,14 +97,18 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
             raise
         return
     options: dict[str, Any] = {"testonly": True}
-    if workspace.kind == "simple" and configuration.get("automl") and not workspace.exact:
+    if (
+        workspace.kind == "simple"
+        and configuration.get("automl")
+        and not workspace.semantics.spins_off_weights
+    ):
         options["predict_with"] = "champion"
     whole = Workspace.load(saved(workspace), **options)
     assert saved(Workspace.load(saved(alone), testonly=True)) == saved(alone)
     assert len(saved(alone)) <= len(saved(workspace)) + 256
     expected, found = learn(whole, events[split:]), learn(alone, events[split:])
     searches, bounds = configuration.get("automl"), workspace.learner.task.exploration.bounds
-    if workspace.exact and (searches or bounds):
+    if workspace.semantics.spins_off_weights and (searches or bounds):
         return  # VW crosses no namespaces then that it meets later, and forgets how much it has learnt
     for one, other in zip(expected, found, strict=True):
         assert one.score.tobytes() == other.score.tobytes()

@@ -14,6 +14,7 @@ from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions, models_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.event.quirks import Quirks
     from onlineauto.options import Configuration
 
 __all__ = ["DECAY_STATE", "make_decay"]
@@ -22,14 +23,17 @@ DECAY_STATE = ("place", "evidence", "epsilon", "tally")
 """Arrays of `Decay` that last from event to event."""
 
 
-def make_decay(configuration: Configuration, *, exact: bool, unlearnt: NDArray[np.float32]) -> Decay:
-    """Models before the first event.
+def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], quirks: Quirks) -> Decay:
+    """Return the models before the first event.
 
     Parameters
     ----------
     unlearnt : float32[4]
         A cell of the weight table before the first event.
+    quirks : Quirks
+        Oddities of Vowpal Wabbit to follow.
     """
+    in_part = quirks.begins_anew_in_part
     options, shared = configuration[EpsilonDecayOptions], configuration[AutomlOptions]
     models = models_of(configuration)
     share = np.float32(options.bonferroni_denominator or options.model_count)
@@ -48,8 +52,8 @@ def make_decay(configuration: Configuration, *, exact: bool, unlearnt: NDArray[n
         min_scope=options.min_scope,
         min_events=options.min_champ_examples,
         shift=options.shift_model_bounds,
-        unlearnt=np.zeros(4, np.float32) if exact else unlearnt,
-        everywhere=exact and bool(unlearnt.any()),
+        unlearnt=np.zeros(4, np.float32) if in_part else unlearnt,
+        everywhere=in_part and bool(unlearnt.any()),
         place=np.arange(models),
         evidence=np.zeros((models, models, 2, SIZE)),
         epsilon=np.zeros(1, np.float32),

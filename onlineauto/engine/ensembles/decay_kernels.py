@@ -66,8 +66,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
     """Reward (float32) as a part of its range, cut off there, which is counted if it `counts`."""
     decay = run.task.decay
     reward = label.cost if decay.cost_is_reward else -label.cost
-    if not run.task.exact:
-        reward = (reward - decay.low) / (decay.high - decay.low)
+    reward = (reward - decay.low) / (decay.high - decay.low)
     if reward < _ZERO or reward > _ONE:
         decay.tally[OUTSIDE_RANGE] += counts
         reward = min(max(reward, _ZERO), _ONE)
@@ -81,7 +80,7 @@ def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> No
     reward, explores = _reward(run, label, champion), champion or decay.explores
     share = _probability(run, int(label.action), n, model, explores, buffers)
     weight = share / label.probability if label.probability > _ZERO else _ZERO
-    weight = weight if run.task.exact else min(weight, _LARGEST_WEIGHT)
+    weight = weight if run.task.quirks.raw_rewards else min(weight, _LARGEST_WEIGHT)
     for since in range(model + 1):
         observe(decay.evidence[model, since], np.float64(weight), np.float64(reward))
 
@@ -116,25 +115,22 @@ def visit_models(
 
 @kernel
 def _clear_lane(run: Run, lane: int) -> None:
-    """Let a lane have learnt nothing; VW keeps the sums that go with its weights."""
+    """Let a lane have learnt nothing."""
     model, decay = run.model, run.task.decay
     for cell in range(len(model.touched)):
         if model.touched[cell] or decay.everywhere:
             model.touched[cell] = True
             for field in range(len(decay.unlearnt)):
                 model.weights[cell, field, lane] = decay.unlearnt[field]
-    if not run.task.exact:
+    if not run.task.quirks.begins_anew_in_part:
         model.lanes[lane, NORM] = model.lanes[lane, WEIGHT] = 0.0
 
 
 @kernel
 def _begin_anew(run: Run, model: int) -> None:
-    """Let a model have learnt nothing, that of every slot; VW looks for its lanes among those of all models.
-
-    So it finds the right ones only where a model has one lane: without estimates.
-    """
+    """Let a model have learnt nothing, that of every slot."""
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
-    if run.task.exact:
+    if run.task.quirks.begins_anew_in_part:
         for k in range(run.model.weights.shape[2] // models):
             _clear_lane(run, k * models + policy)
         return

@@ -119,7 +119,7 @@ def settle_slot(
         run.scratch.taken[results.action[first]] = True
     else:
         row.n_features = row.shown_features = _own_features(run, slot)
-    if run.task.exact:
+    if run.task.quirks.leaves_slots:
         leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, TOLD] >= 0))
     outcome = outcome_of(stream, slot)
     row.labelled = outcome >= 0

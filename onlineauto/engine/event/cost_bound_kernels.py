@@ -32,13 +32,13 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
 
     The event has this importance weight (float32).
 
-    In exact mode Σ x² is then what VW keeps of an action, unless it takes the shared features off in between,
-    which it does not where actions are drawn.
+    With the quirk `keeps_squares` Σ x² of an action is kept from then on, unless VW takes the shared features
+    off in between, which it does not where actions are drawn.
     """
     opened_context = opened(context)
     run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
     at, shared = run.task.exploration, run.model.shared
-    keeps = run.task.exact and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
+    keeps = run.task.quirks.keeps_squares and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)
@@ -51,6 +51,6 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
         if keeps:
             buffers.first_squares[action] = squares
         moved = sensitivity(rule, run.model, place, example, score, low - _ONE, weight, squares)
-        buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, run.task.exact)
+        buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, at.exact)
         moved = sensitivity(rule, run.model, place, example, score, high + _ONE, weight, squares)
-        buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, run.task.exact)
+        buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, at.exact)

@@ -88,7 +88,7 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 @inline_kernel
 def learns_from(run: Run, label: Label, holdout: bool) -> bool:
-    """Whether the model learns from an event: VW trains on held-out events of several lines too."""
+    """Return whether the model learns from an event, which may be held out."""
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False
-    return not holdout or (run.task.exact and run.task.shape == CB_ADF)
+    return not holdout or (run.task.quirks.learns_held_out and run.task.shape == CB_ADF)

@@ -23,9 +23,9 @@ def name_events(
     first_line: NDArray[np.int64],
     name: NDArray[np.uint64],
     named: NDArray[np.bool_],
-    exact: bool,
+    murmur: bool,
 ) -> None:
-    """Fill in the hash of each event's name, as VW has it if `exact`, and which events have one.
+    """Fill in the hash of each event's name, a `murmur` or an FNV-1a one, and which events have one.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def name_events(
             named[event] = named[event] and tag[start + i] == _SEED[i]
         if named[event]:
             start += len(_SEED)
-            if exact:
+            if murmur:
                 name[event] = murmur3(tag, start, end, np.uint32(0))
             else:
                 name[event] = fnv1a(tag, start, end)

@@ -122,8 +122,8 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 @inline_kernel
 def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
-    """Σ x² (float32) of what a slot uses of the listed action; VW takes that of whoever asked first."""
-    if run.task.exact and not math.isnan(buffers.first_squares[action]):
+    """Σ x² (float32) of what a slot uses of the listed action, or what a quirk keeps of it."""
+    if run.task.quirks.keeps_squares and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]
     return buffers.squares[slot]
 

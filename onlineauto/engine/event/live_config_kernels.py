@@ -21,10 +21,8 @@ from onlineauto.engine.event.state import (
     MET,
     N_ACTIONS,
     N_EVENTS,
-    NEW_NAMESPACE,
     OUTSIDE,
     PROVED_WORSE,
-    RECOUNTED,
     REVIEW_DUE,
     REVIEWED,
     SCHEDULED,
@@ -132,23 +130,22 @@ def lease_is_due(live: Live) -> bool:
 
 
 @inline_kernel
-def signal_before(
-    run: Run, event: int, actions: Actions, tests: bool, recounts: bool, cursor: NDArray[np.int64]
-) -> int:
-    """Whether something must be decided before the event at the cursor is learnt; moves its step on."""
-    if cursor[STEP] < MET:
-        cursor[STEP] = MET
-        if count_namespaces(run, event, actions):
-            return NEW_NAMESPACE
-    if cursor[STEP] < RECOUNTED:
-        cursor[STEP] = RECOUNTED
-        if recounts:
-            count_namespaces(run, event, actions)
-    if tests and cursor[STEP] < REVIEWED:
+def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
+    """Count the namespaces of the event at the cursor, unless that is done; return whether one is new."""
+    if cursor[STEP] >= MET:
+        return False
+    cursor[STEP] = MET
+    return count_namespaces(run, event, actions)
+
+
+@inline_kernel
+def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
+    """Return what must be decided before the live configs are tested on the event at the cursor."""
+    if cursor[STEP] < REVIEWED:
         cursor[STEP] = REVIEWED
         if run.live.tally[LEARNT] >= run.live.review:
             return REVIEW_DUE
-    if tests and cursor[STEP] < SCHEDULED:
+    if cursor[STEP] < SCHEDULED:
         cursor[STEP] = SCHEDULED
         if lease_is_due(run.live):
             return LEASE_DUE
@@ -193,13 +190,13 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
     """Let every challenger's estimators see the reward of its own best action and of the champion's."""
     live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
-    if not run.task.exact:
+    if not run.task.quirks.raw_rewards:
         weight = min(weight, _LARGEST_WEIGHT)
     reward = label.cost if live.cost_is_reward else -label.cost
     earned = np.float64(reward)
     if not _ZERO <= reward <= _ONE:
         live.tally[OUTSIDE] += 1
-        if not run.task.exact:
+        if not run.task.quirks.raw_rewards:
             reward = min(max(reward, _ZERO), _ONE)
     chosen = best_action(score, 0, n)
     champion = weight if chosen == label.action else _ZERO

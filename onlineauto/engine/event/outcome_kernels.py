@@ -75,8 +75,10 @@ def settle_bandit(
         elif n > 0:
             explore_otherwise(context, order, score, n)
         if len(results.name) > 0 and n > 0:
-            keeps = bool(run.task.exact or standing == STREAM)
-            slots = run.task.exact and run.task.slots and run.task.training and standing == STREAM
+            keeps = bool(run.task.quirks.draws_aside or standing == STREAM)
+            slots = (
+                run.task.quirks.draws_logged and run.task.slots and run.task.training and standing == STREAM
+            )
             logged = int(label.action) if learns or slots else -1
             name, named = results.name[event], results.named[event]
             draw_otherwise(context, order, score, n, logged, name, named, keeps)

@@ -72,7 +72,7 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
     sums[at] += actions.n
     sums[at + 1] += 1
     weight = label.weight * mtr_weight(label.probability, run.task.clip_p, sums[at + 1], sums[at])
-    return weight if run.task.exact or math.isfinite(weight) else _ZERO
+    return weight if not run.rule.guarded or math.isfinite(weight) else _ZERO
 
 
 @inline_kernel

@@ -1,8 +1,8 @@
 """Scores of all actions of an event, for all live slots: what they share is added up once.
 
-In native mode the features and products of the shared line, the same for every action, are summed once per
-event. Exact mode adds every term in VW's order, action by action, as native mode does where an action has
-features of its own in a shared namespace.
+The features and products of the shared line, the same for every action, are summed once per event. Where an
+action has features of its own in a shared namespace, every term is added in the order of its features; with
+the quirk `adds_in_order` everywhere.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ EVENT, ACTION = 0, 1
 @inline_kernel
 def scores_directly(run: Run) -> bool:
     """Return whether scores need no list of features: no penalty cuts weights off."""
-    alone = run.task.shape == SIMPLE and (run.task.exact or not run.live.searching)
-    if alone:
+    if run.task.shape == SIMPLE and not run.live.searching:
         return False
     for slot in range(run.live.n):
         short_loop()
@@ -188,7 +187,7 @@ def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers:
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
-    parts = bool(not run.task.exact and run.task.shape == CB_ADF and n_shared > 0)
+    parts = bool(not run.task.quirks.adds_in_order and run.task.shape == CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
     once = counted = shown = 0
     if parts:

@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.event.quirks import Quirks
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.features.records import Interactions, Layout, Numbering, Records, Scratch, Stream
@@ -73,13 +74,13 @@ class Task(NamedTuple):
     exploration: Exploration
     decay: Decay
     parts: int  # lanes of a live slot
-    predicts_apart: bool  # VW counts namespaces when it predicts, and again when it learns
+    predicts_apart: bool  # the explorer predicts an event before it learns it, and not on the way
     clip_p: F32
     uniform: bool  # a label without a probability was logged uniformly
     link: int
     binary: bool
     training: bool
-    exact: bool
+    quirks: Quirks
     mask: np.uint64  # low bits of a hash that are the cell
 
 
@@ -141,8 +142,8 @@ BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PR
 """Signals."""
 
 MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
-"""Steps of an event: its namespaces are counted, and again where VW does so; the oracle is asked; leases are
-looked after."""
+"""Steps of an event: its namespaces are counted, and again where a loop does so; the oracle is asked; leases
+are looked after."""
 
 
 STREAM, ASIDE, NOTICED = range(3)

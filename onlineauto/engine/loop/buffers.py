@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import CB, ROW, SIMPLE, Buffers, Results
-from onlineauto.engine.loop.run_kernels import largest_example
+from onlineauto.engine.loop.size_kernels import largest_example
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.layout import most_groups
@@ -107,7 +107,8 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
     n, draws = len(lines), task.exploration.samples and task.exploration.active
     name, named = np.zeros(n if draws else 0, np.uint64), np.zeros(n, bool)
     if draws:
-        name_events(block.tag, np.ascontiguousarray(block.tag_start), lines, name, named, task.exact)
+        starts = np.ascontiguousarray(block.tag_start)
+        name_events(block.tag, starts, lines, name, named, task.quirks.murmur_names)
         if slots is not None and aside:
             name[~named] = slots.number[~named]
     n_actions = _most_actions(block, task, slots)

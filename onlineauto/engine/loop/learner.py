@@ -11,7 +11,7 @@ from onlineauto.engine.ensembles.decay import DECAY_STATE
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import OptionError
-from onlineauto.explorers.exploration import EXPLORER_STATE
+from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.model import initial_weights, make_model
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
@@ -38,11 +40,15 @@ class Learner:
         The options.
     kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
         What an event is (`Workspace.kind`).
+    semantics : Semantics
+        How the table is laid out, and what is done as Vowpal Wabbit does it.
 
     Attributes
     ----------
+    shape : TableShape
+        The shape of the table.
     width : int
-        Lanes of the table that a live slot uses.
+        Lanes of the table that a live config uses.
     task : Task
         What to do with an event, and how to explore.
     rule : Rule
@@ -62,30 +68,37 @@ class Learner:
         The table does not fit into memory.
     """
 
-    def __init__(self, configuration: Configuration, *, kind: str) -> None:
+    def __init__(self, configuration: Configuration, *, kind: str, semantics: Semantics) -> None:
         run, automl = configuration[RunOptions], configuration[AutomlOptions]
         estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
-        slots = automl.automl or 1
-        self.width = parts_of_slot(configuration, kind=kind, estimates=estimates)
-        weights = _make_table(configuration, slots=slots, width=self.width)
+        exploration = make_exploration(
+            configuration,
+            exact=semantics.explores_as_vw,
+            seed=run.random_seed,
+            active="explore" in kind,
+            samples=kind == "ccb_explore_adf",
+        )
+        self._semantics = semantics
+        self.width = parts_of_slot(configuration, kind=kind, estimates=estimates, semantics=semantics)
+        self.shape = semantics.table(
+            configuration[FeatureOptions].bit_precision,
+            configs=automl.automl or 1,
+            parts=self.width,
+            policies=exploration.policies,
+        )
+        weights = _make_table(configuration, self.shape)
         self.unlearnt = weights[0, :, 0].copy()
         self.task = make_task(
-            configuration, kind=kind, cells=len(weights), parts=self.width, unlearnt=self.unlearnt
-        )
-        self.model = make_model(
             configuration,
-            weights,
-            slots=slots,
-            exact=bool(configuration.get("vw_exact")),
-            training=not run.testonly,
-            policies=self.task.exploration.policies,
-            parts=self.width,
+            kind=kind,
+            exploration=exploration,
+            shape=self.shape,
+            unlearnt=self.unlearnt,
+            semantics=semantics,
         )
-        self.rule = make_rule(configuration, guarded=not bool(configuration.get("vw_exact")))
-        bounds = self.task.exploration.bounds
-        if (
-            bool(configuration.get("vw_exact")) and run.testonly and bounds
-        ):  # VW asks for them as if no rate were adapted
+        self.model = make_model(configuration, weights, self.shape, training=not run.testonly)
+        self.rule = make_rule(configuration, guarded=semantics.guarded)
+        if run.testonly and exploration.bounds and not semantics.bounds_by_rates:
             self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
         self.fields = 4
@@ -104,8 +117,7 @@ class Learner:
 
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""
-        between = 1 if self.task.exact else len(self.model.sums)
-        return [part * between for part in range(self.width)]
+        return [self.shape.lane(part) for part in range(self.width)]
 
     def champion_lane(self) -> int:
         """Lane of the table by which the champion of the champion's models predicts."""
@@ -129,7 +141,7 @@ class Learner:
         """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
         self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
-        self.fields = 4 if other.task.exploration.bounds and not other.task.exact else 1
+        self.fields = 4 if other.task.exploration.bounds and other._semantics.bounds_by_rates else 1
         self._take_over(other._lasting())
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -139,7 +151,7 @@ class Learner:
             self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
         restore_model(self.model, state["model"])
         self.fields = state["model"]["weights"]["row"].shape[1]
-        if self.task.exact and not self.task.training:  # as VW does, which rounds otherwise
+        if self._semantics.penalises_on_load and not self.task.training:
             materialize(self.model, 0)
         self._take_over(state)
 
@@ -158,19 +170,12 @@ class Learner:
                 array[...] = state[part][name]
 
 
-def _make_table(configuration: Configuration, *, slots: int, width: int) -> NDArray[np.float32]:
-    """Return the weights of so many live slots, each of so many lanes, before the first event."""
-    bits = configuration[FeatureOptions].bit_precision
-    lanes = slots * width
-    cells = max(1, 2**bits >> (width - 1).bit_length())
-    if bool(configuration.get("vw_exact")):  # all lanes share the table
-        lanes = 1 << (lanes - 1).bit_length()
-        cells = max(1, 2**bits // lanes)
-    elif slots > 1:
-        lanes = -(-lanes // 4) * 4  # kernels take four at a time
+def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.float32]:
+    """Return the weights before the first event: float32[cells, 4, lanes]."""
     try:
-        return initial_weights(configuration, cells=cells, lanes=lanes)
+        return initial_weights(configuration, cells=shape.cells, lanes=shape.lanes)
     except (MemoryError, OSError):  # the table is mapped
+        bits = configuration[FeatureOptions].bit_precision
         raise OptionError(
-            f"{slots} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
+            f"{shape.configs} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"
         ) from None

@@ -11,7 +11,6 @@ from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY,
 from onlineauto.engine.event.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.exploration import make_exploration
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.records import Numbering
 from onlineauto.formats.options import InputOptions
@@ -20,6 +19,9 @@ from onlineauto.learners.options import CbOptions, LossOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
 __all__ = ["make_task", "parts_of_slot"]
@@ -35,47 +37,53 @@ _SHAPES = {
 }
 
 
-def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool) -> int:
-    """Return how many lanes of weights a live slot has; some are for `estimates` of costs."""
-    exact, explorer = bool(configuration.get("vw_exact")), chosen_explorer(configuration)
-    return 1 if kind == "simple" else explorer.parts(configuration, estimates=estimates, exact=exact)
+def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, semantics: Semantics) -> int:
+    """Return how many lanes of weights a live config has; some are for `estimates` of costs."""
+    if kind == "simple":
+        return 1
+    explorer, as_vw = chosen_explorer(configuration), semantics.explores_as_vw
+    return explorer.parts(configuration, estimates=estimates, exact=as_vw)
 
 
 def make_task(
-    configuration: Configuration, *, kind: str, cells: int, parts: int, unlearnt: NDArray[np.float32]
+    configuration: Configuration,
+    *,
+    kind: str,
+    exploration: Exploration,
+    shape: TableShape,
+    unlearnt: NDArray[np.float32],
+    semantics: Semantics,
 ) -> Task:
-    """What to do with an event of a kind (`Workspace.kind`), for a weight table of so many cells.
+    """Return what to do with an event of a kind (`Workspace.kind`), for a weight table of this `shape`.
 
-    A live slot has so many parts, each a lane of the table; `unlearnt` is a cell before the first event.
+    `unlearnt` is a cell of the table before the first event.
     """
     cb, loss, run = configuration[CbOptions], configuration[LossOptions], configuration[RunOptions]
-    exact, explores, slots = bool(configuration.get("vw_exact")), "explore" in kind, kind == "ccb_explore_adf"
+    uniform = configuration[InputOptions].missing_probability == "uniform"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
     return Task(
         shape=_SHAPES[kind],
-        slots=slots,
+        slots=kind == "ccb_explore_adf",
         n_actions=n_actions,
-        numbering=_numbering(n_actions, cells=cells, exact=exact),
-        exploration=make_exploration(
-            configuration, exact=exact, seed=run.random_seed, active=explores, samples=slots
-        ),
-        decay=make_decay(configuration, exact=exact, unlearnt=unlearnt),
-        parts=parts,
-        predicts_apart=exact and explores and chosen_explorer(configuration).predicts_apart,
+        numbering=_numbering(n_actions, shape),
+        exploration=exploration,
+        decay=make_decay(configuration, unlearnt=unlearnt, quirks=semantics.quirks),
+        parts=shape.parts,
+        predicts_apart=exploration.active and chosen_explorer(configuration).predicts_apart,
         clip_p=np.float32(cb.clip_p),
-        uniform=not exact and configuration[InputOptions].missing_probability == "uniform",
+        uniform=semantics.fills_in_probabilities and uniform,
         link=_LINKS[loss.link],
         binary=loss.binary,
         training=not run.testonly,
-        exact=exact,
-        mask=np.uint64(cells - 1),
+        quirks=semantics.quirks,
+        mask=np.uint64(shape.cells - 1),
     )
 
 
-def _numbering(n_actions: int, *, cells: int, exact: bool) -> Numbering:
+def _numbering(n_actions: int, shape: TableShape) -> Numbering:
     """Return how hashes become those of the actions of ``--cb N``."""
     every = 2**32 - 1
     return Numbering(
         kept=np.uint32(every << n_actions.bit_length() & every),
-        mask=np.uint32(cells - 1 if exact else every),
+        mask=np.uint32(shape.hash_mask),
     )

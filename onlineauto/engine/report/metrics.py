@@ -6,8 +6,8 @@ driver asked of the learner, ``shared_feature_merger`` the events with a shared 
 numbers, as in VW. ``total_log_calls`` is the number of diagnostics here and of messages in VW, which may
 differ.
 
-Without ``--vw_exact`` an event that was not learnt is no learning call, an event without a usable cost has no
-label, and there is another object, ``onlineauto``, with the number of diagnostics by code.
+Unless it reports as VW does, an event that was not learnt is no learning call, an event without a usable cost
+has no label, and there is another object, ``onlineauto``, with the number of diagnostics by code.
 
 Where VW leaves out an infinite sum, and so writes a file that is not JSON, this file has ``null``.
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.search.search_engine import Searching
     from onlineauto.engine.stream.counters import Count
     from onlineauto.features.block import Block
@@ -60,6 +61,8 @@ class Metrics(Counters):
         The options of the run.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         The kind of events (`Workspace.kind`).
+    semantics : Semantics
+        Whether calls and labels are counted as in VW.
     searching : Searching, optional
         The search of ``--automl``.
     """
@@ -67,10 +70,15 @@ class Metrics(Counters):
     counted = ("_learn_calls", "_predict_calls", "_shared")
 
     def __init__(
-        self, configuration: Configuration, *, kind: str, searching: Searching | None = None
+        self,
+        configuration: Configuration,
+        *,
+        kind: str,
+        semantics: Semantics,
+        searching: Searching | None = None,
     ) -> None:
         run, options = configuration[RunOptions], configuration[FeatureOptions]
-        self._kind, self._exact, self._training = kind, bool(configuration.get("vw_exact")), not run.testonly
+        self._kind, self._as_vw, self._training = kind, semantics.reports_as_vw, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
         searches = configuration[AutomlOptions].automl is not None  # a search predicts as it learns
         self._slots = kind == "ccb_explore_adf"
@@ -91,9 +99,7 @@ class Metrics(Counters):
         if "explore" in kind:
             multiline = kind.endswith("_adf")
             models = models_of(configuration)
-            self._explored = _Explored(
-                options, exact=bool(configuration.get("vw_exact")), multiline=multiline, models=models
-            )
+            self._explored = _Explored(options, as_vw=self._as_vw, multiline=multiline, models=models)
 
     def update(self, block: Block, outcomes: Outcomes) -> None:
         """Count the outcomes of a block."""
@@ -110,7 +116,7 @@ class Metrics(Counters):
             self._shared += int((learns & block.shared[outcomes.line] & (n_actions > 0)).sum())
         if self._explored is not None:
             has_cost = outcomes.labelled
-            if self._exact and self._kind == "cb_explore_adf":
+            if self._as_vw and self._kind == "cb_explore_adf":
                 has_cost = _any(_is_known(block), block.cost_start[block.event_start])
             self._explored.update(block, outcomes, learns=learns & (n_actions > 0), has_cost=has_cost)
 
@@ -118,7 +124,7 @@ class Metrics(Counters):
         """Count events that have slots; counts of an explorer by event are 0 in VW."""
         held = np.zeros(len(slots.start) - 1, bool)
         held[slots.event] = outcomes.holdout
-        learns = self._training & (self._exact | ~held)
+        learns = self._training & (self._as_vw | ~held)
         self._learn_calls += int(learns.sum())
         self._predict_calls += int((~learns).sum())
         learnt = learns[slots.event] & (np.diff(outcomes.action_start) > 0)
@@ -155,7 +161,7 @@ class Metrics(Counters):
         }
         if self._kind != "simple":
             report["shared_feature_merger"] = {"sfm_count_learn_example_with_shared": self._shared}
-        if not self._exact:
+        if not self._as_vw:
             report["onlineauto"] = {"diagnostics": dict(diagnostics)}
         return report
 
@@ -177,9 +183,9 @@ class Metrics(Counters):
         if not self._training:
             return np.zeros(len(outcomes), bool)
         if self._kind.endswith("_adf"):
-            return np.ones(len(outcomes), bool) if self._exact else ~outcomes.holdout
+            return np.ones(len(outcomes), bool) if self._as_vw else ~outcomes.holdout
         labelled = outcomes.labelled
-        if self._exact and self._kind != "simple":
+        if self._as_vw and self._kind != "simple":
             labelled = _any(_is_known(block) & (block.probability > 0), block.cost_start[block.event_start])
         return labelled & ~outcomes.holdout
 
@@ -192,10 +198,10 @@ class _Explored(Counters):
         *("_max_actions", "_min_actions", "_cost", "_first_cost"),
     )
 
-    def __init__(self, options: FeatureOptions, *, exact: bool, multiline: bool, models: int) -> None:
-        self._exact, self._multiline = exact, multiline
-        self._asked = models if exact and models else 1  # VW counts a label once for each model
-        self._decays = bool(exact and models)  # VW then asks no model without a label
+    def __init__(self, options: FeatureOptions, *, as_vw: bool, multiline: bool, models: int) -> None:
+        self._as_vw, self._multiline = as_vw, multiline
+        self._asked = models if as_vw and models else 1  # VW counts a label once for each model
+        self._decays = bool(as_vw and models)  # VW then asks no model without a label
         self._constant = int(not options.noconstant)
         self._dropped = b"".join(map(decoded, options.ignore))
         self._kept = b"".join(map(decoded, options.keep)) if options.keep else None
@@ -282,7 +288,7 @@ class _Explored(Counters):
         """Return the number of distinct namespaces of each line: int64[n_lines]."""
         names = block.namespaces.names
         first_byte = np.array([name[0] for name in names], np.int64)
-        group = first_byte if self._exact else np.arange(len(names))
+        group = first_byte if self._as_vw else np.arange(len(names))
         used = ~np.isin(first_byte, list(self._dropped))
         if self._kept is not None:
             used &= np.isin(first_byte, list(self._kept))

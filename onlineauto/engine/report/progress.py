@@ -387,8 +387,8 @@ def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
 def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
     """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
 
-    Weights can be negative in exact mode, so this is no binary search. It looks at windows of growing width,
-    so that a near mark costs little.
+    Weights of events can be negative, so this is no binary search. It looks at windows of growing width, so
+    that a near mark costs little.
     """
     width = 64
     while start < len(weight):

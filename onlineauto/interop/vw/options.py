@@ -8,6 +8,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.loop.task import parts_of_slot
 from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
+from onlineauto.exact.semantics import EXACT
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.epsilon_decay import models_of
 from onlineauto.interop.vw.file import VwShape
@@ -108,7 +109,7 @@ def shape_of(head: VwHead, configuration: Configuration) -> VwShape:
     averages = models = 1
     if PER_MODEL in head.options.split():
         estimates = bandit and configuration[CbOptions].cb_type == "dr"
-        models = (automl or 1) * parts_of_slot(configuration, kind=kind, estimates=estimates)
+        models = (automl or 1) * parts_of_slot(configuration, kind=kind, estimates=estimates, semantics=EXACT)
         averages = models // 2 if estimates else models
     return VwShape(
         slots=kind == "ccb_explore_adf",

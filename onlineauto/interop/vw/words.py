@@ -50,7 +50,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
         If VW lacks something that the champion predicts by; the message says what.
     """
     configuration, searching = workspace.configuration, workspace.searching
-    if not workspace.exact:
+    if not workspace.semantics.predicts_as_vw:
         _refuse(workspace)
     values: dict[str, Any] = {
         option.name: configuration.get(option.name)
@@ -67,7 +67,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     elif "experimental_full_name_interactions" in values:
         full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
-    if workspace.exact and (state := int(workspace.learner.task.exploration.random[0])):
+    if workspace.semantics.predicts_as_vw and (state := int(workspace.learner.task.exploration.random[0])):
         values["random_seed"] = state
     searches = _SEARCH - (set(OF_DECAY) if "epsilon_decay" in values else set())
     words: list[str] = []

@@ -62,10 +62,11 @@ class Audit:
     def __init__(self, workspace: Workspace) -> None:
         self._learner = workspace.learner
         self._model, self._rule = workspace.learner.model, workspace.learner.rule
-        self._task, self._exact, self._layout = workspace.learner.task, workspace.exact, workspace.layout
+        self._task, self._layout = workspace.learner.task, workspace.layout
+        self._as_vw = workspace.semantics.reports_as_vw
         self._lanes = workspace.weights.shape[2]
         self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
-        if self._exact:
+        if self._as_vw:
             explorer = chosen_explorer(workspace.configuration).name
             self._repeats += workspace.kind.startswith("cb_explore") and explorer != "greedy"
 
@@ -78,7 +79,7 @@ class Audit:
             return "".join(self._example(block, each, low, high) for each in listed)
         low, high = self._range(None)
         printed = [self._example(block, each, low, high) for each in listed]
-        if not self._exact or not self._task.training:
+        if not self._as_vw or not self._task.training:
             return "".join(printed)
         if label is None:
             return "".join(printed * (1 + self._explores))
@@ -102,7 +103,7 @@ class Audit:
         shown: list[tuple[float, str]] = []
         with np.errstate(all="ignore"):
             for feature in example.features:
-                if not held[feature.run] or not (feature.used or self._exact):
+                if not held[feature.run] or not (feature.used or self._as_vw):
                     continue
                 raw = self._model.weights[feature.cell, W, lane]
                 weight = _truncated(raw, gravity)

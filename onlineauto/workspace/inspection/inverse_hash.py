@@ -37,7 +37,7 @@ class InverseHash:
         """Names of the weights that examples have, in all live slots now or in the champion's alone."""
         listed = list(examples)  # which may bring interactions
         live, width = self._workspace.searching.slots.live, self._workspace.learner.width
-        exact, found = self._workspace.exact, dict[int, str]()
+        as_vw, found = self._workspace.semantics.reports_as_vw, dict[int, str]()
         lanes = [
             [
                 (slot * live.slot_step + part * live.part_step)
@@ -49,7 +49,7 @@ class InverseHash:
         ]
         for example in listed:
             for name, cell, _, run, used in example.features:
-                if used or exact:
+                if used or as_vw:
                     for lane in lanes[run]:
                         found.setdefault(cell * self._lanes + lane, name)
         return found

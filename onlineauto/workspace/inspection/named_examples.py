@@ -137,7 +137,7 @@ class NamedExamples:
                 groups = self._own(block, line)
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
-                tagged = first if self._workspace.exact and line == begin else line
+                tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
                 yield NamedExample(line, tagged, self._listed(groups, shared, made))
 
     def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:

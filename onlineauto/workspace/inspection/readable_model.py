@@ -68,7 +68,7 @@ def readable_model(
     hexfloat : bool
         Spell weights exactly, in hexadecimal; not if `weights_only`, as in VW.
     """
-    program = "9.11.9" if workspace.exact else f"onlineauto {version('onlineauto')}"
+    program = "9.11.9" if workspace.semantics.reports_as_vw else f"onlineauto {version('onlineauto')}"
     yield f"Version {program}\n"
     checksum = 0
     for text in _header(workspace, resumes=not weights_only):
@@ -102,7 +102,7 @@ def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
     yield "0 skip:"
     yield "\n"
     command = " " + configuration.command(kept=True)
-    if workspace.exact:
+    if workspace.semantics.reports_as_vw:
         command = vw_command(configuration, seed=_random_state(workspace), resumes=resumes)
     yield f"options:{command}\n"
 
@@ -116,7 +116,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
     """Lines of the explorer, the search and the bandit."""
     if workspace.kind == "simple":
         if workspace.configuration.get("automl") is not None and not weights_only:
-            yield from readable_search(workspace.searching, exact=False)
+            yield from readable_search(workspace.searching)
         return
     exploration = workspace.learner.task.exploration
     explorer = chosen_explorer(workspace.configuration).name
@@ -129,7 +129,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
             left = max(exploration.tau - counter, 0) if explorer == "first" else counter
             yield f"cb {_COUNTERS[explorer]} adf storing example counter:  = {left}"
     if workspace.configuration.get("automl") is not None and not weights_only:
-        yield from readable_search(workspace.searching, exact=workspace.exact)
+        yield from readable_search(workspace.searching, by_letter=workspace.semantics.reports_as_vw)
     actions, events = workspace.learner.model.sums[0, :2].tolist()
     yield f"event_sum {events}"
     yield f"action_sum {actions}"

@@ -1,6 +1,6 @@
 """The state of a search as the text of a model has it: a line for each number, as VW writes them.
 
-In native mode namespaces are named, where VW has their first bytes as numbers; settings are written too, and
+VW has the first bytes of namespaces as numbers; native mode has their names. Settings are written too, and
 what compares the live configs is left to ``onlineauto inspect``.
 
 Source: VW ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
@@ -29,8 +29,11 @@ __all__ = ["readable_search"]
 _PREFIX = "_automl_config_manager"
 
 
-def readable_search(searching: Searching, *, exact: bool) -> Iterator[str]:
-    """Yield the lines of a search, without newlines; namespaces are those of the last block."""
+def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterator[str]:
+    """Yield the lines of a search, without newlines; namespaces are those of the last block.
+
+    Namespaces are shown by name or, `by_letter`, as the number of their first byte.
+    """
     search, slots = searching.search, searching.slots
     yield "_automl_state = Experimenting"
     yield f"{_PREFIX}_count = {slots.live.tally[LEARNT]}"
@@ -39,11 +42,11 @@ def readable_search(searching: Searching, *, exact: bool) -> Iterator[str]:
     met = [name for name in slots.namespaces if slots.count(name)]
     yield f"{_PREFIX}_ns_counter.size() = {len(met)}"
     for i, name in enumerate(met):
-        yield f"{_PREFIX}_ns_counter.key{i} = {_namespace(name, exact=exact)}"
+        yield f"{_PREFIX}_ns_counter.key{i} = {_namespace(name, by_letter=by_letter)}"
         yield f"{_PREFIX}_ns_counter[key{i}] = {slots.count(name)}"
     yield f"{_PREFIX}_configs.size() = {len(search.candidates)}"
     for i, candidate in enumerate(search.candidates):
-        yield from _config(candidate.config, f"{_PREFIX}_configs[{i}]", exact=exact)
+        yield from _config(candidate.config, f"{_PREFIX}_configs[{i}]", by_letter=by_letter)
         yield f"{_PREFIX}_configs[{i}]_lease = {candidate.lease}"
         yield f"{_PREFIX}_configs[{i}]_state = {candidate.state.value.capitalize()}"
         kind = "Exclusion" if candidate.config.kind is Kind.EXCLUSION else "Interaction"
@@ -62,16 +65,16 @@ def readable_search(searching: Searching, *, exact: bool) -> Iterator[str]:
         yield f"{_PREFIX}_index_queue[{i}].second = {index}"
 
 
-def _namespace(name: bytes, *, exact: bool) -> str:
-    return str(name[0]) if exact else name.decode("utf-8", "surrogateescape")
+def _namespace(name: bytes, *, by_letter: bool) -> str:
+    return str(name[0]) if by_letter else name.decode("utf-8", "surrogateescape")
 
 
-def _config(config: Config, name: str, *, exact: bool) -> Iterator[str]:
+def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
     yield f"{name}_exclusions.size() = {len(config.elements)}"
     for i, element in enumerate(config.elements):
         yield f"{name}_exclusions[{i}].size() = {len(element)}"
         for k, namespace in enumerate(element):
-            yield f"{name}_exclusions[{i}][{k}] = {_namespace(namespace, exact=exact)}"
+            yield f"{name}_exclusions[{i}][{k}] = {_namespace(namespace, by_letter=by_letter)}"
     for setting, value in config.settings:
         yield f"{name}_{setting} = {value}"
 

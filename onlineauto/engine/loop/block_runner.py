@@ -1,0 +1,196 @@
+"""Block runner: takes the loop through block after block, and lets the search answer where it stops."""
+
+from __future__ import annotations
+
+from operator import is_not
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM, Context
+from onlineauto.engine.loop.buffers import (
+    enough_room,
+    enough_scratch,
+    make_buffers,
+    make_outcomes,
+    make_results,
+)
+from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.features.records import make_stream
+from onlineauto.jit import Sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.event.state import Live, Screen
+    from onlineauto.engine.loop.learner import Learner
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Stream
+    from onlineauto.learners._kernels import Model
+    from onlineauto.options import Configuration
+
+__all__ = ["BlockRunner", "Decides"]
+
+
+class _HasLive(Protocol):
+    live: Live
+
+
+class _HasScreen(Protocol):
+    screen: Screen
+
+
+class Decides(Protocol):
+    """What answers the loop where it stops: a search, a replay, or nobody."""
+
+    @property
+    def slots(self) -> _HasLive:
+        """The live configs."""
+
+    @property
+    def screening(self) -> _HasScreen:
+        """What each interaction seems to gain."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether the decisions are those of a journal."""
+
+    def open_block(self) -> None:
+        """Make ready for a block."""
+
+    def stop(self, begin: int, end: int) -> int:
+        """Say how far the loop may go, of the events [begin, end) of a block."""
+
+    def answer(
+        self,
+        cursor: NDArray[np.int64],
+        block: Block,
+        model: Model,
+        *,
+        event: int,
+        through: int,
+        random: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Decide on what the loop stopped for at an `event`, behind so many events, and carry it out."""
+
+
+class BlockRunner:
+    """Runs the loop over blocks, with room that grows as they need it.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    layout : Layout
+        How namespaces become groups of features.
+    learner : Learner
+        What learns.
+    searching : Decides
+        What answers where the loop stops.
+    semantics : Semantics
+        Which loop it is, and what traces predicting leaves.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        layout: Layout,
+        learner: Learner,
+        searching: Decides,
+        semantics: Semantics,
+    ) -> None:
+        self._layout, self._learner, self._searching = layout, learner, searching
+        self._semantics = semantics
+        self._slot_finder = SlotFinder(configuration, layout)
+        self._buffers = make_buffers(actions=16, slots=learner.shape.configs)
+        self._scratch = layout.scratch(spans=8)
+        self._context: Sealed[Context] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: all but the context, which has the addresses of these arrays."""
+        return vars(self) | {"_context": None}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` takes."""
+        return self._slot_finder.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another left off, of the same options."""
+        self._slot_finder.restore(state)
+        self._context = None
+
+    def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
+        """Predict and learn the events of a block, but for those held out, and return what they gave."""
+        return self._run(block, holdout, STREAM)
+
+    def predict(self, block: Block) -> Outcomes:
+        """Predict the events of a block and return what they gave; nothing is learnt."""
+        searches = self._searching.slots.live.searching and not self._searching.replays
+        noticed = self._semantics.notices_predicted and searches
+        return self._run(block, None, NOTICED if noticed else ASIDE)
+
+    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
+        """Run the loop over a block; the search takes no note of events that are `ASIDE`."""
+        layout, searching, task = self._layout, self._searching, self._learner.task
+        layout.update(block)
+        lasts = standing == STREAM or self._semantics.notices_predicted
+        slots = self._slot_finder.find(block, lasts=lasts) if task.slots else None
+        n = len(block if slots is None else slots)
+        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        if slots is not None:
+            held = held[slots.event]
+        results = make_results(block, task, slots=slots, aside=standing != STREAM)
+        decides = searching.slots.live.searching and standing != ASIDE
+        if decides:
+            searching.open_block()
+        stream = make_stream(block, held, slots)
+        self._scratch = enough_scratch(self._scratch, layout, block)
+        random = task.exploration.random if self._semantics.search_draws_with_explorer else None
+        cursor = np.zeros(4, np.int64)
+        while True:
+            context = self._make_context(block, stream)
+            begin = int(cursor[EVENT])
+            stop = searching.stop(begin, n) if decides else n
+            self._semantics.run_events(context, stream, results, cursor, stop, standing)
+            if not decides:
+                break
+            at = int(cursor[EVENT])
+            through = at - begin if standing == STREAM else 0
+            event = at if slots is None or at == n else int(slots.event[at])
+            model = self._learner.model
+            searching.answer(cursor, block, model, event=event, through=through, random=random)
+            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
+                break
+        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+
+    def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
+        """Return what the loop works with, the same as the last time if nothing of it has changed."""
+        layout, learner, scratch = self._layout, self._learner, self._scratch
+        if len(scratch.factors) < layout.highest_order:
+            self._scratch = scratch = enough_scratch(scratch, layout, block)
+        parts = (
+            learner.task,
+            learner.rule,
+            layout.kernel_layout,
+            layout.interactions,
+            layout.again,
+            scratch,
+            learner.model,
+            self._searching.slots.live,
+            self._searching.screening.screen,
+        )
+        context = self._context
+        if context is None or any(map(is_not, parts, context.value)):
+            context = Sealed(Context(*parts, self._buffers))
+        buffers = enough_room(context, layout, stream)
+        if buffers is not self._buffers:
+            self._buffers = buffers
+            context = Sealed(Context(*parts, buffers))
+        self._context = context
+        return context

@@ -1,0 +1,43 @@
+"""The size of the largest action of a block, by which buffers are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.event.event_kernels import open_event
+from onlineauto.engine.event.example_kernels import open_action
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.features._kernels import forget
+from onlineauto.features.product_kernels import count_all
+from onlineauto.jit import entry_kernel, opened, short_loop
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Context
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
+
+
+@entry_kernel
+def largest_example(context: Sealed[Context], stream: Stream) -> int:
+    """Return the number of features of the largest action of a block, those of all interactions included.
+
+    Where events have slots, each slot is an event of its own here too, as it is to the loop.
+    """
+    at = opened(context)
+    run = run_on(at, stream)
+    largest = 0
+    for event in range(len(run.stream.holdout)):
+        short_loop()
+        actions, _ = open_event(run, event)
+        for action in range(actions.n):
+            short_loop()
+            groups, _, _ = open_action(run, actions, action)
+            n = max(count_all(run.interactions, run.scratch), count_all(run.again, run.scratch))
+            n += count_all(run.screen.interactions, run.scratch)
+            for group in range(groups):
+                short_loop()
+                n += run.scratch.groups[group].end - run.scratch.groups[group].start
+            largest = max(largest, n)
+            forget(run.scratch, actions.n_shared, groups)
+        forget(run.scratch, 0, actions.n_shared)
+    return largest

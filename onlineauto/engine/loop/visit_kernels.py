@@ -1,0 +1,196 @@
+"""Visits to the actions of an event, or to a single line: score, estimate, learn.
+
+An event is gone through in passes over its actions: under ``dr`` estimate the cost of all; score all; then
+learn the logged one or all. Each pass lists the features of an action once, for all live configs. Where live
+configs could disturb one another, since they share the penalties, or do not learn the same costs, each has a
+turn of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.cost_bound_kernels import bound_costs
+from onlineauto.engine.event.example_kernels import (
+    apply_link,
+    begin_squares,
+    list_action,
+    predict_or_learn,
+    shown_features,
+    squares_of,
+)
+from onlineauto.engine.event.live_config_kernels import learner, mixed, place_of
+from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
+from onlineauto.engine.event.score_kernels import score_actions, scores_directly
+from onlineauto.engine.event.state import SIMPLE, Label, Run
+from onlineauto.explorers.explore_kernels import taught_probability
+from onlineauto.jit import inline_kernel, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
+from onlineauto.learners.cost_kernels import MTR
+from onlineauto.learners.loss_kernels import loss_value
+from onlineauto.learners.update_kernels import has_fours, update_four
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Results
+    from onlineauto.features.records import Example
+    from onlineauto.jit import Sealed
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_UNKNOWN = np.float32(np.nan)
+
+
+@inline_kernel
+def _goes_apart(run: Run, learns: bool) -> bool:
+    """Return whether live configs take turns: they learn other costs, or move one another's weights."""
+    if not learns or run.live.n == 1:
+        return False
+    together = run.model.penalised[run.live.slot_step] == run.model.penalised[0]
+    if together and (run.rule.l1 > 0.0 or run.rule.l2 > 0.0):
+        return True
+    for slot in range(run.live.n):
+        short_loop()
+        if run.task.shape != SIMPLE and run.model.settings[slot].cb_type != MTR:
+            return True
+    return False
+
+
+@inline_kernel
+def _learn_fours(
+    run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
+) -> bool:
+    """Let all live slots learn an action, four at a time; False if they are to learn one by one."""
+    n, score, settings = run.live.n, buffers.score, run.model.settings
+    if not has_fours(run.rule, run.model, (n - 1) // 4 * 4):
+        return False
+    finite = bool(not run.rule.guarded or math.isfinite(label.cost))
+    if finite:
+        see_label(run.rule, run.model.shared, label.cost)
+    for slot in range(0, n, 4):
+        short_loop()
+        w0 = weight_of(run, actions, label, slot, 0)
+        w1 = weight_of(run, actions, label, slot + 1, 0) if slot + 1 < n else _ZERO
+        w2 = weight_of(run, actions, label, slot + 2, 0) if slot + 2 < n else _ZERO
+        w3 = weight_of(run, actions, label, slot + 3, 0) if slot + 3 < n else _ZERO
+        weight = (w0, w1, w2, w3)
+        raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
+        learns = (
+            bool(finite and w0 > _ZERO and settings[slot].plain),
+            bool(finite and w1 > _ZERO and settings[slot + 1].plain),
+            bool(finite and w2 > _ZERO and settings[slot + 2].plain),
+            bool(finite and w3 > _ZERO and settings[slot + 3].plain),
+        )
+        together = update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns)
+        for k in range(min(4, n - slot)):
+            short_loop()
+            if not (together and settings[slot + k].plain):
+                place, squares = place_of(run.live, slot + k, 0), buffers.squares[slot + k]
+                predict_or_learn(
+                    run, place, example, label.initial, label.cost, weight[k], squares, True, raw[k]
+                )
+    return True
+
+
+@inline_kernel
+def visit_actions(
+    context: Sealed[Context],
+    run: Run,
+    results: Results,
+    event: int,
+    actions: Actions,
+    label: Label,
+    learns: bool,
+    buffers: Buffers,
+) -> None:
+    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
+    row = results.rows[event]
+    simple = run.task.shape == SIMPLE
+    counted = shown = 0
+    apart = _goes_apart(run, learns)
+    directly = not apart and scores_directly(run)
+    begin_squares(actions.n, buffers)
+    for turn in range(run.live.n if apart else 1):
+        short_loop()
+        of_champion = not apart or turn == run.live.n - 1
+        cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
+        for phase in range(3):
+            first, last = visited(run, actions, label, learns, phase, cb_type)
+            if phase == LEARN and of_champion and run.task.exploration.bounds:
+                bound_costs(context, run.stream, actions, label.weight)
+            if phase == SCORE and directly:
+                slots = run.live.n if learns or run.live.mixing else 1
+                counted, shown = score_actions(run, actions, slots, label.initial, buffers)
+                continue
+            for action in range(first, last):
+                short_loop()
+                logged = bool(simple or action == label.action)
+                screens = bool(phase == LEARN and of_champion and logged and len(run.screen.gains) > 0)
+                example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
+                fours = phase == LEARN and directly and run.live.n > 1
+                if fours and _learn_fours(run, actions, action, label, example, buffers):
+                    continue
+                for seat in range(run.live.n if learns and not apart else 1):
+                    short_loop()
+                    slot = learner(run.live, turn if apart else seat) if learns else 0
+                    place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
+                    target, weight, updates = _ZERO, _ONE, phase == LEARN
+                    if phase == LEARN:
+                        target = target_of(run, label, action, buffers.target[action], cb_type)
+                        weight = weight_of(run, actions, label, slot, 0)
+                    elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
+                        target, weight, updates = label.cost, label.weight / label.probability, True
+                    squares = squares_of(run, buffers, action, slot)
+                    score = _UNKNOWN
+                    if phase == LEARN and directly and (simple or cb_type == MTR):
+                        score = buffers.score[action, slot]  # nothing was learnt since
+                    raw, prediction, learnt = predict_or_learn(
+                        run, place, example, label.initial, target, weight, squares, updates, score
+                    )
+                    if learnt:
+                        buffers.first_squares[action] = squares
+                    if simple and slot == 0:
+                        row.raw, row.prediction = raw, prediction
+                    if phase == SCORE:
+                        buffers.score[action, slot] = raw
+                    elif phase == ESTIMATE:
+                        buffers.target[action] = apply_link(run.task.link, prediction)
+                    if slot == 0 and (phase == SCORE or (simple and not run.live.searching)):
+                        counted += numbers.own + numbers.crossed
+                        shown += shown_features(run, actions, action, numbers)
+    if simple and directly:
+        row.raw = buffers.score[0, 0]
+        row.prediction = clip(run.model.shared, row.raw)
+        if run.live.mixing:
+            row.raw = row.prediction = mixed(run, buffers.score)
+    row.shown_features = shown + actions.n * actions.repeated
+    row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once
+
+
+@inline_kernel
+def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
+    """Loss and final prediction of a single line; return whether it is labelled."""
+    task, rule, shared = run.task, run.rule, run.model.shared
+    row = results.rows[event]
+    labelled = label.action >= 0
+    if labelled and label.weight > _ZERO:
+        low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
+        loss = loss_value(rule.loss, rule.low, rule.high, row.prediction, label.cost, low, high)
+        row.loss = loss * label.weight
+    row.prediction = apply_link(task.link, row.prediction)
+    if task.binary:
+        row.prediction = _ONE if row.prediction > _ZERO else -_ONE
+        if labelled and abs(label.cost) == _ONE:
+            row.loss = _ZERO if label.cost == row.prediction else label.weight
+    return bool(labelled)
+
+
+@inline_kernel
+def taught_label(run: Run, actions: Actions, label: Label) -> Label:
+    """Return the label that the learners are shown."""
+    if not run.task.exploration.regresses or label.action < 0:
+        return label
+    told = taught_probability(run.task.exploration, label.probability, int(label.action), actions.n)
+    return Label(label.action, label.cost, told, label.weight, label.initial)

@@ -1,0 +1,135 @@
+"""The loop of exact mode: predict, learn and account for the events of a block as Vowpal Wabbit does.
+
+It is made of the primitives of the engine's loop. Where it differs:
+
+- A search of ``--cb_adf``, which does not explore, spends leases on events without a label too, and compares
+  the live configs on them.
+- Where an explorer predicts an event before it learns it, the namespaces are counted both times.
+- Models of ``--epsilon_decay`` are compared on events without a label too.
+- Where actions are drawn, the cost of an event is noted before that, since VW predicts while it learns.
+- Rewards are weighed by the probability that the learners are taught.
+- Bounds on rewards decide; VW pairs no losses.
+
+Source: VW ``automl_impl.cc``, ``cb_explore_adf_common.h``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.ensembles.ensemble_kernels import visit_members
+from onlineauto.engine.event.ccb_slot_kernels import settle_slot
+from onlineauto.engine.event.event_kernels import learns_from, open_event
+from onlineauto.engine.event.live_config_kernels import (
+    better_challenger,
+    count_namespaces,
+    meets_namespace,
+    observe_rewards,
+    signal_before_test,
+)
+from onlineauto.engine.event.outcome_kernels import open_row, settle_bandit
+from onlineauto.engine.event.pass_kernels import account, run_on
+from onlineauto.engine.event.state import (
+    ASIDE,
+    BLOCK_END,
+    BOUND_CROSSED,
+    CB_ADF,
+    EVENT,
+    NEW_NAMESPACE,
+    RECOUNTED,
+    SIGNAL,
+    SIMPLE,
+    SLOT,
+    STEP,
+    STREAM,
+)
+from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
+from onlineauto.explorers.explore_kernels import note_cost, note_learnt
+from onlineauto.features._kernels import forget
+from onlineauto.jit import entry_kernel, inline_kernel, opened
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Context, Results, Run
+    from onlineauto.features.records import Stream
+    from onlineauto.jit import Sealed
+
+
+@inline_kernel
+def _signal_before(
+    run: Run, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
+) -> int:
+    """Return what must be decided before the event at the cursor is learnt; move its step on."""
+    if meets_namespace(run, event, actions, cursor):
+        return NEW_NAMESPACE
+    if cursor[STEP] < RECOUNTED:
+        cursor[STEP] = RECOUNTED
+        if recounts:
+            count_namespaces(run, event, actions)
+    return signal_before_test(run, cursor) if tests else BLOCK_END
+
+
+@entry_kernel
+def run_events_as_vw(
+    context: Sealed[Context],
+    stream: Stream,
+    results: Results,
+    cursor: NDArray[np.int64],
+    stop: int,
+    standing: int,
+) -> None:
+    """Predict, learn and account for events up to `stop`, or until something must be decided.
+
+    The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
+    """
+    at = opened(context)
+    run = run_on(at, stream)
+    buffers, exploration = at.buffers, run.task.exploration
+    training = bool(run.task.training and standing == STREAM)
+    searching = bool(run.live.searching and standing != ASIDE)
+    trains_on_all = bool(training and run.task.shape == CB_ADF)
+    while cursor[EVENT] < stop:
+        event = cursor[EVENT]
+        actions, label = open_event(run, event)
+        open_row(run, results, event, actions.n)
+        holdout = run.stream.holdout[event]
+        learns = training and learns_from(run, label, holdout)
+        tests = bool(learns or (trains_on_all and not exploration.active))
+        if searching:
+            recounts = bool(run.task.predicts_apart and (learns or trains_on_all))
+            signal = _signal_before(run, event, actions, recounts, tests, cursor)
+            if signal != BLOCK_END:
+                forget(run.scratch, 0, actions.n_shared)
+                cursor[SIGNAL] = signal
+                return
+        taught = taught_label(run, actions, label)
+        if exploration.policies > 0:
+            row = results.rows[event : event + 1]
+            visit_members(context, stream, row, actions, label, learns, bool(learns or trains_on_all))
+        else:
+            visit_actions(context, run, results, event, actions, taught, learns, buffers)
+        if run.task.shape == SIMPLE:
+            labelled = settle_line(run, results, event, label)
+        else:
+            if learns and exploration.samples:
+                note_cost(exploration, label.cost)
+            labelled = settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
+            if learns:
+                note_cost(exploration, label.cost)
+                note_learnt(exploration)
+        results.rows[event].labelled = labelled
+        forget(run.scratch, 0, actions.n_shared)
+        if run.task.slots:
+            settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
+        elif standing == STREAM:
+            account(run.model, label.weight, labelled, holdout)
+        cursor[EVENT], cursor[STEP] = event + 1, 0
+        if searching and tests:
+            observe_rewards(run, buffers.score, actions.n, taught)
+            slot = better_challenger(run.live)
+            if slot > 0:
+                cursor[SIGNAL], cursor[SLOT] = BOUND_CROSSED, slot
+                return
+    cursor[SIGNAL] = BLOCK_END

@@ -1,0 +1,42 @@
+"""The semantics of exact mode."""
+
+from __future__ import annotations
+
+from onlineauto.engine.event.quirks import Quirks
+from onlineauto.engine.loop.semantics import Semantics
+from onlineauto.exact.loop_kernels import run_events_as_vw
+from onlineauto.exact.table import lanes_interleaved
+
+__all__ = ["EXACT"]
+
+EXACT = Semantics(
+    place="onlineauto.exact.semantics:EXACT",
+    flags={"vw_exact": True},
+    quirks=Quirks(
+        learns_held_out=True,
+        adds_in_order=True,
+        keeps_squares=True,
+        raw_rewards=True,
+        draws_aside=True,
+        draws_logged=True,
+        murmur_names=True,
+        leaves_slots=True,
+        begins_anew_in_part=True,
+    ),
+    run_events=run_events_as_vw,
+    table=lanes_interleaved,
+    guarded=False,
+    explores_as_vw=True,
+    fills_in_probabilities=False,
+    bounds_by_rates=False,
+    penalises_on_load=True,
+    notices_predicted=True,
+    holds_out_by_line=True,
+    search_draws_with_explorer=True,
+    replaced_options=("oracle_type",),
+    reports_as_vw=True,
+    predicts_as_vw=True,
+    spins_off_weights=True,
+    merges_as_vw=True,
+)
+"""Vowpal Wabbit 9.11.9."""

@@ -1,0 +1,61 @@
+"""The shape of the weight table: how many cells and lanes it has, and which lane is whose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.features.records import CONSTANT_HASH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["TableShape", "lanes_side_by_side"]
+
+
+class TableShape(NamedTuple):
+    """Where the weights of the live configs lie.
+
+    A live config has several parts, each a lane, where it estimates costs or has several policies.
+    """
+
+    configs: int  # live configs
+    policies: int  # of each; 0 if its explorer has none
+    parts: int  # lanes of a live config
+    cells: int
+    lanes: int
+    config_step: int  # lanes between two live configs
+    part_step: int  # lanes between two parts of one
+    penalised: NDArray[np.int64]  # [lanes]: the row that holds a lane's penalties
+    constant: tuple[int, int]  # cell and lane in which ``--constant`` begins
+    hash_mask: int  # bits of a hash that ``--cb N`` keeps when it numbers the actions
+
+    def lane(self, part: int) -> int:
+        """Return the lane of a part of the champion."""
+        return part * self.part_step
+
+
+def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
+    """Return the table of native mode for ``--bit_precision`` bits.
+
+    All live configs have all cells; if they have several parts, there are fewer. Every live config, and each
+    of its policies, has penalties of its own. Kernels take four lanes at a time.
+    """
+    lanes = configs * parts
+    if configs > 1:
+        lanes = -(-lanes // 4) * 4
+    cells = max(1, 2**bits >> (parts - 1).bit_length())
+    lane, together = np.arange(lanes), configs * max(parts // max(policies, 1), 1)
+    return TableShape(
+        configs=configs,
+        policies=policies,
+        parts=parts,
+        cells=cells,
+        lanes=lanes,
+        config_step=1,
+        part_step=configs,
+        penalised=lane // together * together + lane % configs,
+        constant=(int(CONSTANT_HASH) % cells, 0),
+        hash_mask=2**32 - 1,
+    )

@@ -1,0 +1,20 @@
+"""Modes: which semantics the options ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.loop.semantics import NATIVE
+from onlineauto.exact.options import ExactOptions
+from onlineauto.exact.semantics import EXACT
+
+if TYPE_CHECKING:
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.options import Configuration
+
+__all__ = ["semantics_of"]
+
+
+def semantics_of(configuration: Configuration) -> Semantics:
+    """Return the semantics that options ask for: those of ``--vw_exact``, or native ones."""
+    return EXACT if configuration[ExactOptions].vw_exact else NATIVE
