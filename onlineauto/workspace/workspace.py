@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onlineauto.engine.event.state import CB_ADF
-from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
@@ -15,6 +14,7 @@ from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout, make_searching
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
+from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
