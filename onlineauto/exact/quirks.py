@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from onlineauto.engine.event.quirks import Quirks
 from onlineauto.formats.quirks import ReadingQuirks
 
-__all__ = ["READING"]
+__all__ = ["EVENT", "READING"]
 
 READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
 """How VW reads."""
+
+EVENT = Quirks(*(True for _ in Quirks._fields))
+"""What VW does with an event."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from onlineauto.engine.event.quirks import Quirks
 from onlineauto.engine.loop.semantics import Semantics
 from onlineauto.exact.loop_kernels import run_events_as_vw
+from onlineauto.exact.quirks import EVENT
 from onlineauto.exact.table import lanes_interleaved
 
 __all__ = ["EXACT"]
@@ -12,17 +12,7 @@ __all__ = ["EXACT"]
 EXACT = Semantics(
     place="onlineauto.exact.semantics:EXACT",
     flags={"vw_exact": True},
-    quirks=Quirks(
-        learns_held_out=True,
-        adds_in_order=True,
-        keeps_squares=True,
-        raw_rewards=True,
-        draws_aside=True,
-        draws_logged=True,
-        murmur_names=True,
-        leaves_slots=True,
-        begins_anew_in_part=True,
-    ),
+    quirks=EVENT,
     run_events=run_events_as_vw,
     table=lanes_interleaved,
     guarded=False,
