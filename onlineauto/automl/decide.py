@@ -46,7 +46,7 @@ def start(rules: Rules, *, random_seed: int) -> Search:
     random_seed : int
         Seed of the random oracles; taken as uint64.
     """
-    state = State.NEW if rules.exact else State.LIVE
+    state = State.LIVE if rules.control.begins_at_once else State.NEW
     champion = Candidate(Config(kind=ORACLES[rules.oracle].kind), rules.lease, state)
     return Search(candidates=(champion,), random_state=random_seed % 2**64)
 
@@ -91,8 +91,8 @@ def can_fill(rules: Rules, search: Search) -> bool:
 
 
 def can_replace(rules: Rules, search: Search) -> bool:
-    """Return whether a config waits that could replace one proved worse; VW never proves one worse."""
-    return not rules.exact and any_waits(search)
+    """Return whether a config waits that could replace one that is proved worse."""
+    return rules.control.proves_worse and any_waits(search)
 
 
 def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:
@@ -109,10 +109,10 @@ def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) 
 def _meet(
     rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Add new namespaces to the search; in exact mode only the first ones lead to new challengers."""
+    """Add new namespaces to the search, and propose challengers that have them."""
     names = signal.names
     first = not search.namespaces or _is_unproven(rules, search, statistics)
-    late = frozenset(() if first or rules.exact else names)
+    late = frozenset(names if rules.control.meets_late and not first else ())
     if rules.renews and late:
         late |= search.late
     search = replace(
@@ -129,10 +129,10 @@ def _meet(
         actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
         why = f"where the search begins; namespaces of actions: {actions or 'none'}"
         decisions.append(Rotate(0, 0, config, why))
-    if not rules.exact or champion.state is State.NEW:
+    if rules.control.meets_late or champion.state is State.NEW:
         search = search.with_candidate(0, replace(champion, state=State.LIVE))
         search = propose(rules, search, statistics, new=late)
-        if first and not rules.exact:
+        if first and rules.control.reviews:
             search = reviewed(rules, search, statistics)
         elif rules.renews:
             search, seated = seat_late(rules, search, known, statistics)
@@ -154,7 +154,7 @@ def _promote(
     swap = Swap(signal.slot, search.champion, signal.by, rules.renews)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
     search = propose(rules, search, statistics)
-    return (search if rules.exact else reviewed(rules, search, statistics)), (swap,)
+    return (reviewed(rules, search, statistics) if rules.control.reviews else search), (swap,)
 
 
 def _review(
@@ -198,7 +198,7 @@ def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
         candidates = (*candidates[:2], *rest)
         n_valid = len(candidates)
     else:
-        candidates = candidates if rules.exact else candidates[:2]
+        candidates = candidates[:2] if rules.control.forgets_left_over else candidates
         n_valid = 2
     return replace(search, candidates=candidates, n_valid=n_valid, queue=(), slots=(Slot(0), Slot(1)))
 

@@ -214,10 +214,6 @@ class AutomlOptions:
         False, "Add the interactions of every live config to --extra_metrics.", needs=_NEEDS
     )
 
-    def oracle(self, *, exact: bool) -> str:
-        """Return the name of the oracle in use."""
-        return self.oracle_type or ("one_diff" if exact else "stepwise")
-
     def searched(self) -> frozenset[str]:
         """Return the names of everything that is searched."""
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
@@ -245,6 +241,6 @@ class AutomlOptions:
         """Return whether losses may decide a change of champion."""
         return self.champion_test != "reward"
 
-    def is_paired(self, *, exact: bool) -> bool:
-        """Return whether the paired test decides."""
-        return self.estimator == "paired" or (self.estimator is None and not exact)
+    def is_paired(self, default: bool) -> bool:
+        """Return whether the paired test decides; by `default` if no ``--estimator`` is named."""
+        return default if self.estimator is None else self.estimator == "paired"

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.oracles.oracle import Space
-from onlineauto.automl.queue import enqueue
-from onlineauto.automl.random_draw import FairDraw, VwDraw
 from onlineauto.automl.search import REVIEW, Candidate, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.config import Config
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["propose", "renew", "reviewed", "space_of"]
+__all__ = ["propose", "renew", "reviewed", "space_of", "take_in_new"]
 
 
 def propose(
@@ -31,19 +29,11 @@ def propose(
     oracle = ORACLES[rules.oracle]
     if oracle.once and len(search.candidates) > 1:
         return search
-    draw = (VwDraw if rules.exact else FairDraw)(search.random_state)
+    draw = rules.control.draw(search.random_state)
     space = space_of(rules, search, statistics, new=new)
     configs = oracle.propose(search.champion, space=space, draw=draw)
     search = replace(search, random_state=draw.state)
-    if oracle.once:
-        return _append(rules, search, configs, statistics)
-    if rules.exact:
-        return _overwrite(rules, search, configs, statistics)
-    known = set() if new else {candidate.config for candidate in search.candidates}
-    added = [each for each in dict.fromkeys(configs) if each not in known]
-    if oracle.renews:
-        added.reverse()  # among equals, the last one is tried first
-    return _append(rules, search, added, statistics)
+    return rules.control.take_in(rules, search, configs, statistics, bool(new))
 
 
 def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
@@ -87,65 +77,19 @@ def space_of(
     )
 
 
-def _append(rules: Rules, search: Search, configs: Iterable[Config], statistics: Statistics) -> Search:
-    candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in configs))
-    added = list(range(len(search.candidates), len(candidates)))
-    search = replace(search, candidates=candidates, n_valid=len(candidates))
-    return enqueue(rules, search, added, statistics) if rules.exact else search
+def take_in_new(
+    rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
+) -> Search:
+    """Return the search with the proposals that are new behind its candidates.
 
-
-def _overwrite(rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics) -> Search:
-    """Add configs as VW does: over the candidates that an earlier champion has left."""
-    places = _Places(search.candidates, search.n_valid, rules.lease)
-    if ORACLES[rules.oracle].hides_champion:
-        places.empty(0)
-    for config in configs:
-        places.add(config)
-    candidates = (search.candidates[0], *places.candidates[1:])
-    added = list(range(search.n_valid, places.n_valid))
-    search = replace(search, candidates=candidates, n_valid=places.n_valid)
-    return enqueue(rules, search, added, statistics)
-
-
-class _Places:
-    """VW's vector of configs while proposals are added.
-
-    Source: VW ``config_oracle::insert_config``.
+    All proposals for `late` namespaces are new, and so are those of an oracle that is asked only once.
     """
-
-    def __init__(self, candidates: Sequence[Candidate], n_valid: int, lease: int) -> None:
-        self.candidates = list(candidates)
-        self.n_valid = n_valid
-        self._lease = lease
-        self._holding: dict[tuple[Interaction, ...], set[int]] = {}
-        for place, candidate in enumerate(candidates):
-            self._holding.setdefault(candidate.config.elements, set()).add(place)
-
-    def add(self, config: Config) -> None:
-        """Add a config, unless a valid entry has the same elements.
-
-        If an entry left from earlier has the same elements, they are moved from there. If that is the very
-        entry that the config is written to, they are lost: VW moves a set to itself, which empties it.
-        """
-        found = min(self._holding.get(config.elements, ()), default=None)
-        if found is not None and found < self.n_valid:
-            return
-        if found is not None:
-            self.empty(found)
-            if found == self.n_valid:
-                config = replace(config, elements=())
-        self._put(self.n_valid, Candidate(config, self._lease))
-        self.n_valid += 1
-
-    def empty(self, place: int) -> None:
-        """Move the elements away from an entry."""
-        candidate = self.candidates[place]
-        self._put(place, replace(candidate, config=replace(candidate.config, elements=())))
-
-    def _put(self, place: int, candidate: Candidate) -> None:
-        if place < len(self.candidates):
-            self._holding[self.candidates[place].config.elements].discard(place)
-            self.candidates[place] = candidate
-        else:
-            self.candidates.append(candidate)
-        self._holding.setdefault(candidate.config.elements, set()).add(place)
+    del statistics
+    oracle, added = ORACLES[rules.oracle], list(configs)
+    if not oracle.once:
+        known = set() if late else {candidate.config for candidate in search.candidates}
+        added = [each for each in dict.fromkeys(configs) if each not in known]
+    if oracle.renews:
+        added.reverse()  # among equals, the last one is tried first
+    candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in added))
+    return replace(search, candidates=candidates, n_valid=len(candidates))

@@ -1,15 +1,11 @@
-"""``take_next``: choose the next of the waiting configs.
+"""``take_least_tried``: choose the next of the waiting configs.
 
-Native mode takes the one with the shortest lease, since it has run least. Among equals the priority decides,
-by the present counts. So no config runs again while one waits that has run less.
-
-Exact mode has VW's queue. Whenever it is empty it is filled with all waiting configs, so configs that are
-live at that time miss a round. Priorities are those at the time of filling.
+It is the one with the shortest lease, since it has run least. Among equals the priority decides, by the
+present counts. So no config runs again while one waits that has run less.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.priorities import PRIORITIES
@@ -18,7 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["any_waits", "enqueue", "take_next"]
+__all__ = ["any_waits", "take_least_tried"]
 
 
 def any_waits(search: Search) -> bool:
@@ -26,31 +22,8 @@ def any_waits(search: Search) -> bool:
     return any(map(search.waits, range(search.n_valid)))
 
 
-def take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Return the number of the next waiting candidate, None if there is none, and the search without it."""
-    take = _take_queued if rules.exact else _take_least_tried
-    return take(rules, search, statistics)
-
-
-def enqueue(rules: Rules, search: Search, numbers: list[int], statistics: Statistics) -> Search:
-    """Return the search with candidates added to the queue, each with its priority."""
-    priority = PRIORITIES[rules.priority]
-    added = [
-        (priority.in_vw(search.candidates[number].config, statistics.count), number) for number in numbers
-    ]
-    return replace(search, queue=tuple(sorted((*search.queue, *added), reverse=True)))
-
-
-def _take_queued(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    if not search.queue:
-        waiting = list(filter(search.waits, range(search.n_valid)))
-        search = enqueue(rules, search, waiting, statistics)
-    if not search.queue:
-        return None, search
-    return search.queue[0][1], replace(search, queue=search.queue[1:])
-
-
-def _take_least_tried(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+def take_least_tried(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+    """Return the number of the next waiting candidate, None if there is none, and the search."""
     waiting = list(filter(search.waits, range(search.n_valid)))
     if not waiting:
         return None, search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 
-__all__ = ["Draw", "FairDraw", "VwDraw", "float32"]
+__all__ = ["Draw", "FairDraw", "float32"]
 
 _MASK = 2**64 - 1
 
@@ -71,31 +71,3 @@ class FairDraw(Draw):
         mixed = (self.state ^ self.state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
         return mixed ^ mixed >> 31
-
-
-class VwDraw(Draw):
-    """VW's shuffle, with its defects.
-
-    As many zeros as there are numbers stand before the numbers, and any entry may be swapped into the first
-    half: number 0 comes often, and early.
-
-    Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
-    """
-
-    def order(self, n: int) -> list[int]:
-        """Return twice `n` numbers, of which `n` + 1 are zeros."""
-        numbers = [0] * n + list(range(n))
-        for place in range(n):
-            other = int(float32(self.uniform() * float32(2 * n)))
-            numbers[other], numbers[place] = numbers[place], numbers[other]
-        return numbers
-
-    def uniform(self) -> float:
-        """Return a random float32 from 0 to 1.
-
-        >>> draw = VwDraw(10)
-        >>> [round(draw.uniform(), 9) for _ in range(3)]
-        [0.017016649, 0.370730162, 0.166691661]
-        """
-        self.state = (self.state * 0xEECE66D5DEECE66D + 2147483647) & _MASK
-        return (self.state >> 25 & 0x7FFFFF) / 2**23

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Extend, Remove, Rotate
-from onlineauto.automl.queue import any_waits, take_next
+from onlineauto.automl.queue import any_waits
 from onlineauto.automl.search import Slot, State
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _place_to_take(search: Search, place: int, statistics: Statistics, renewed: 
 
 def _fill(rules: Rules, search: Search, place: int, statistics: Statistics) -> Step:
     """Make the next waiting config live at index `place`, if there is one."""
-    number, search = take_next(rules, search, statistics)
+    number, search = rules.control.take_next(rules, search, statistics)
     if number is None:
         return search, ()
     return _seat(rules, search, place, number)
@@ -135,9 +135,9 @@ def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) 
 def _is_worse(rules: Rules, search: Search, place: int, statistics: Statistics) -> bool:
     """Return whether a challenger is proved worse than the champion, and another config waits.
 
-    In exact mode none is ever found worse, as in VW. The paired test sends `ProvedWorse` by itself.
+    The paired test sends `ProvedWorse` by itself.
     """
-    if rules.exact or rules.paired or place == 0 or not any_waits(search):
+    if not rules.control.proves_worse or rules.paired or place == 0 or not any_waits(search):
         return False
     return statistics.upper(place) < statistics.champion_lower(place)
 

@@ -12,6 +12,7 @@ from onlineauto.automl.oracles import ORACLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from onlineauto.automl.control import Control
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.options import Tunable
 
@@ -82,8 +83,8 @@ class Rules:
     n_priority : int
         Number of challengers that stay live after their lease: the first ones, or, if the oracle renews its
         proposals, those with the most evidence.
-    exact : bool
-        Decide as Vowpal Wabbit 9.11.9 does, with its defects.
+    control : Control
+        How the search decides where native mode and VW differ.
     paired : bool
         Compare challenger and champion event by event, not by a bound for each.
     searched : frozenset of str
@@ -105,7 +106,7 @@ class Rules:
     interaction_type: str
     priority: str
     n_priority: int
-    exact: bool
+    control: Control
     paired: bool = False
     searched: frozenset[str] = frozenset({"interactions"})
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
@@ -117,28 +118,32 @@ class Rules:
     def of(
         options: AutomlOptions,
         *,
-        exact: bool,
+        control: Control,
         tunable: Mapping[str, Tunable] | None = None,
         defaults: Mapping[str, float | str] | None = None,
         telling: tuple[bytes, ...] = (),
     ) -> Rules:
         """Return the rules that the options set, with the hyperparameters of the command line."""
-        n_slots, oracle, lease = options.automl or 1, options.oracle(exact=exact), options.default_lease
+        n_slots, oracle, lease = (
+            options.automl or 1,
+            options.oracle_type or control.oracle,
+            options.default_lease,
+        )
         asked = options.priority_challengers
         half = min(n_slots // 2, max(n_slots - 2, 0)) if ORACLES[oracle].renews else (n_slots - 1) // 2
         return Rules(
             n_slots=n_slots,
-            lease=(4000 if exact else 2000) if lease is None else lease,
+            lease=control.lease if lease is None else lease,
             oracle=oracle,
             interaction_type=options.interaction_type,
             priority=options.priority_type,
             n_priority=asked if asked >= 0 else half,
-            exact=exact,
-            paired=options.is_paired(exact=exact),
+            control=control,
+            paired=options.is_paired(control.paired),
             searched=options.searched(),
             tunable=tunable or {},
             defaults=defaults or {},
-            on_drift="ignore" if exact else options.on_drift,
+            on_drift=options.on_drift if control.follows_drift else "ignore",
             telling=telling,
         )
 
@@ -160,13 +165,13 @@ class Search:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Configs under consideration. In exact mode those from `n_valid` on are left from earlier champions and
-        are overwritten; native mode has none of these.
+        Configs under consideration. Those from `n_valid` on are left from earlier champions, and
+        overwritten; only VW has these.
     n_valid : int
         Number of configs under consideration.
     queue : tuple of (float, int)
         Priorities and numbers of the waiting candidates in VW's order, descending; the first comes next.
-        Empty in native mode, see `onlineauto.automl.queue`.
+        Only VW has one.
     slots : tuple of Slot
         The live configs, the champion first.
     namespaces : tuple of bytes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from onlineauto.options import option
 
 if TYPE_CHECKING:
+    from onlineauto.automl.control import Control
     from onlineauto.engine.stream.dialect import Dialect
 
 __all__ = ["ExactOptions"]
@@ -28,5 +29,13 @@ class ExactOptions:
         if not self.vw_exact:
             return None
         from onlineauto.exact.dialect import VW
+
+        return VW
+
+    def control(self) -> Control | None:
+        """Return how VW searches if exact mode is asked for."""
+        if not self.vw_exact:
+            return None
+        from onlineauto.exact.control import VW
 
         return VW

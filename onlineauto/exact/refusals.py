@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.automl.options import AutomlOptions
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
+from onlineauto.exact.control import VW
 from onlineauto.exact.options import ExactOptions
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.options import CbOptions
+from onlineauto.learners.options import CbOptions, UpdateOptions
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
@@ -24,6 +27,14 @@ _NOT_OF_SLOTS: Final = {
     "leave_duplicate_interactions": "Vowpal Wabbit has every interaction twice then",
     "interaction_type": "Vowpal Wabbit stops at interactions of more than three namespaces",
 }
+
+_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
+_SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
+"""Explorers that ``--vw_exact`` has with ``--automl``."""
+_OF_NATIVE: Final = (
+    *("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift", "search", "predict_with"),
+)
+"""Options of native mode's search."""
 
 
 def check_exact(configuration: Configuration) -> None:
@@ -81,12 +92,85 @@ def check_slots(configuration: Configuration) -> None:
             "Vowpal Wabbit has some of them twice when it lists the features again"
         )
     automl = configuration[AutomlOptions]
-    if automl.automl is not None and automl.oracle(exact=True) in ("rand", "qbase_cubic"):
+    if automl.automl is not None and (automl.oracle_type or VW.oracle) in ("rand", "qbase_cubic"):
         raise OptionError(
-            f"--oracle_type {automl.oracle(exact=True)} with --ccb_explore_adf is not reproduced by "
+            f"--oracle_type {(automl.oracle_type or VW.oracle)} with --ccb_explore_adf is not reproduced by "
             "--vw_exact: Vowpal Wabbit's oracle and its sampling draw from the same numbers"
         )
 
 
-CHECKS: Final = (check_exact, check_slots, check_numbered)
+def _refuse_explorer(configuration: Configuration) -> None:
+    """Refuse a search of exact mode with an explorer, or with penalties beside one, that it does not have."""
+    explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
+    asked = [flag for flag in explorer.flags if flag in configuration.supplied]
+    if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
+        name = "elim" if explorer.name in _SEARCHED_FOR else asked[-1]
+        kept = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
+        raise OptionError(
+            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {kept}; "
+            "leave --vw_exact out"
+        )
+    penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
+    if penalty is not None and explorer.name != "greedy":
+        raise OptionError(
+            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
+            "penalties there with ε-greedy only; leave --vw_exact out"
+        )
+
+
+def check_search(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have.
+
+    Raises
+    ------
+    OptionError
+        Such as with ``--oracle_type stepwise``.
+    """
+    automl = configuration[AutomlOptions]
+    if automl.automl is None or not configuration[ExactOptions].vw_exact:
+        return
+    for name in (name for name in _OF_NATIVE if name in configuration.supplied):
+        raise OptionError(f"--{name} has no effect with --vw_exact, which decides as Vowpal Wabbit does")
+    _refuse_explorer(configuration)
+    oracle = ORACLES[(automl.oracle_type or VW.oracle)]
+    if not oracle.in_vw:
+        raise OptionError(
+            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
+        )
+    if automl.is_paired(VW.paired):
+        raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
+    if automl.interaction_type == "both":
+        raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
+
+
+def check_audit(configuration: Configuration) -> None:
+    """Refuse an audit that would not be Vowpal Wabbit's.
+
+    Raises
+    ------
+    OptionError
+        If weights change between the examples of an event, or several models take turns.
+    """
+    if not configuration[ExactOptions].vw_exact:
+        return
+    explorer = chosen_explorer(configuration)
+    if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
+        raise OptionError("--readable_model is not there for --ccb_explore_adf: of slots no names are known")
+    if not configuration[OutputOptions].audit:
+        return
+    if configuration.get("automl") is not None:
+        found = "--automl"
+    elif configuration.get("cb_type") != "mtr":
+        found = f"--cb_type {configuration.get('cb_type')}"
+    elif explorer.name not in _AUDITED:
+        found = f"--{explorer.name}"
+    else:
+        return
+    raise OptionError(
+        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        "midst of learning an event; leave --vw_exact out"
+    )
+
+
+CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_audit)
 """What refuses options, in the order in which they are asked."""

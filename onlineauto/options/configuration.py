@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onlineauto.options.option import Option, Scalar, options_of
 from onlineauto.options.value import to_text
@@ -77,6 +77,14 @@ class Configuration:
             for option, value in self._items()
             if option.tunable is not None
         }
+
+    def brought(self, name: str) -> Any:
+        """Return what a group of options brings by its method `name`; None if no group brings anything.
+
+        A group that stands above the code that asks can so hand down what its options mean there.
+        """
+        brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
+        return next((found for found in brings if found is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
         """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.

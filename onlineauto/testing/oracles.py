@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Config, Kind, interactions_of
 from onlineauto.automl.oracles.oracle import Space
-from onlineauto.automl.random_draw import FairDraw, VwDraw
+from onlineauto.automl.random_draw import FairDraw
+from onlineauto.exact.control import VwDraw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,16 +45,15 @@ def check_priority(priority: Priority) -> None:
     """
     for config, counts in product(_configs(), _COUNTS):
         named = {name: counts[name] for interaction in config.elements for name in interaction}
-        for rank in (priority.of, priority.in_vw):
-            where = f"{type(priority).__name__}.{rank.__name__}, {config}, counts {counts}"
-            try:
-                value, again = rank(config, named.__getitem__), rank(config, named.__getitem__)
-            except KeyError as error:
-                raise AssertionError(f"asks for {error}, which is not in the config: {where}") from error
-            if not isfinite(value):
-                raise AssertionError(f"not a finite number: {value}; {where}")
-            if value != again:
-                raise AssertionError(f"the same arguments give {value} and {again}: {where}")
+        where = f"{type(priority).__name__}.of, {config}, counts {counts}"
+        try:
+            value, again = priority.of(config, named.__getitem__), priority.of(config, named.__getitem__)
+        except KeyError as error:
+            raise AssertionError(f"asks for {error}, which is not in the config: {where}") from error
+        if not isfinite(value):
+            raise AssertionError(f"not a finite number: {value}; {where}")
+        if value != again:
+            raise AssertionError(f"the same arguments give {value} and {again}: {where}")
 
 
 def _configs() -> Iterator[Config]:

@@ -11,5 +11,5 @@ from onlineauto.options import Registry
 
 __all__ = ["REGISTRY"]
 
-REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*CHECKS, *EXACT_CHECKS))
+REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS))
 """The command line, Python, the help and the documentation are made from it."""

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from onlineauto.automl.control import NATIVE
 from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.search import Rules, Search
+from onlineauto.exact.control import VW
 from onlineauto.learners.options import UpdateOptions
 from onlineauto.options import options_of
 
@@ -124,7 +126,7 @@ def make_rules(
         interaction_type=interaction_type,
         priority=priority,
         n_priority=(n_slots - 1) // 2 if n_priority is None else n_priority,
-        exact=exact,
+        control=VW if exact else NATIVE,
     )
 
 
@@ -139,7 +141,7 @@ def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
         interaction_type=st.sampled_from(types),
         priority=st.sampled_from(sorted(PRIORITIES)),
         n_priority=st.integers(0, 3),
-        exact=st.just(exact),
+        control=st.just(VW if exact else NATIVE),
         searched=st.sampled_from(
             [frozenset(names) for names in ({INTERACTIONS}, {INTERACTIONS, RATE}, {RATE})]
         ),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.automl.random_draw import FairDraw, VwDraw, float32
+from onlineauto.automl.random_draw import FairDraw, float32
+from onlineauto.exact.control import VwDraw
 
 
 @given(seed=st.integers(0, 2**64 - 1), n=st.integers(0, 50))

@@ -10,7 +10,7 @@ import pytest
 from onlineauto.automl.config import Config, Kind, interactions_of
 from onlineauto.automl.decide import decide, interactions, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
-from onlineauto.automl.random_draw import VwDraw
+from onlineauto.exact.control import VwDraw
 from tests.automl.moves import Move, Table, make_rules
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ REFUSED = [
     (f"{_SEARCH} --synthcover", f"--automl with --synthcover {_NOT_EXACT}, "),
     (f"{_SEARCH} --bag 2", f"--automl with --bag {_NOT_EXACT}, "),
     (f"{_SEARCH} --cover 2 --cb_type ips", f"--automl with --cover {_NOT_EXACT}, "),
-    (f"{_SEARCH} --rnd 1", f"--automl with --rnd {_NOT_EXACT}, "),
+    (f"{_SEARCH} --rnd 1", f"--rnd {_NOT_EXACT}: "),
     (f"{_SEARCH} --epsilon_decay", f"--automl with --epsilon_decay {_NOT_EXACT}, "),
     ("--vw_exact --cb_explore 4 --automl 4 --bag 2", f"--automl with --bag {_NOT_EXACT}, "),
     ("--vw_exact --ccb_explore_adf --automl 4 --cover 3", f"--automl with --cover {_NOT_EXACT}, "),

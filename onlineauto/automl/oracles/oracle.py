@@ -124,7 +124,7 @@ class Oracle(ABC):
     in `ORACLES`. The name is then a choice of ``--oracle_type``, and the tests check the oracle with
     `onlineauto.testing.check_oracle`.
 
-    An oracle has no state. It is asked at the first event, at every new namespace (not in exact mode), at
+    An oracle has no state. It is asked at the first event, at every new namespace (VW asks there no more), at
     every change of champion, and, if it `renews`, at every review. Proposals that are already under
     consideration are dropped, so it need not remember what it proposed.
 
@@ -140,8 +140,8 @@ class Oracle(ABC):
         Ask only at the first event, and keep every proposal, even duplicates; a change of champion then keeps
         all configs. For oracles that serve as tests.
     hides_champion : bool
-        In exact mode, treat the champion as a config without elements while looking for duplicates, since VW
-        moves its elements away meanwhile. False in an oracle that VW does not have.
+        VW treats the champion as a config without elements while looking for duplicates, since it
+        moves the elements away meanwhile. False in an oracle that VW does not have.
     in_vw : bool
         True if VW has this oracle, too.
     renews : bool

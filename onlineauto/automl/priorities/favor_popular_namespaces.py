@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.priorities.priority import Priority
-from onlineauto.automl.random_draw import float32
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,18 +29,9 @@ class FavorPopularNamespaces(Priority):
     >>> counts = {b"a": 5, b"b": 3}
     >>> FavorPopularNamespaces().of(Config(((b"a", b"b"),)), counts.__getitem__)
     -3.0
-    >>> FavorPopularNamespaces().in_vw(Config(((b"a", b"b"),)), counts.__getitem__)
-    -5.0
     """
 
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
         """Return the sum of the smallest counts, negative for exclusions."""
         concerned = sum(min(map(count, interaction)) for interaction in config.elements)
         return float(concerned if config.kind is Kind.INCLUSION else -concerned)
-
-    def in_vw(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """Return minus the counts of the first namespaces, in float32, also for inclusions."""
-        priority = 0.0
-        for interaction in config.elements:
-            priority = float32(priority - float32(count(interaction[0])))
-        return priority

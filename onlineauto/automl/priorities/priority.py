@@ -37,7 +37,3 @@ class Priority(ABC):
         float
             Finite. The largest comes next; among equals, the config that was proposed last.
         """
-
-    def in_vw(self, config: Config, count: Callable[[bytes], int]) -> float:
-        """Return the priority in exact mode; it differs only where a defect of VW is reproduced."""
-        return self.of(config, count)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from onlineauto.automl.control import control_of
 from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
@@ -36,10 +37,7 @@ __all__ = [
     "refuse_command_line",
 ]
 
-_AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _BANDITS: Final = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
-_SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
-"""Explorers that ``--vw_exact`` has with ``--automl``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,18 +165,19 @@ def check_automl(configuration: Configuration) -> None:
     Raises
     ------
     OptionError
-        If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too, unless
-        ``--vw_exact`` lets them pass as VW does; or if ``--vw_exact`` asks for what VW does not have.
+        If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too; or
+        an option has no effect beside another.
     """
     automl = configuration[AutomlOptions]
     if automl.automl is None:
         return
-    exact = bool(configuration.get("vw_exact"))
-    oracle = ORACLES[automl.oracle(exact=exact)]
+    control = control_of(configuration)
+    named = automl.oracle_type or control.oracle
+    oracle = ORACLES[named]
     bandit = not configuration.supplied.isdisjoint(_BANDITS)
     if not bandit and not oracle.renews:
         raise OptionError(
-            f"--automl with --oracle_type {automl.oracle(exact=exact)} needs a bandit: one of "
+            f"--automl with --oracle_type {named} needs a bandit: one of "
             + ", ".join("--" + name for name in _BANDITS)
         )
     searched = automl.searched()
@@ -208,16 +207,14 @@ def check_automl(configuration: Configuration) -> None:
     _refuse_contradictions(configuration, bandit=bandit, renews=oracle.renews)
     given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
     for name in given:
-        if name in configuration.supplied and not exact:
+        if name in configuration.supplied and not control.ignores_given:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"
             )
-    if automl.default_lease == 0 and not exact:
+    if automl.default_lease == 0 and not control.ignores_given:
         raise OptionError("--default_lease cannot be 0: no challenger would learn anything")
     if "experimental_full_name_interactions" in configuration.supplied:
         raise OptionError("--experimental_full_name_interactions and --automl exclude each other")
-    if exact:
-        _refuse_unlike_vw(configuration)
 
 
 def check_rewards(configuration: Configuration) -> None:
@@ -238,57 +235,22 @@ def check_rewards(configuration: Configuration) -> None:
         ) from None
 
 
-def _refuse_explorer(configuration: Configuration) -> None:
-    """Refuse a search of exact mode with an explorer, or with penalties beside one, that it does not have."""
-    explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
-    asked = [flag for flag in explorer.flags if flag in configuration.supplied]
-    if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
-        name = "elim" if explorer.name in _SEARCHED_FOR else asked[-1]
-        kept = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
-        raise OptionError(
-            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {kept}; "
-            "leave --vw_exact out"
-        )
-    penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
-    if penalty is not None and explorer.name != "greedy":
-        raise OptionError(
-            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
-            "penalties there with ε-greedy only; leave --vw_exact out"
-        )
-
-
-def _refuse_unlike_vw(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have."""
-    _refuse_explorer(configuration)
-    automl = configuration[AutomlOptions]
-    oracle = ORACLES[automl.oracle(exact=True)]
-    if not oracle.in_vw:
-        raise OptionError(
-            f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
-        )
-    if automl.is_paired(exact=True):
-        raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
-    if automl.interaction_type == "both":
-        raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
-
-
 _OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift")
-_OF_NATIVE: Final = (*_OF_PAIRED, "search", "predict_with")
 
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
     """Refuse options of the search that another one leaves without any effect."""
-    automl, exact = configuration[AutomlOptions], bool(configuration.get("vw_exact"))
-    paired = automl.is_paired(exact=exact)
+    automl, control = configuration[AutomlOptions], control_of(configuration)
+    paired = automl.is_paired(control.paired)
+    oracle = automl.oracle_type or control.oracle
     reasons = (
-        (exact, _OF_NATIVE, "--vw_exact, which decides as Vowpal Wabbit does"),
         (not paired, _OF_PAIRED, "--estimator robust, which compares a bound on each one's reward"),
-        (not renews, ("search", "feature_cost"), f"--oracle_type {automl.oracle(exact=exact)}"),
+        (not renews, ("search", "feature_cost"), f"--oracle_type {oracle}"),
         (bandit, ("predict_with",), "a bandit, whose actions the champion chooses"),
     )
     for holds, names, what in reasons:
         for name in names:
-            decides = name == "cost_range" and not exact and "epsilon_decay" in configuration.supplied
+            decides = name == "cost_range" and "epsilon_decay" in configuration.supplied
             if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if paired and automl.automl_significance_level >= 1:
@@ -298,36 +260,19 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse an audit that would not be Vowpal Wabbit's, in exact mode, and names of slots.
+    """Refuse names of features where events have slots: of slots no names are known.
 
     Raises
     ------
     OptionError
-        With ``--vw_exact``: weights change between the examples of an event, or several models take turns. Of
-        slots no names are known.
+        If ``--audit`` or ``--invert_hash`` is supplied with ``--ccb_explore_adf``.
     """
-    outputs, models = configuration[OutputOptions], configuration[ModelOptions]
-    if configuration.get("ccb_explore_adf"):
-        named = {"audit": outputs.audit, "invert_hash": models.invert_hash}
-        if bool(configuration.get("vw_exact")):
-            named["readable_model"] = models.readable_model
-        for name in (name for name, value in named.items() if value):
-            raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
-    explorer = chosen_explorer(configuration)
-    if not (outputs.audit and bool(configuration.get("vw_exact"))):
-        return
-    if configuration.get("automl") is not None:
-        found = "--automl"
-    elif configuration.get("cb_type") != "mtr":
-        found = f"--cb_type {configuration.get('cb_type')}"
-    elif explorer.name not in _AUDITED:
-        found = f"--{explorer.name}"
-    else:
-        return
-    raise OptionError(
-        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
-        "midst of learning an event; leave --vw_exact out"
-    )
+    named = {
+        "audit": configuration[OutputOptions].audit,
+        "invert_hash": configuration[ModelOptions].invert_hash,
+    }
+    for name in (name for name, value in named.items() if value and configuration.get("ccb_explore_adf")):
+        raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
 
 
 def check_progress(configuration: Configuration) -> None:

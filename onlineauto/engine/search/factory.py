@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import ORDERS
+from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.registry import RunOptions
@@ -26,10 +27,13 @@ _SCREEN_CELLS = 1 << 18
 
 def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
     """What is crossed before the first event; events may have `slots`."""
-    automl, exact = configuration[AutomlOptions], bool(configuration.get("vw_exact"))
+    automl = configuration[AutomlOptions]
     searched: tuple[int, ...] = ()
     if automl.automl:
-        searched = ORACLES[automl.oracle(exact=exact)].orders or ORDERS[automl.interaction_type]
+        searched = (
+            ORACLES[automl.oracle_type or control_of(configuration).oracle].orders
+            or ORDERS[automl.interaction_type]
+        )
     singled = bool(searched) and "namespaces" in automl.searched()
     features = configuration[FeatureOptions]
     layout = dialect_of(configuration).layout
@@ -44,8 +48,8 @@ def make_searching(
     return Searching(
         configuration[AutomlOptions],
         layout,
-        exact=bool(configuration.get("vw_exact")),
-        width=learner.width,
+        control=control_of(configuration),
+        shape=learner.shape,
         simple=simple,
         cells=min(len(learner.model.weights), _SCREEN_CELLS),
         hyperparameters=Hyperparameters(configuration),

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
+    from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.engine.event.state import Decay
     from onlineauto.features.layout import Layout
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
+    from onlineauto.learners.table import TableShape
 
 __all__ = ["LiveSlots"]
 
@@ -57,10 +59,10 @@ class LiveSlots:
         How many slots there are, and how sure a test has to be.
     layout : Layout
         Told what the slots cross.
-    exact : bool
-        Move weights as VW does; otherwise the sums that go with them move too.
-    width : int
-        Lanes of the model that a slot uses.
+    control : Control
+        How the search decides where native mode and VW differ.
+    shape : TableShape
+        Which lanes of the model are whose.
     first : Config
         The first champion.
     simple : bool
@@ -91,8 +93,8 @@ class LiveSlots:
         options: AutomlOptions,
         layout: Layout,
         *,
-        exact: bool,
-        width: int,
+        control: Control,
+        shape: TableShape,
         first: Config,
         simple: bool,
         hyperparameters: Hyperparameters,
@@ -107,7 +109,7 @@ class LiveSlots:
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
-        self._exact, self._width = exact, width
+        self._control, self._shape = control, shape
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
@@ -119,8 +121,8 @@ class LiveSlots:
         share = 1 if options.fixed_significance_level else slots
         self.live = Live(
             n=1,
-            slot_step=width if exact else 1,
-            part_step=1 if exact else slots,
+            slot_step=shape.config_step,
+            part_step=shape.part_step,
             searching=options.automl is not None,
             fill=False,
             test=Test(
@@ -132,7 +134,7 @@ class LiveSlots:
             lease=np.full(slots, _NEVER, np.int64),
             updates=np.zeros(slots, np.int64),
             evidence=np.zeros((slots, 2, 2, SIZE)),
-            paired=options.is_paired(exact=exact),
+            paired=options.is_paired(control.paired),
             by_reward=not simple and options.by_reward(),
             by_loss=options.by_loss(),
             replaceable=False,
@@ -325,7 +327,7 @@ class LiveSlots:
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
         slot, config = decision.slot, decision.config
-        if 0 < slot < len(self.configs) and slot not in self._removed and not self._exact:
+        if 0 < slot < len(self.configs) and slot not in self._removed and self._control.parks:
             self._park(slot, model)
         self._removed.discard(slot)
         self.configs[slot:] = [config, *self.configs[slot + 1 :]]
@@ -423,9 +425,9 @@ class LiveSlots:
         weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
             swap_lanes(weights, cells, one, other)
-            if not self._exact:
+            if self._control.moves_sums:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
-        if not self._exact:
+        if self._control.moves_sums:
             model.sums[[0, slot]] = model.sums[[slot, 0]]
 
     def _swap(self, slot: int, config: Config, model: Model) -> None:
@@ -467,14 +469,14 @@ class LiveSlots:
         weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
             copy_lane(weights, cells, one, other)
-            if not self._exact:
+            if self._control.moves_sums:
                 model.lanes[other] = model.lanes[one]
-        if not self._exact:
+        if self._control.moves_sums:
             model.sums[target] = model.sums[source]
             for lane in self._lanes(target, weights):
                 materialize(model, lane)  # which may be about to learn with other penalties
 
     def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
-        """Lanes that are moved for a slot; with ``--cb_type dr`` VW takes the wrong ones."""
-        parts = weights.shape[2] // self.n_slots if self._exact else self._width
+        """Return the lanes that are moved for a live config."""
+        parts = weights.shape[2] // self.n_slots if self._control.moves_whole_table else self._shape.parts
         return [part * self.n_slots + slot for part in range(parts)]

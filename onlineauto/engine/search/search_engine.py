@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Config
+    from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.oracles.oracle import Space
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
+    from onlineauto.learners.table import TableShape
 
 __all__ = ["Change", "Searching"]
 
@@ -105,10 +107,10 @@ class Searching:
         What to search, and how.
     layout : Layout
         Told what the live slots cross; if events have slots, all is crossed with what tells these, too.
-    exact : bool
-        Decide as VW does.
-    width : int
-        Lanes of the model that a live slot uses.
+    control : Control
+        How the search decides where native mode and VW differ.
+    shape : TableShape
+        Which lanes of the model are whose.
     simple : bool
         Events are single lines, whose losses tell all configs apart.
     cells : int
@@ -153,8 +155,8 @@ class Searching:
         options: AutomlOptions,
         layout: Layout,
         *,
-        exact: bool,
-        width: int,
+        control: Control,
+        shape: TableShape,
         simple: bool,
         cells: int,
         hyperparameters: Hyperparameters,
@@ -164,10 +166,10 @@ class Searching:
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
         self.options = options
-        telling = (SLOT_NAME, TOLD_NAME) if exact and layout.slots else ()
+        telling = (SLOT_NAME, TOLD_NAME) if control.tells_slots and layout.slots else ()
         self._rules = Rules.of(
             options,
-            exact=exact,
+            control=control,
             defaults=hyperparameters.defaults,
             tunable=hyperparameters.tunable,
             telling=telling,
@@ -178,8 +180,8 @@ class Searching:
         self.slots = LiveSlots(
             options,
             layout,
-            exact=exact,
-            width=width,
+            control=control,
+            shape=shape,
             first=self.search.champion,
             simple=simple,
             hyperparameters=hyperparameters,

@@ -50,8 +50,5 @@ NATIVE = Dialect(
 
 def dialect_of(configuration: Configuration) -> Dialect:
     """Return the dialect that a group of options brings (its method ``dialect``), else the native one."""
-    for group in configuration.groups:
-        brings = getattr(group, "dialect", None)
-        if brings is not None and (found := brings()) is not None:
-            return found  # type: ignore[no-any-return]
-    return NATIVE
+    found: Dialect | None = configuration.brought("dialect")
+    return NATIVE if found is None else found

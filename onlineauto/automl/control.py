@@ -1,0 +1,101 @@
+"""Control: the points at which a search may decide otherwise than native mode does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.automl.proposals import take_in_new
+from onlineauto.automl.queue import take_least_tried
+from onlineauto.automl.random_draw import Draw, FairDraw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.decisions import Statistics
+    from onlineauto.automl.search import Rules, Search
+    from onlineauto.options import Configuration
+
+    TakeIn = Callable[[Rules, Search, Sequence[Config], Statistics, bool], Search]
+    TakeNext = Callable[[Rules, Search, Statistics], tuple[int | None, Search]]
+
+__all__ = ["NATIVE", "Control", "control_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """How a search decides; the defaults are those of native mode.
+
+    Attributes
+    ----------
+    place : str
+        Where this object is, as ``module:variable``.
+    oracle, lease, paired : str, int, bool
+        Defaults of ``--oracle_type``, ``--default_lease`` and ``--estimator``.
+    draw : type of Draw
+        How oracles that draw put interactions into a random order.
+    take_in : callable
+        Puts proposals under consideration.
+    take_next : callable
+        Chooses the next of the waiting configs.
+    begins_at_once : bool
+        The champion is live before the first namespace. VW waits for one, and makes the champion its own
+        challenger if there is none in the first events.
+    meets_late : bool
+        A namespace seen late gets challengers at once. VW waits for the next change of champion.
+    reviews : bool
+        The oracle is asked again from time to time.
+    proves_worse : bool
+        A challenger that is proved worse gives up its place. VW's test for that is never true.
+    forgets_left_over : bool
+        A change of champion drops all configs but the two best. VW leaves the others where they are, to be
+        overwritten, and finds them again by their elements.
+    follows_drift : bool
+        The search looks for drift.
+    ignores_given : bool
+        Interactions given beside the search have no effect, and a first lease may be 0. Native mode refuses
+        both.
+    parks : bool
+        A config that loses its place keeps its weights. VW overwrites them.
+    moves_sums : bool
+        The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. In VW they stay.
+    moves_whole_table : bool
+        With several parts, lanes are moved as if the table had no room to spare. VW moves the wrong ones.
+    tells_slots : bool
+        No config is without the namespaces that tell CCB slots apart.
+    """
+
+    place: str = "onlineauto.automl.control:NATIVE"
+    oracle: str = "stepwise"
+    lease: int = 2000
+    paired: bool = True
+    draw: type[Draw] = FairDraw
+    take_in: TakeIn = take_in_new
+    take_next: TakeNext = take_least_tried
+    begins_at_once: bool = True
+    meets_late: bool = True
+    reviews: bool = True
+    proves_worse: bool = True
+    forgets_left_over: bool = True
+    follows_drift: bool = True
+    ignores_given: bool = False
+    parks: bool = True
+    moves_sums: bool = True
+    moves_whole_table: bool = False
+    tells_slots: bool = False
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        """Let copies be this very object, which never changes."""
+        return resolve_name, (self.place,)
+
+
+NATIVE = Control()
+"""How native mode decides."""
+
+
+def control_of(configuration: Configuration) -> Control:
+    """Return the control that a group of options brings (its method ``control``), else the native one."""
+    found: Control | None = configuration.brought("control")
+    return NATIVE if found is None else found

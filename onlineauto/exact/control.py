@@ -1,0 +1,178 @@
+"""Vowpal Wabbit's control plane: its queue, its vector of configs, its shuffle, with their defects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.control import Control
+from onlineauto.automl.oracles import ORACLES
+from onlineauto.automl.priorities import PRIORITIES
+from onlineauto.automl.random_draw import Draw, float32
+from onlineauto.automl.search import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.automl.config import Config, Interaction
+    from onlineauto.automl.decisions import Statistics
+    from onlineauto.automl.search import Rules, Search
+
+__all__ = ["VW", "VwDraw", "popular_as_vw"]
+
+_MASK = 2**64 - 1
+
+
+class VwDraw(Draw):
+    """VW's shuffle, with its defects.
+
+    As many zeros as there are numbers stand before the numbers, and any entry may be swapped into the first
+    half: number 0 comes often, and early.
+
+    Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
+    """
+
+    def order(self, n: int) -> list[int]:
+        """Return twice `n` numbers, of which `n` + 1 are zeros."""
+        numbers = [0] * n + list(range(n))
+        for place in range(n):
+            other = int(float32(self.uniform() * float32(2 * n)))
+            numbers[other], numbers[place] = numbers[place], numbers[other]
+        return numbers
+
+    def uniform(self) -> float:
+        """Return a random float32 from 0 to 1.
+
+        >>> draw = VwDraw(10)
+        >>> [round(draw.uniform(), 9) for _ in range(3)]
+        [0.017016649, 0.370730162, 0.166691661]
+        """
+        self.state = (self.state * 0xEECE66D5DEECE66D + 2147483647) & _MASK
+        return (self.state >> 25 & 0x7FFFFF) / 2**23
+
+
+def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
+    """Return minus the counts of the first namespaces, in float32, for inclusions too.
+
+    Source: VW ``calc_priority_favor_popular_namespaces``.
+
+    >>> from onlineauto.automl.config import Config
+    >>> popular_as_vw(Config(((b"a", b"b"),)), {b"a": 5, b"b": 3}.__getitem__)
+    -5.0
+    """
+    priority = 0.0
+    for interaction in config.elements:
+        priority = float32(priority - float32(count(interaction[0])))
+    return priority
+
+
+def _take_in(
+    rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
+) -> Search:
+    """Put proposals over the candidates that an earlier champion has left, and into the queue.
+
+    An oracle that is asked only once has all its proposals kept behind the others.
+    """
+    del late
+    if ORACLES[rules.oracle].once:
+        candidates = (*search.candidates, *(Candidate(config, rules.lease) for config in configs))
+        added = list(range(len(search.candidates), len(candidates)))
+        search = replace(search, candidates=candidates, n_valid=len(candidates))
+        return _enqueue(rules, search, added, statistics)
+    places = _Places(search.candidates, search.n_valid, rules.lease)
+    if ORACLES[rules.oracle].hides_champion:
+        places.empty(0)
+    for config in configs:
+        places.add(config)
+    candidates = (search.candidates[0], *places.candidates[1:])
+    added = list(range(search.n_valid, places.n_valid))
+    search = replace(search, candidates=candidates, n_valid=places.n_valid)
+    return _enqueue(rules, search, added, statistics)
+
+
+def _take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+    """Return the first of the queue, and the search without it.
+
+    An empty queue is filled with all waiting configs, so configs that are live at that time miss a round.
+    Priorities are those at the time of filling.
+    """
+    if not search.queue:
+        waiting = list(filter(search.waits, range(search.n_valid)))
+        search = _enqueue(rules, search, waiting, statistics)
+    if not search.queue:
+        return None, search
+    return search.queue[0][1], replace(search, queue=search.queue[1:])
+
+
+def _enqueue(rules: Rules, search: Search, numbers: list[int], statistics: Statistics) -> Search:
+    """Return the search with candidates added to the queue, each with its priority."""
+    ranks = popular_as_vw if rules.priority == "favor_popular_namespaces" else PRIORITIES[rules.priority].of
+    added = [(ranks(search.candidates[number].config, statistics.count), number) for number in numbers]
+    return replace(search, queue=tuple(sorted((*search.queue, *added), reverse=True)))
+
+
+class _Places:
+    """VW's vector of configs while proposals are taken in.
+
+    Source: VW ``config_oracle::insert_config``.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], n_valid: int, lease: int) -> None:
+        self.candidates = list(candidates)
+        self.n_valid = n_valid
+        self._lease = lease
+        self._holding: dict[tuple[Interaction, ...], set[int]] = {}
+        for place, candidate in enumerate(candidates):
+            self._holding.setdefault(candidate.config.elements, set()).add(place)
+
+    def add(self, config: Config) -> None:
+        """Take a config in, unless a valid place has the same elements.
+
+        Elements found at a place left from earlier are moved from there. If that is the very place they are
+        to go to, they are lost: VW moves a set to itself, which empties it.
+        """
+        found = min(self._holding.get(config.elements, ()), default=None)
+        if found is not None and found < self.n_valid:
+            return
+        if found is not None:
+            self.empty(found)
+            if found == self.n_valid:
+                config = replace(config, elements=())
+        self._put(self.n_valid, Candidate(config, self._lease))
+        self.n_valid += 1
+
+    def empty(self, place: int) -> None:
+        """Move the elements away from a place."""
+        candidate = self.candidates[place]
+        self._put(place, replace(candidate, config=replace(candidate.config, elements=())))
+
+    def _put(self, place: int, candidate: Candidate) -> None:
+        if place < len(self.candidates):
+            self._holding[self.candidates[place].config.elements].discard(place)
+            self.candidates[place] = candidate
+        else:
+            self.candidates.append(candidate)
+        self._holding.setdefault(candidate.config.elements, set()).add(place)
+
+
+VW = Control(
+    place="onlineauto.exact.control:VW",
+    oracle="one_diff",
+    lease=4000,
+    paired=False,
+    draw=VwDraw,
+    take_in=_take_in,
+    take_next=_take_next,
+    begins_at_once=False,
+    meets_late=False,
+    reviews=False,
+    proves_worse=False,
+    forgets_left_over=False,
+    follows_drift=False,
+    ignores_given=True,
+    parks=False,
+    moves_sums=False,
+    moves_whole_table=True,
+    tells_slots=True,
+)
+"""How Vowpal Wabbit 9.11.9 decides."""
