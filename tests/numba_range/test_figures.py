@@ -13,8 +13,9 @@ import pytest
 
 from onlineauto.workspace.workspace import Workspace
 
-Figures = tuple[float, float, float]
-"""Sum of the losses, sum of the squares of all that was predicted, and of all weights."""
+Figures = tuple[float, float, float, int, int]
+"""Sums of the losses, of the squares of all that was predicted, and of those of all weights; how often the
+champion changed, and how often it predicted worse than before."""
 
 
 def lines(n: int) -> str:
@@ -25,6 +26,12 @@ def lines(n: int) -> str:
         i, j = draw.randrange(3), draw.randrange(3)
         text += f"{(i ^ j) / 3 + draw.random() / 9:.4f} |a i{i} x:{draw.random():.3f} |b j{j}\n"
     return text
+
+
+def far_off(n: int) -> str:
+    """Labels that nothing explains."""
+    draw = random.Random(5)
+    return "".join(f"{draw.choice([-2, 3])} |a x |b y\n" for _ in range(n))
 
 
 def bandits(n: int) -> str:
@@ -70,29 +77,71 @@ def logs(n: int) -> str:
 
 
 RUNS: dict[str, tuple[str, dict[str, Any], Figures]] = {
-    "regression": (lines(300), {"quadratic": ["::"]}, (0, 0, 0)),
-    "coin": (lines(300), {"coin": True}, (0, 0, 0)),
-    "ftrl": (lines(300), {"ftrl": True}, (0, 0, 0)),
-    "regression searched": (lines(2000), {"automl": 4, "lease": 200}, (0, 0, 0)),
-    "bandit": (bandits(300), {"cb_adf": True, "quadratic": ["::"]}, (0, 0, 0)),
-    "doubly robust": (bandits(300), {"cb_explore_adf": True, "cb_type": "dr"}, (0, 0, 0)),
-    "searched": (bandits(3000), {"cb_explore_adf": True, "automl": 4, "lease": 200}, (0, 0, 0)),
-    "searched with drift": (
-        bandits(1500) + bandits(3000).replace(":-1:", ":x:").replace(":0:", ":-1:").replace(":x:", ":0:"),
-        {"cb_explore_adf": True, "automl": 2, "lease": 200, "on_drift": "reopen"},
-        (0, 0, 0),
+    "regression": (lines(300), {"quadratic": ["::"]}, (9.81419867, 110.067909, 4503.85566, 0, 0)),
+    "regression searched": (
+        lines(2000),
+        {"automl": 4, "lease": 200},
+        (12.3541191, 789.678994, 26429.5245, 2, 0),
     ),
-    "squarecb": (bandits(300), {"cb_explore_adf": True, "squarecb": True, "elim": True}, (0, 0, 0)),
-    "softmax": (bandits(300), {"cb_explore_adf": True, "softmax": True, "lambda_": 3.0}, (0, 0, 0)),
-    "bag": (bandits(300), {"cb_explore_adf": True, "bag": 3}, (0, 0, 0)),
-    "cover": (bandits(300), {"cb_explore_adf": True, "cover": 3}, (0, 0, 0)),
-    "rnd": (bandits(300), {"cb_explore_adf": True, "rnd": 2}, (0, 0, 0)),
-    "regcb": (bandits(300), {"cb_explore_adf": True, "regcb": True}, (0, 0, 0)),
-    "decay": (bandits(300), {"cb_explore_adf": True, "epsilon_decay": True}, (0, 0, 0)),
-    "slots": (slots(300), {"ccb_explore_adf": True, "quadratic": ["::"]}, (0, 0, 0)),
-    "logs": (logs(300), {"cb_explore_adf": True, "dsjson": True}, (0, 0, 0)),
-    "exact": (bandits(300), {"cb_explore_adf": True, "quadratic": ["::"], "vw_exact": True}, (0, 0, 0)),
-    "exact search": (bandits(1000), {"cb_explore_adf": True, "automl": 3, "vw_exact": True}, (0, 0, 0)),
+    "bandit": (
+        bandits(300),
+        {"cb_adf": True, "quadratic": ["::"]},
+        (-120.012007, 249.514388, 43743296, 0, 0),
+    ),
+    "doubly robust": (
+        bandits(300),
+        {"cb_explore_adf": True, "cb_type": "dr"},
+        (-147.664766, 279.898317, 154992210, 0, 0),
+    ),
+    "searched": (
+        bandits(3000),
+        {"cb_explore_adf": True, "automl": 4, "lease": 200},
+        (-2305.1305, 2804.39817, 271375250, 2, 0),
+    ),
+    "drift": (
+        "".join(f"{number % 2} |a x{number % 2} |b y\n" for number in range(4000)) + far_off(2000),
+        {"automl": 2, "default_lease": 4000, "on_drift": "reset_challengers"},
+        (12617.9518, 2734.23547, 1.51842666e10, 0, 1),
+    ),
+    "squarecb": (
+        bandits(300),
+        {"cb_explore_adf": True, "squarecb": True, "elim": True},
+        (-141.678709, 256.698589, 146082.756, 0, 0),
+    ),
+    "softmax": (
+        bandits(300),
+        {"cb_explore_adf": True, "softmax": True, "lambda_": 3.0},
+        (-140.37877, 106.056316, 1484019.22, 0, 0),
+    ),
+    "bag": (bandits(300), {"cb_explore_adf": True, "bag": 3}, (-139.513965, 214.111117, 3894637.22, 0, 0)),
+    "cover": (bandits(300), {"cb_explore_adf": True, "cover": 3}, (-137.232554, 139.001926, 348004815, 0, 0)),
+    "rnd": (bandits(300), {"cb_explore_adf": True, "rnd": 2}, (-138.085725, 155.865702, 1505913.43, 0, 0)),
+    "regcb": (
+        bandits(300),
+        {"cb_explore_adf": True, "regcb": True},
+        (-141.014119, 100.166673, 146082.756, 0, 0),
+    ),
+    "decay": (
+        bandits(300),
+        {"cb_explore_adf": True, "epsilon_decay": True},
+        (-141.377686, 223.334528, 1873144.16, 0, 0),
+    ),
+    "slots": (
+        slots(300),
+        {"ccb_explore_adf": True, "quadratic": ["::"]},
+        (-363.766655, 564.822046, 430756.617, 0, 0),
+    ),
+    "logs": (logs(300), {"cb_explore_adf": True, "dsjson": True}, (-41.499999, 278.845401, 8057853.57, 0, 0)),
+    "exact": (
+        bandits(300),
+        {"cb_explore_adf": True, "quadratic": ["::"], "vw_exact": True},
+        (-119.161926, 279.898317, 43743289.8, 0, 0),
+    ),
+    "exact search": (
+        bandits(1000),
+        {"cb_explore_adf": True, "automl": 3, "vw_exact": True},
+        (-404.190452, 934.39828, 642098303, 0, 0),
+    ),
 }
 
 
@@ -103,7 +152,8 @@ def figures(text: str, options: dict[str, Any]) -> Figures:
         loss += float(outcomes.loss.astype(np.float64).sum())
         predicted = outcomes.score if len(outcomes.score) else outcomes.prediction
         square += float((predicted.astype(np.float64) ** 2).sum())
-    return loss, square, float((workspace.weights.astype(np.float64) ** 2).sum())
+    weights = float((workspace.weights.astype(np.float64) ** 2).sum())
+    return loss, square, weights, workspace.searching.n_switches, workspace.searching.n_alarms
 
 
 @pytest.mark.parametrize("kind", RUNS)
