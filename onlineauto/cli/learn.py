@@ -72,9 +72,10 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace, begun_run = begun(configuration)
     configuration = workspace.configuration
-    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm():
-        inputs = configuration[InputOptions]
-        warm_up(json=inputs.json or inputs.dsjson)  # which shows how far it is
+    inputs = configuration[InputOptions]
+    part = "all" if inputs.json or inputs.dsjson else "text"
+    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm(part):
+        warm_up(part)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:
         report = Report(workspace, files, run=begun_run)
         showing = Showing(workspace, files, run=begun_run)

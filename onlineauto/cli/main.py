@@ -7,6 +7,7 @@ reader of our output has gone, 143 terminated.
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import sys
 from pathlib import Path
@@ -34,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         word begins with ``-``, the verb is ``learn``.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    log = logging.getLogger("onlineauto")
+    level = log.level
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -45,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
         return 130
+    finally:
+        log.setLevel(level)
     return code
 
 
@@ -68,7 +73,9 @@ def _run(words: list[str]) -> int:
         from onlineauto.cli.warmup import run as run_warmup
 
         return run_warmup()
-    if not output.quiet:
+    if output.quiet:
+        logging.getLogger("onlineauto").setLevel(logging.ERROR)
+    else:
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     if verb == "convert":

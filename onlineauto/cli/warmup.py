@@ -36,12 +36,15 @@ def run() -> int:
     return 0
 
 
-def warm_up(*, json: bool = True) -> float:
-    """Learn a little in both modes, which compiles all that learning needs; return the seconds it took.
-
-    The reader of JSON is for those who need it.
+def warm_up(part: str = "all") -> float:
+    """Learn a little in both modes, which compiles a part of the kernels; return the seconds it took.
 
     On a terminal, standard error shows how far it is.
+
+    Parameters
+    ----------
+    part : {"all", "text"}
+        Everything that learning needs; or only what runs over text need.
     """
     begin = time.perf_counter()
 
@@ -63,8 +66,8 @@ def warm_up(*, json: bool = True) -> float:
             workspace.estimates.lower(0), workspace.estimates.upper(0)
         Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
-        if json:
+        if part != "text":
             for _ in JsonReader(_JSON, log=True, multiline=False):
                 pass
-    note_warm()
+    note_warm(part)
     return time.perf_counter() - begin

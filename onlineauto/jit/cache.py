@@ -26,7 +26,6 @@ _SWITCHES = (
     *("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
     *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
 )
-_WARM = "warm"
 _PATTERNS = ("jit/*.py", "**/*_kernels.py", "**/quirks.py", "engine/event/state.py", "features/records.py")
 
 
@@ -58,12 +57,12 @@ def cache_directory() -> Path:
     return Path(parent) / f"kernels-{_stamp()}"
 
 
-def is_warm() -> bool:
-    """Return whether `note_warm` has recorded that all kernels of this version are on disk."""
-    return (cache_directory() / _WARM).exists()
+def is_warm(part: str = "all") -> bool:
+    """Return whether `note_warm` has recorded that a part of the kernels of this version is on disk."""
+    return any((cache_directory() / f"warm-{each}").exists() for each in ("all", part))
 
 
-def note_warm() -> None:
-    """Record that all kernels are on disk, if the directory can be written."""
+def note_warm(part: str = "all") -> None:
+    """Record that a part of the kernels is on disk, if the directory can be written."""
     with suppress(OSError):
-        (cache_directory() / _WARM).touch()
+        (cache_directory() / f"warm-{part}").touch()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.jit.entry import Entry
+from onlineauto.jit.notice import announce_compiling
 from onlineauto.jit.numba_private import Dispatcher, compile_for_callers, leave_code_to_callers
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Inner(Dispatcher):
     made : int
         Number of such kernels.
     listeners : list of callable
-        Called whenever one of them begins to be compiled.
+        Called whenever one begins to be compiled; where there is none, a line is logged.
     """
 
     made: ClassVar[int] = 0
@@ -50,7 +51,7 @@ class Inner(Dispatcher):
         """Compile for callers; return what they know the result by."""
 
         def tell() -> None:
-            for listener in self.listeners:
+            for listener in self.listeners or [announce_compiling]:
                 listener()
 
         return compile_for_callers(self, sig, tell)

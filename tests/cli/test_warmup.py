@@ -79,6 +79,51 @@ def test_a_terminal_is_shown_how_far_it_is(
     assert "the last take longest" in shown.split("\r\x1b[K")[2]
 
 
+COLD = """
+import sys
+import numpy as np
+from onlineauto.cli import learn
+from onlineauto.cli.main import main
+from onlineauto.errors import InputError
+from onlineauto.jit import entry_kernel, kernel
+
+@kernel
+def squared(x):
+    return x * x
+
+@entry_kernel
+def square_of(x):
+    return squared(x)
+
+def begun(configuration):
+    raise InputError(f"{square_of(3)} is enough")
+
+learn.begun = begun
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run_is_quiet(
+    quiet: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "cold.py").write_text(COLD)
+    (tmp_path / "s.txt").write_text(SIMPLE)
+    words = [str(tmp_path / "cold.py"), "-d", str(tmp_path / "s.txt"), *["--quiet"] * quiet]
+    for cold in (True, False):
+        done = subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path / "cache")},
+        )
+        *lines, last = done.stderr.splitlines()
+        assert last == "onlineauto: error: 9 is enough"
+        assert [line.split(",")[0] for line in lines] == ["compiling kernels"] * (cold and not quiet)
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_one_thread_or_two(threads: str, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text(SIMPLE)

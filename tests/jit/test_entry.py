@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.jit import cache_directory, entry, is_warm, note_warm, watch_compiling
+from onlineauto.jit import cache_directory, entry, is_warm, note_warm, notice, watch_compiling
 from onlineauto.jit.inner import Inner
 
 if TYPE_CHECKING:
@@ -54,13 +54,17 @@ print(*results, len(compiled), len(heavy & set(sys.modules)))
 )
 
 
-def run(script: Path, cache: Path) -> list[float]:
+def done(script: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
     )
-    assert done.returncode == 0, done.stderr
-    return [float(word) for word in done.stdout.split()]
+    assert process.returncode == 0, process.stderr
+    return process
+
+
+def run(script: Path, cache: Path) -> list[float]:
+    return [float(word) for word in done(script, cache).stdout.split()]
 
 
 def test_the_next_process_loads_what_one_has_compiled(tmp_path: Path) -> None:
@@ -104,6 +108,39 @@ def test_nobody_listens_afterwards(fresh: Any) -> None:
     assert Inner.listeners == []
 
 
+SILENT = (
+    KERNELS
+    + """
+total(np.arange(4.0)), total(np.arange(4.0, dtype=np.float32))
+"""
+)
+
+
+def test_who_sees_nothing_of_compiling_is_told_once_and_a_warm_process_says_nothing(tmp_path: Path) -> None:
+    script, cache = tmp_path / "script.py", tmp_path / "cache"
+    script.write_text(SILENT)
+    said = done(script, cache).stderr
+    assert said == (
+        f"compiling kernels, which takes up to three minutes, once: they are kept in {cache}; "
+        "`onlineauto warmup` compiles them ahead of time\n"
+    )
+    assert done(script, cache).stderr == ""
+    script.write_text(SCRIPT)
+    assert done(script, tmp_path / "other").stderr == "", "who watches sees it"
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_compiling_is_announced_through_the_logger_unless_all_was_warmed_up(
+    fresh: Any, warm: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(notice, "is_warm", lambda: warm)
+    notice.announce_compiling.cache_clear()
+    for kind in (np.float64, np.float32, np.int64):
+        assert fresh.total(np.array([2.0]).astype(kind)) == 12
+    told = [(record.name, record.levelname, record.msg.split(",")[0]) for record in caplog.records]
+    assert told == [("onlineauto", "WARNING", "compiling kernels")] * (not warm)
+
+
 def test_what_is_compiled_lies_in_a_directory_of_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,8 +151,13 @@ def test_what_is_compiled_lies_in_a_directory_of_its_version(
     note_warm()
     assert not is_warm(), "there is no such directory yet"
     ours.mkdir()
+    note_warm("text")
+    assert is_warm("text")
+    assert not is_warm("json")
+    assert not is_warm()
     note_warm()
     assert is_warm()
+    assert is_warm("json")
     monkeypatch.setenv("NUMBA_OPT", "1")
     cache_directory.cache_clear()
     assert cache_directory() != ours
