@@ -168,7 +168,7 @@ class Context(NamedTuple):
     rule: Rule
     layout: Layout
     interactions: Interactions
-    again: Interactions  # those of plausible costs and guesses: VW has forgotten some when it comes to them
+    again: Interactions  # those of plausible costs: VW has forgotten some when it comes to them
     scratch: Scratch
     model: Model
     live: Live
