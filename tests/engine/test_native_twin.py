@@ -83,10 +83,17 @@ SMALL = [
     ),
     bandit(
         "the champion predicts worse",
-        lambda: choices(5200, pays=("-", "-", "-", "ab"), n_actions=2),
+        lambda: choices(5280, pays=("-", "-", "-", "ab"), n_actions=2),
         *("reopen", "remove", "swap by loss", "comes back"),
         automl=3,
+        default_lease=64,
         on_drift="reset_model",
+    ),
+    bandit(
+        "the champion predicts better",
+        lambda: choices(4900, pays=("-", "-", "-", "?", "?", "-", "-"), n_actions=2),
+        "comes back",
+        automl=2,
     ),
     bandit(
         "rewards and probabilities are known",
@@ -96,6 +103,7 @@ SMALL = [
         cost_range="-5,0",
         min_prob=0.1,
     ),
+    bandit("no probability is known", lambda: choices(700), "swap by reward", min_prob=0.0),
     bandit(
         "events have slots",
         lambda: slots(600),
@@ -105,6 +113,14 @@ SMALL = [
         default_lease=100,
     ),
     single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),
+    single(
+        "more configs wait than are remembered",
+        lambda: lines(1600),
+        "comes back",
+        automl=2,
+        automl_significance_level=1e-9,
+        default_lease=16,
+    ),
     single(
         "namespaces are searched",
         lambda: lines(1200, wild=True),
@@ -131,7 +147,7 @@ LARGE = [
     bandit("there is nobody but the champion", lambda: choices(1000, late=500), "widen", automl=1),
     bandit("there is one challenger", lambda: choices(3000, late=1500), "late namespaces", automl=2),
     bandit("rewards grow for long", lambda: choices(5000, rough=True), "swap by loss"),
-    bandit("no probability is known", lambda: choices(3000), "swap by reward", min_prob=0.0),
+    bandit("probabilities stay unknown", lambda: choices(3000), "swap by reward", min_prob=0.0),
     bandit("rewards alone decide", lambda: choices(5000), "extend", champion_test="reward"),
     bandit("losses alone decide", lambda: choices(3000), "swap by loss", champion_test="loss"),
     bandit(
