@@ -74,7 +74,7 @@ FRAME = np.dtype(
 )
 """Head of a frame: 128 bytes."""
 
-SECTIONS = (
+SECTIONS: tuple[tuple[str, np.dtype[Any], int], ...] = (
     ("events", np.dtype(np.int64), 1),
     ("lines", LINE, 1),
     ("spans", SPAN, 1),
