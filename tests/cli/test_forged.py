@@ -99,7 +99,7 @@ def test_options_that_are_none_are_refused_in_one_line(
     check_refused("-i forged.model -d log.txt", directory, capsys, "forged.model is ")
 
 
-@pytest.mark.parametrize("option", ["predictions", "final_regressor", "journal", "data", "csv_trace"])
+@pytest.mark.parametrize("option", ["predictions", "final_regressor", "journal", "data", "replay"])
 def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
     directory: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:

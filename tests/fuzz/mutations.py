@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.options.registry import REGISTRY
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     import random

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.forged import Forger
 from tests.fuzz.frame import run_checked
 
 
@@ -22,16 +23,25 @@ def fuzz(files: int, seed: int) -> str:
     """Forge and use so many files; say how often one was refused, and how often of use."""
     from numba.core import config
 
-    from tests.fuzz.forged import Forger
-
     assert vars(config)["BOUNDSCHECK"] == 1
+    return forged(files, seed)
+
+
+def forged(files: int, seed: int) -> str:
+    """Do as `fuzz`, whether or not indices are checked."""
     warnings.simplefilter("ignore")  # of numbers that overflow, which is what they are forged for
     with tempfile.TemporaryDirectory() as directory:
-        forger = Forger(Path(directory), seed=seed)
+        forger = Forger(Path(directory), seed=seed, bases=min(4 + files // 50, 40))
         forger.run(files)
     return f"{files} forged files: {forger.refused} refusals, {forger.used} uses"
 
 
+def test_a_hundred_forged_files() -> None:
+    with warnings.catch_warnings():
+        assert forged(100, seed=0).startswith("100 ")
+
+
+@pytest.mark.bounds
 def test_four_hundred_forged_files() -> None:
     assert run_checked("test_fuzz_files", 400, seed=1) >= 400
 
