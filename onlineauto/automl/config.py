@@ -18,11 +18,15 @@ __all__ = [
     "Kind",
     "Settings",
     "interactions_of",
+    "is_interaction",
     "possible_interactions",
 ]
 
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
+
+MOST_FACTORS = 3
+"""Namespaces of the longest interaction that is searched."""
 
 Settings = tuple[tuple[str, float | str], ...]
 """Hyperparameters by name, in ascending order, each with its value. All others are as on the command line."""
@@ -90,6 +94,15 @@ class Config:
         if _SLOTS in interaction:
             return self
         return replace(self, elements=tuple(sorted((*self.elements, interaction))))
+
+
+def is_interaction(names: Sequence[bytes]) -> bool:
+    """Whether these can be the names of an interaction, or of a namespace by itself.
+
+    >>> is_interaction((b"a", b"b")), is_interaction((b"a", b"")), is_interaction(())
+    (True, False, False)
+    """
+    return 0 < len(names) <= MOST_FACTORS and all(names)
 
 
 def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[Interaction, ...]:

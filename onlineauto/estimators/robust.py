@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +11,20 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.robust_kernels import (
     LARGEST_WEIGHT,
     SIZE,
+    T,
     Test,
     lower_bound,
     observe,
     upper_bound,
 )
+from onlineauto.features.stored import MOST
 
-__all__ = ["RobustConfidenceSequence"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.stored import Stored
+
+__all__ = ["RobustConfidenceSequence", "stored_evidence"]
 
 
 class RobustConfidenceSequence:
@@ -118,3 +126,17 @@ class RobustConfidenceSequence:
     def last_r(self) -> float:
         """Reward of the last event; 0 before the first."""
         return self._last_r
+
+
+def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the states of robust confidence sequences that are to be in place of an array of them.
+
+    Raises
+    ------
+    ValueError
+        They are none: their counts are not from 0 to what can be counted.
+    """
+    found = stored.finite(array.dtype, array.shape)
+    if (found[..., T] < 0).any() or (found[..., T] > MOST).any():
+        raise stored.fail("the states of confidence sequences")
+    return found

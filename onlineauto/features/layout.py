@@ -29,12 +29,13 @@ from onlineauto.features.records import Layout as KernelLayout
 from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.stored import Stored
 
 __all__ = ["MAX_PRODUCTS", "Keys", "Layout", "most_groups"]
 
@@ -166,10 +167,19 @@ class Layout:
         """What `restore` takes: which namespaces wildcards range over, and which they leave out."""
         return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another left off, of the same options."""
-        self._known, self._left_out = set(state["known"]), set(state["left_out"])
-        self._letters = Counter(name[:1] for name in self._known.difference(self._own))
+    def restore(self, stored: Stored) -> None:
+        """Go on where another left off, of the same options.
+
+        Raises
+        ------
+        ValueError
+            The state is none of a layout.
+        """
+        self._known, self._left_out = set(self._own[:1]), set()
+        self._letters = Counter()
+        for name in stored["known"].name_list():
+            self._add(self._known_as(name))
+        self._left_out.update(set(stored["left_out"].name_list()) - self._known)
         self.version += 1
         self._make_interactions()
 

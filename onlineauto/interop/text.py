@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
-from onlineauto.formats.blocks.writer import replacing
+from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.formats.text.writer import NO_WEIGHT, number_text
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.learners._kernels import CONTRACTION, GRAVITY
+from onlineauto.features.stored import Stored
+from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MAX_LABEL, MIN_LABEL, W
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from onlineauto.learners._kernels import Model
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 __all__ = ["materialised", "model_state", "restore_model"]
 
@@ -41,24 +42,49 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
     }
 
 
-def restore_model(model: Model, state: Mapping[str, Any]) -> None:
-    """Go on where another left off, of the same options.
+def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
+    """Go on where another left off, of the same options; return how many numbers of a cell there were.
 
     Raises
     ------
     ValueError
-        The weights are of another shape.
+        The state is of another model, or of none; or has a weight that is to be `finite` and is not.
     """
-    if tuple(state["shape"]) != model.weights.shape:
-        raise ValueError(f"weights are of shape {tuple(state['shape'])}, and not {model.weights.shape}")
-    cells, rows = state["weights"].get("cell", slice(None)), state["weights"]["row"]
-    model.weights[cells, : rows.shape[1]] = rows
-    if isinstance(cells, slice):
-        model.touched[:] = np.unpackbits(state["weights"]["learnt"], count=len(model.touched)).view(bool)
-    else:
+    n_cells, fields, lanes = model.weights.shape
+    if stored["shape"].of(list[int]) != [n_cells, fields, lanes]:
+        raise stored["shape"].fail(f"the shape {[n_cells, fields, lanes]}")
+    weights, n_rows = stored["weights"], n_cells
+    cells: NDArray[np.uint32] | slice = slice(None)
+    if "cell" in weights:
+        cells = _ascending(weights["cell"], n_cells)
         model.touched[:] = False
-        model.touched[cells] = True
-    model.shared[:], model.lanes[:], model.sums[:] = state["shared"], state["lanes"], state["sums"]
+        model.touched[cells], n_rows = True, len(cells)
+    else:
+        learnt = weights["learnt"].array(np.uint8, (-(-n_cells // 8),))
+        model.touched[:] = np.unpackbits(learnt, count=n_cells).view(bool)
+    row = weights["row"].array(np.float32, (n_rows, fields, lanes), (n_rows, 1, lanes))
+    if finite:
+        Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
+    kept: int = row.shape[1]
+    model.weights[cells, :kept] = row
+    for name in ("shared", "lanes"):
+        array: NDArray[np.float64] = getattr(model, name)
+        array[:] = stored[name].finite(np.float64, array.shape) if finite else stored[name].like(array)
+    single = np.concatenate(
+        [model.shared[[MIN_LABEL, MAX_LABEL, FACTOR]], *model.lanes[:, [GRAVITY, CONTRACTION]]]
+    )
+    if (np.abs(single[np.isfinite(single)]) > _LARGEST).any():
+        raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
+    model.sums[:] = stored["sums"].counts(model.sums.shape)
+    return kept
+
+
+def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:
+    """Numbers of cells, each there once."""
+    cells = stored.array(np.uint32, (-1,))
+    if len(cells) and not (cells[-1] < n_cells and (cells[1:] > cells[:-1]).all()):
+        raise stored.fail(f"numbers of {n_cells} cells in ascending order")
+    return cells
 
 
 def materialised(weights: NDArray[np.float32], penalties: NDArray[np.float64]) -> NDArray[np.float32]:

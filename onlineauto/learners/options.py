@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CbOptions", "LossOptions", "UpdateOptions", "check_loss", "check_prediction_range"]
 
+_LARGEST = 3.4028234663852886e38
+"""Largest float32."""
+
 CB_TYPES = ("mtr", "ips", "dr", "dm")
 """What costs can be learnt from; the position of a name is its code in kernels."""
 
 
 def _write_rate(record: Records, value: float, default: float) -> None:
-    record["rate"] = value / default if default else 1.0
+    record["rate"] = min(value / default, _LARGEST) if default else 1.0
 
 
 def _write_power(record: Records, value: float, default: float) -> None:  # noqa: ARG001
@@ -38,7 +41,7 @@ def _write_l2(record: Records, value: float, default: float) -> None:  # noqa: A
 
 def _rounded(value: float) -> float:
     """Return the float32 nearest to a value, since penalties are float32 numbers in float64 fields."""
-    return float(struct.unpack("f", struct.pack("f", value))[0])
+    return float(struct.unpack("f", struct.pack("f", min(value, _LARGEST)))[0])
 
 
 def _write_cb_type(record: Records, value: str, default: str) -> None:  # noqa: ARG001

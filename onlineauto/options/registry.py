@@ -81,7 +81,7 @@ class Registry:
             If a flag is unknown, a value is invalid, or options contradict each other.
         """
         if isinstance(words, str):
-            words = shlex.split(words)
+            words = _split(words)
         given: dict[str, Any] = {}
         for option, texts in split(words, options=self._by_flag, positional=self._positional):
             if option.switch:
@@ -94,6 +94,22 @@ class Registry:
                 if given.setdefault(option.name, value) != value:
                     raise OptionError(f"{option.flag} is given as {given[option.name]!r} and as {value!r}")
         return self._configuration(given)
+
+    def parse_kept(self, words: str | Sequence[str]) -> Configuration:
+        """Read the options that a file was made with, of which it may bring none but those that models keep.
+
+        All others are for whoever runs the program to give: some name files to write.
+
+        Raises
+        ------
+        OptionError
+            As for `parse`, or because of an option that no model keeps.
+        """
+        configuration = self.parse(words)
+        for option in self.options:
+            if option.name in configuration.supplied and not option.keep:
+                raise OptionError(f"{option.flag} is for the command line, and not kept in models")
+        return configuration
 
     def from_keywords(self, **keywords: object) -> Configuration:
         """Return the configuration that keywords set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
@@ -138,6 +154,14 @@ class Registry:
         for check in self._checks:
             check(configuration)
         return configuration
+
+
+def _split(line: str) -> list[str]:
+    """Split a command line as a shell does."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise OptionError(f"{line!r} is not a command line: {error}") from None
 
 
 def _by_flag(options: Iterable[Option]) -> dict[str, Option]:

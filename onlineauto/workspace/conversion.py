@@ -9,8 +9,9 @@ from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN
-from onlineauto.formats.blocks.writer import replacing, write_blocks
+from onlineauto.formats.blocks.writer import write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.formats.text.writer import block_text
 from onlineauto.workspace.options import REGISTRY

@@ -9,18 +9,17 @@ one MessagePack map. Where the tree has an array, it has a map of three: ``dtype
 little-endian), ``shape``, and ``at``, where its first byte is, counted from the first array of the file. Each
 array, the first one too, begins at a multiple of 64 bytes of the file, behind zeros; items lie in C order.
 
-A file is written beside its place (``.NAME.*.part``, which a process that is killed leaves there), flushed to
-the disk, and then renamed: whoever opens it finds the old one or the new one. What the tree of a model has is
-in ``docs/model-file.md``.
+A file is written beside its place, flushed to the disk, and then renamed: whoever opens it finds the old one
+or the new one. What the tree of a model has is in ``docs/model-file.md``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +27,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.sources.replaced_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -62,6 +62,8 @@ _ALIGNMENT = 64
 _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
 _ARRAY = {"dtype", "shape", "at"}
+_DTYPES = {"<f4", "<f8", "<i8", "<u4", "<u8", "|u1", "|b1"}
+"""What arrays are of, as NumPy spells it."""
 
 
 def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
@@ -149,7 +151,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     try:
         tree = msgspec.msgpack.decode(data[_BEGIN:end])
         return {key: _with_arrays(value, data, _aligned(end)) for key, value in tree.items()}
-    except (msgspec.DecodeError, ValueError, TypeError, AttributeError) as error:
+    except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{name} is not a model file that this program understands: {error}") from None
 
 
@@ -160,9 +162,15 @@ def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
         return value
     if value.keys() != _ARRAY:
         return {key: _with_arrays(each, data, begin) for key, each in value.items()}
-    dtype, shape = np.dtype(value["dtype"]), tuple(value["shape"])
-    count = int(np.prod(shape, dtype=np.int64))
-    return np.frombuffer(data, dtype, count=count, offset=begin + value["at"]).reshape(shape)
+    kind, shape, at = value["dtype"], value["shape"], value["at"]
+    if not (isinstance(kind, str) and kind in _DTYPES and isinstance(shape, list)):
+        raise ValueError(f"there is no array of {kind!r} of the shape {shape!r}")
+    if not all(isinstance(size, int) and size >= 0 for size in (*shape, at)):
+        raise ValueError(f"there is no array of the shape {shape!r} at {at!r}")
+    dtype, count, first = np.dtype(kind), math.prod(shape), begin + at
+    if first + count * dtype.itemsize > len(data) - _DIGEST:
+        raise ValueError("an array of it ends behind the file")
+    return np.frombuffer(data, dtype, count=count, offset=first).reshape(shape)
 
 
 def read_file(path: str | os.PathLike[str]) -> State:
@@ -223,38 +231,5 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
         with Path(path).open("wb") as device:
             device.writelines(parts)
         return
-    target, written = Path(path).resolve(), ""
-    try:
-        descriptor, written = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(written).chmod(_mode_of(target))
-        Path(written).replace(target)
-    except BaseException as error:
-        if written:
-            Path(written).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OSError(f"cannot write {path}: {error.strerror}") from error
-        raise
-    _sync_directory(target.parent)
-
-
-def _mode_of(path: Path) -> int:
-    """Who may read and write a file; if it is not there yet, whoever may read and write new ones."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    os.umask(mask := os.umask(0o077))
-    return 0o666 & ~mask
-
-
-def _sync_directory(path: Path) -> None:
-    """Let the renaming be on the disk too, where a system can say so of a directory."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(path) as file:
+        file.writelines(parts)

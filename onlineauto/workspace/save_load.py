@@ -6,10 +6,14 @@ import os
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from msgspec import ValidationError
+
 from onlineauto.errors import InputError, OptionError
+from onlineauto.features.stored import Stored
 from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.stored_run import stored_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,9 +85,9 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
         The model's own options are not those of this program.
     """
     try:
-        made = REGISTRY.parse(tree["model"]["options"])
+        made = REGISTRY.parse_kept(tree["model"]["options"])
     except OptionError as error:
-        raise InputError(f"{name} is of a program with other options: {error}") from None
+        raise InputError(f"{name} is no model of this program: {_in_a_line(error)}") from None
     given = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }
@@ -125,14 +129,13 @@ def load_model(
     workspace = make(configuration=_configured(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
+        return workspace, stored_run(Stored(tree.get("run", {}), "run"), workspace)
     except OptionError:
         raise
-    except (
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # whole, but of another program
-        raise InputError(f"{name} does not fit its own options: {type(error).__name__}: {error}") from None
-    return workspace, tree.get("run") or {}
+    except (ValueError, ValidationError) as error:  # whole, but forged or of another program
+        raise InputError(f"{name} does not fit its own options: {_in_a_line(error)}") from None
+
+
+def _in_a_line(error: Exception) -> str:
+    """Say what an error says of a file, whatever the file has."""
+    return " ".join(str(error).split())

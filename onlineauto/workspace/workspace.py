@@ -16,6 +16,7 @@ from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OptionError
+from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.champion_only import spin_off
@@ -303,22 +304,24 @@ class Workspace(Locked):
         ------
         OptionError
             A journal is replayed, or the model is to predict only and this workspace to learn.
-        KeyError, TypeError, ValueError
-            The state is of other options.
+        ValueError
+            The state is of other options, or of none.
         """
-        if state["predicts_only"] and not self.configuration[RunOptions].testonly:
+        stored = Stored(state)
+        predicts_only = stored["predicts_only"].truth()
+        if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
                 "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
                 "merged or be converted"
             )
         with self._lock:
-            self.predicts_only = state["predicts_only"]
-            self.learner.restore(state["learner"])
+            self.predicts_only = predicts_only
+            self.learner.restore(stored["learner"])
             if not self.predicts_only:
                 self.learner.fields = 4
-            self.layout.restore(state["layout"])
-            self.searching.restore(state["search"], self.learner.model)
-            self._runner.restore(state["slots"])
+            self.layout.restore(stored["layout"])
+            self.searching.restore(stored["search"], self.learner.model)
+            self._runner.restore(stored["slots"])
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write all that this model is to a file, a path in one step; the model stays as it is.

@@ -13,6 +13,7 @@ from river.drift import ADWIN
 
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import InputError
+from onlineauto.features.stored import Stored
 from onlineauto.workspace.model_file import decoded, encoded
 from onlineauto.workspace.workspace import Workspace
 
@@ -58,7 +59,7 @@ def test_alarms_are_rivers_wherever_the_losses_are_cut_and_saved(
         part = losses[begin:end]
         assert drift.alarms(part) == twin.alarms(part)
         other = Drift()
-        other.restore(drift.state())
+        other.restore(Stored(drift.state()))
         drift = other
 
 
@@ -112,11 +113,11 @@ def test_files_with_rivers_bytes_still_load_and_begin_a_new_window() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"observations": -1}, "Expected `int` >= 0"),
-        ({"observations": "many"}, "Expected `int`, got `str`"),
-        ({"most": -1.0}, "Expected `float` >= 0"),
+        ({"observations": -1}, "search.drift.observations is -1, and not a whole number"),
+        ({"observations": "many"}, "search.drift.observations is 'many', and not a whole number"),
+        ({"most": -1.0}, "search.drift.most is -1.0, and not a loss"),
         ({"window": {"counts": np.zeros(48, np.int64)}}, "a window has the arrays"),
-        ({"window": 3}, "TypeError"),
+        ({"window": 3}, "search.drift.window: Expected `object`, got `int`"),
     ],
 )
 def test_what_is_no_window_is_refused(change: dict[str, Any], message: str) -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,10 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.blocks.file import FILE_HEAD, FRAME, MAGIC, checksum, header_checksum
-from onlineauto.formats.blocks.reader import BlockReader, is_sound
-from onlineauto.formats.blocks.writer import replacing, write_blocks
+from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.sources.replaced_file import replacing
+from tests.forging import blocks_bytes, blocks_parts
 from tests.formats.odd_lines import KINDS, odd_text
 from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
@@ -314,33 +315,95 @@ def test_without_its_package_a_file_of_blocks_says_what_to_install(monkeypatch: 
         checksum(b"")
 
 
+def forged(path: Path, section: str, field: str | None, at: int, value: Any) -> bytes:
+    """A file with another value in its first frame, and with the checksums that it then has."""
+    header, frames = blocks_parts(path.read_bytes())
+    records = frames[0].sections[section]
+    (records if field is None else records[field])[at] = value
+    return blocks_bytes(header, frames)
+
+
+def test_a_file_taken_apart_is_put_together_again(path: Path) -> None:
+    assert blocks_bytes(*blocks_parts(path.read_bytes())) == path.read_bytes()
+
+
 @pytest.mark.parametrize(
-    ("records", "field", "at", "value"),
+    ("section", "field", "at", "value", "message"),
     [
-        ("event_start", None, -1, 1000),
-        ("event_start", None, 1, -1),
-        ("lines", "start", -1, 1000),
-        ("lines", "cost", 2, 1000),
-        ("lines", "tag", -1, 1 << 40),
-        ("spans", "start", 1, -5),
-        ("spans", "start", -1, 1 << 40),
-        ("spans", "namespace", 0, 1000),
-        ("spans", "namespace", 0, -1),
+        ("events", None, -1, 1000, "points beyond its own records"),
+        ("events", None, 1, -1, "points beyond its own records"),
+        ("events", None, 1, 0, "points beyond its own records"),
+        ("lines", "start", -1, 1000, "points beyond its own records"),
+        ("lines", "cost", 2, 1000, "points beyond its own records"),
+        ("lines", "tag", -1, 1 << 40, "points beyond its own records"),
+        ("lines", "slot", 0, 1, "has lines that make no event of its kind"),
+        ("lines", "weight", 0, -1, "has a number that no text has"),
+        ("lines", "label", 1, np.nan, "has a number that no text has"),
+        ("spans", "start", 1, -5, "points beyond its own records"),
+        ("spans", "start", -1, 1 << 40, "points beyond its own records"),
+        ("spans", "namespace", 0, 1000, "points beyond its own records"),
+        ("spans", "namespace", 0, -1, "points beyond its own records"),
+        ("features", "value", 0, 0, "has a number that no text has"),
+        ("features", "value", 2, np.inf, "has a number that no text has"),
+        ("costs", "probability", 0, 1.5, "has a number that no text has"),
+        ("costs", "cost", 0, np.nan, "has a number that no text has"),
+        ("names_bytes", None, 4, 200, "has names that are cut off, empty or there already"),
+        ("names_bytes", None, 4, 0, "has names that are cut off, empty or there already"),
     ],
 )
-def test_what_points_beyond_its_records_is_refused_whatever_its_checksum(
-    records: str, field: str | None, at: int, value: int, tmp_path: Path
+def test_what_no_reader_makes_is_refused_whatever_its_checksum(
+    path: Path, section: str, field: str | None, at: int, value: Any, message: str
 ) -> None:
-    block = next(iter(read_text()))
-    changed = getattr(block, records).copy()
-    (changed if field is None else changed[field])[at] = value
-    forged = replace(block, **{records: changed})
-    assert is_sound(block)
-    assert not is_sound(forged)
-    path = tmp_path / "forged.blocks"
-    if field == "namespace":
-        return  # which the writer numbers anew
-    with suppress(IndexError, ValueError):  # some cannot be written either
-        write_blocks(path, [forged], rules={}, frame_bytes=0)
-        with pytest.raises(InputError, match="points beyond its own records"):
-            list(BlockReader(path))
+    write_blocks(path, read_text(), rules={"events": "cb_adf", "vw_exact": False}, frame_bytes=0)
+    assert message in reading(forged(path, section, field, at, value))[1]
+
+
+def test_a_truth_value_of_another_byte_is_refused(path: Path) -> None:
+    header, frames = blocks_parts(path.read_bytes())
+    frames[0].sections["lines"]["shared"].view(np.uint8)[0] = 7
+    assert "has a number that no text has" in reading(blocks_bytes(header, frames))[1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("events", -1, "is not the one that belongs there"),
+        ("lines", -1, "has a kind or counts that no frame has"),
+        ("spans", 2**62, "has a kind or counts that no frame has"),
+        ("features", 2**45, "it is truncated"),
+        ("kind", 7, "has a kind or counts that no frame has"),
+        ("kind", 0x5453414C, "has a kind or counts that no frame has"),
+    ],
+)
+@pytest.mark.parametrize("mapped", [False, True])
+def test_counts_that_no_frame_has_are_refused(
+    path: Path, field: str, value: int, message: str, mapped: bool
+) -> None:
+    header, frames = blocks_parts(path.read_bytes())
+    frames[0].head[field] = value
+    path.write_bytes(blocks_bytes(header, frames))
+    with pytest.raises(InputError, match=message):
+        list(BlockReader(path if mapped else path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"[]",
+        b"7",
+        b"[" * 5000,
+        b"{}",
+        b'{"rules":[],"records":{}}',
+        b'{"rules":{"events":[]},"records":{}}',
+    ],
+)
+def test_a_header_that_is_none_is_refused(path: Path, header: bytes) -> None:
+    _, frames = blocks_parts(path.read_bytes())
+    assert "its header cannot be understood" in reading(blocks_bytes(header, frames))[1]
+
+
+@pytest.mark.parametrize("rules", [{"events": "lda"}, {"events": 7}, {"events": True}])
+def test_rules_that_there_are_not_are_refused(path: Path, rules: dict[str, Any]) -> None:
+    header, frames = blocks_parts(path.read_bytes())
+    assert "which there is not" in reading(blocks_bytes(header | {"rules": rules}, frames))[1]

@@ -20,8 +20,6 @@ from onlineauto.features.records import make_stream
 from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -120,9 +119,15 @@ class BlockRunner:
         """Return what `restore` takes."""
         return self._slot_finder.state()
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another left off, of the same options."""
-        self._slot_finder.restore(state)
+    def restore(self, stored: Stored) -> None:
+        """Go on where another left off, of the same options.
+
+        Raises
+        ------
+        ValueError
+            The state is of other options.
+        """
+        self._slot_finder.restore(stored)
         self._context = None
 
     def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:

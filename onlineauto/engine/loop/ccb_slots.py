@@ -9,10 +9,9 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.features.slots import Slots, find_slots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
+    from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
 
 __all__ = ["SlotFinder"]
@@ -44,6 +43,15 @@ class SlotFinder:
         """What `restore` takes."""
         return {"told": self._told}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another left off, of the same options."""
-        self._told = state["told"]
+    def restore(self, stored: Stored) -> None:
+        """Go on where another left off, of the same options.
+
+        Raises
+        ------
+        ValueError
+            The state is of other options.
+        """
+        told = stored["told"]
+        if told.is_none() != (self._told is None):
+            raise told.fail("known" if told.is_none() else "unknown, as these options have it")
+        self._told = None if told.is_none() else told.truth()

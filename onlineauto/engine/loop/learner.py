@@ -11,6 +11,7 @@ from onlineauto.engine.ensembles.decay import DECAY_STATE
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import OptionError
+from onlineauto.estimators.robust import stored_evidence
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.features.stored import Stored
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
 __all__ = ["Learner"]
+
+_COUNTS = ("counts", "tally")
+"""Names of the explorer's arrays whose numbers are counts."""
 
 
 class Learner:
@@ -144,16 +149,27 @@ class Learner:
         self.fields = 4 if other.task.exploration.bounds and other._semantics.bounds_by_rates else 1
         self._take_over(other._lasting())
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another left off, of the same options, or with another learning rate."""
-        self.current_pass = state["pass"]
-        if state["learning_rate"]["first"] == self._first_rate:
-            self.rule = self.rule._replace(learning_rate=np.float32(state["learning_rate"]["now"]))
-        restore_model(self.model, state["model"])
-        self.fields = state["model"]["weights"]["row"].shape[1]
+    def restore(self, stored: Stored) -> None:
+        """Go on where another left off, of the same options, or with another learning rate.
+
+        Raises
+        ------
+        ValueError
+            The state is of other options, or of no learner.
+        """
+        self.current_pass = stored["pass"].count()
+        rates = {name: stored["learning_rate"][name].single() for name in ("first", "now")}
+        if rates["first"] == self._first_rate:
+            self.rule = self.rule._replace(learning_rate=rates["now"])
+        self.fields = restore_model(self.model, stored["model"], finite=self.rule.guarded)
         if self._semantics.penalises_on_load and not self.task.training:
             materialize(self.model, 0)
-        self._take_over(state)
+        self._take_over(
+            {
+                part: {name: _restored(name, stored[part][name], array) for name, array in arrays.items()}
+                for part, arrays in self._lasting().items()
+            }
+        )
 
     def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
         """Arrays of the explorer that last from event to event."""
@@ -168,6 +184,18 @@ class Learner:
         for part, arrays in self._lasting().items():
             for name, array in arrays.items():
                 array[...] = state[part][name]
+
+
+def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """An array of the explorer that was stored, in place of another."""
+    if name in _COUNTS:
+        return stored.counts(array.shape)
+    if name == "evidence":
+        return stored_evidence(stored, array)
+    found = stored.like(array)
+    if name == "place" and sorted(found) != list(range(len(array))):
+        raise stored.fail(f"the places of {len(array)} models")
+    return found
 
 
 def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.float32]:

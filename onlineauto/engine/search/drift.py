@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Meta, convert
 
 from onlineauto.estimators.adaptive_window import make_window, window_of
 from onlineauto.estimators.adaptive_window_kernels import WIDTH, clear, rises
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
+
+    from onlineauto.features.stored import Stored
 
 __all__ = ["Drift"]
 
@@ -62,12 +61,19 @@ class Drift:
         window = self._window._asdict() if self._window.whole[WIDTH] else None
         return {"observations": self._n, "most": self._most, "window": window}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, stored: Stored) -> None:
         """Go on where another left off.
 
         Older models have the window in bytes of river's own, which nothing else can read: it begins anew.
+
+        Raises
+        ------
+        ValueError
+            The state is none of drift.
         """
-        self._n = convert(state["observations"], Annotated[int, Meta(ge=0)])
-        self._most = convert(state["most"], Annotated[float, Meta(ge=0)])
-        window = state["window"]
-        self._window = make_window() if window is None or isinstance(window, bytes) else window_of(window)
+        self._n, self._most = stored["observations"].count(), stored["most"].number()
+        if self._most < 0:
+            raise stored["most"].fail("a loss, which is not negative")
+        window = stored["window"]
+        begins = window.is_none() or isinstance(window.of(object), bytes)
+        self._window = make_window() if begins else window_of(window.of(dict[str, Any]))

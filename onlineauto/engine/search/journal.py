@@ -14,7 +14,7 @@ import msgspec
 
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -262,7 +262,7 @@ def read_journal(
             entry = _DECODER.decode(line)
             if not isinstance(entry, Head | End):
                 decision_of(entry)
-        except (msgspec.DecodeError, ValueError, OptionError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
         if isinstance(entry, Head) == began:
             what = "a second first line" if began else "the first line, which names the options, is missing"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from onlineauto.automl.config import Config
@@ -12,6 +11,7 @@ from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
+from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_parked
 from onlineauto.engine.search.waiting_configs import Parked, began, put_back, unlearn
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
@@ -23,7 +23,7 @@ from onlineauto.estimators.scale_kernels import HIGH, LOW
 from onlineauto.learners._kernels import materialize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.engine.event.state import Decay
     from onlineauto.features.layout import Layout
+    from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.learners.table import TableShape
@@ -304,21 +305,27 @@ class LiveSlots:
             "arrays": {name: getattr(live, name) for name in _KEPT},
         }
 
-    def restore(self, state: Mapping[str, Any], model: Model) -> None:
-        """Go on where another left off, of the same options; the leases are for the search to set."""
-        self.configs = msgspec.convert(state["configs"], list[Config])
-        self.indices = list(state["indices"])
-        self.namespaces = list(state["namespaces"])
-        self._counts = {name: (count, size) for name, count, size in state["counts"]}
-        self._removed = set(state["removed"])
-        self._since, self._n_tests = state["since"], state["tests"]
-        self._parked = {}
-        for each in state["parked"]:
-            config = msgspec.convert(each.pop("config"), Config)
-            self._parked[config] = Parked(**each | {"evidence": tuple(each["evidence"])})
+    def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
+        """Go on where another left off, of the same options; the leases are for the search to set.
+
+        Raises
+        ------
+        ValueError
+            The state is of other options, or of none.
+        """
+        self.configs, self.indices = list(configs), stored["indices"].of(list[int])
+        self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
+        self._removed = stored["removed"].of(set[int])
+        self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
+        states = tuple(state[0] for state in self._states())
+        self._parked = {
+            each["config"].of(Config): stored_parked(each, model, self._shape.parts, states, self._decay)
+            for each in stored["parked"].items()
+        }
         for name in _KEPT:
-            getattr(self.live, name)[...] = state["arrays"][name]
-        self.live.tally[:] = state["tally"]
+            array: NDArray[Any] = getattr(self.live, name)
+            array[...] = stored_array(name, stored["arrays"][name], array)
+        self.live.tally[:] = stored["tally"].counts(self.live.tally.shape)
         self.live = self.live._replace(n=len(self.configs))
         for slot, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[slot], dict(config.settings))

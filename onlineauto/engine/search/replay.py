@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.journal import read_journal
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
     registry = Registry([type(group) for group in configuration.groups])
 
     def has_options(command: str) -> bool:
-        other = registry.parse(command)
+        try:
+            other = registry.parse_kept(command)
+        except OptionError as error:
+            raise InputError(f"{path} is the journal of a run with other options: {error}") from None
         kept = (option.name for option in registry.options if option.keep)
         return all(other.get(name) == configuration.get(name) for name in kept)
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.automl.config import Interaction
 from onlineauto.engine.event.state import Screen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from onlineauto.automl.config import Interaction
     from onlineauto.features.layout import Layout
+    from onlineauto.features.stored import Stored
 
 __all__ = ["Screening"]
 
@@ -89,11 +90,23 @@ class Screening:
             "table": screen.table,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another left off."""
-        self._gains = {_interaction(names): gain for names, gain in state["gains"]}
-        self._pool, self._held = tuple(self._gains), frozenset(map(_interaction, state["held"]))
-        self.screen = self.screen._replace(seen=state["seen"].copy(), table=state["table"].copy())
+    def restore(self, stored: Stored, is_possible: Callable[[Interaction], bool]) -> None:
+        """Go on where another left off; `is_possible` tells whether an interaction can be searched.
+
+        Raises
+        ------
+        ValueError
+            The state is none of a screening.
+        """
+        self._gains = dict(stored["gains"].of(list[tuple[Interaction, float]]))
+        held = stored["held"].of(set[Interaction])
+        if not all(map(is_possible, (*held, *self._gains))):
+            raise stored["gains"].fail("gains of interactions that can be searched")
+        self._pool, self._held = tuple(self._gains), frozenset(held)
+        self.screen = self.screen._replace(
+            seen=stored["seen"].counts((1,)).copy(),
+            table=stored["table"].array(np.float32, (1, 3), (self._cells, 3)).copy(),
+        )
         self._compile()
 
     def open_block(self) -> None:
@@ -111,7 +124,3 @@ class Screening:
             inside=np.array([each in self._held for each in self._compiled], bool),
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
         )
-
-
-def _interaction(names: Sequence[bytes]) -> Interaction:
-    return tuple(names)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from onlineauto.automl.config import Interaction, Settings  # noqa: TC001 - msgspec reads them in `Change`
+from onlineauto.automl.config import Config, Interaction, Settings
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
+    Extend,
     LeaseDue,
     NewNamespaces,
     ProvedWorse,
@@ -25,6 +26,7 @@ from onlineauto.automl.decisions import (
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules, Search
+from onlineauto.automl.search_checks import config_problem, search_problem
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.event.state import (
     BOUND_CROSSED,
@@ -46,12 +48,11 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.automl.config import Config
     from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision, Signal
     from onlineauto.automl.options import AutomlOptions
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
+    from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.learners.table import TableShape
@@ -249,23 +251,34 @@ class Searching:
             "screening": self.screening.state(),
         }
 
-    def restore(self, state: Mapping[str, Any], model: Model) -> None:
+    def restore(self, stored: Stored, model: Model) -> None:
         """Go on where another left off, of the same options.
 
         Raises
         ------
         OptionError
             A replay begins with the stream.
+        ValueError
+            The state is of other options, or of none.
         """
         if self.replays:
             raise OptionError("a replay begins with the stream, and not with a model")
-        self.search = msgspec.convert(state["search"], Search)
-        self.n_events, self.n_switches = state["events"], state["changes"]
-        self.n_alarms = state["alarms"]
-        self.changes.extend(msgspec.convert(state["latest_changes"], list[Change]))
-        self._drift.restore(state["drift"])
-        self.slots.restore(state["slots"], model)
-        self.screening.restore(state["screening"])
+        self.search = stored["search"].of(Search)
+        configs = stored["slots"]["configs"].of(list[Config])
+        problems = [search_problem(self._rules, self.search)]
+        problems += [config_problem(self._rules, config) for config in configs]
+        if any(problems):
+            raise ValueError(f"its search cannot be: {next(filter(None, problems))}")
+        if len(configs) != len(self.search.slots):
+            raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live slots")
+        self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
+        self.n_alarms = stored["alarms"].count()
+        self.changes.extend(stored["latest_changes"].of(list[Change]))
+        self._drift.restore(stored["drift"])
+        self.slots.restore(stored["slots"], model, configs)
+        self.screening.restore(
+            stored["screening"], lambda names: not config_problem(self._rules, Config((names,)))
+        )
         self._set_leases()
 
     def open_block(self) -> None:
@@ -373,20 +386,32 @@ class Searching:
         self.slots.cross()
 
     def _fits(self, entry: Entry) -> bool:
-        """Whether a line can be about this stream: its slot is live, and its bounds are the same here."""
-        recorded: Bounds | None = getattr(entry, "bounds", None)
-        live = len(self.estimates)
-        if recorded is None:
-            return getattr(entry, "slot", 0) <= live
-        slot: int = getattr(entry, "slot", live)
-        if slot >= live:
+        """Whether a line can be about this stream: it can be decided here, and its bounds are the same."""
+        if not self._can_be_decided(decision_of(entry)):
             return False
+        recorded: Bounds | None = getattr(entry, "bounds", None)
+        slot: int = getattr(entry, "slot", 0)
+        if recorded is None or slot >= len(self.estimates):
+            return recorded is None
         pairs = zip(
             msgspec.structs.astuple(bounds_of(slot, self.estimates)),
             msgspec.structs.astuple(recorded),
             strict=True,
         )
         return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
+
+    def _can_be_decided(self, decision: Decision) -> bool:
+        """Whether what a decision is about is there."""
+        live = len(self.estimates)
+        if isinstance(decision, Widen):
+            return all(decision.names)
+        if isinstance(decision, Reopen):
+            return len(decision.indices) == live and decision.what == self._rules.on_drift
+        if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):
+            return False
+        if isinstance(decision, Rotate):
+            return decision.slot < min(live + 1, self._rules.n_slots)
+        return int(not isinstance(decision, Extend)) <= decision.slot < live
 
     def _check(self, fits: bool) -> None:
         if not fits:

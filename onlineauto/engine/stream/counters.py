@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from onlineauto.features.stored import MOST
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,10 +38,31 @@ class Counters:
         return {name: getattr(self, name) for name in self.counted}
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Go on where another left off, each number as one of its kind."""
+        """Go on where another left off, each number as one of its kind.
+
+        Raises
+        ------
+        ValueError
+            A number is missing, or is of another kind.
+        """
         for name in self.counted:
-            kind = type(getattr(self, name))
-            setattr(self, name, counts[name] if kind is NoneType else kind(counts[name]))
+            setattr(self, name, _of_kind(type(getattr(self, name)), name, counts.get(name, "nothing")))
+
+
+def _of_kind(kind: type[Any], name: str, value: object) -> Any:
+    """Return a number as one of a kind; of that of None, which is that of counts before the first."""
+    if kind is NoneType and value is None:
+        return None
+    if isinstance(value, bool):
+        fits = kind is bool
+    elif isinstance(value, int):
+        fits = kind is not bool and abs(value) <= MOST
+    else:
+        fits = isinstance(value, float | np.floating) and issubclass(kind, float | np.floating)
+    if not fits:
+        raise ValueError(f"{name} is {value!r}, and not of the kind {kind.__name__}")
+    with np.errstate(over="ignore"):
+        return value if kind is NoneType else kind(value)
 
 
 def total(start: float, terms: NDArray[np.floating[Any]]) -> float:

@@ -1,46 +1,119 @@
-"""Whether the records of a block point to what there is, which every kernel takes for granted."""
+"""Whether a block is one that a reader of text could have made, which every kernel takes for granted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from onlineauto.jit import entry_kernel, short_loop
+import numpy as np
+
+from onlineauto.formats.lines.ccb_event_kernels import CONFINED, slot_problem
+from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.jit import entry_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
 
+__all__ = ["EVENTS", "FINE", "LINE", "LINES", "NUMBERS", "POINTERS", "SLOTS", "Sections", "find_problem"]
 
-@entry_kernel
-def is_within(
-    events: NDArray[np.int64],
-    lines: Records,
-    spans: Records,
-    n_costs: int,
-    n_tag: int,
-    n_features: int,
-    n_names: int,
-) -> bool:
-    """Whether all offsets ascend, and none is beyond the end of what it points to; nor any name's number."""
-    before = 0
-    for i in range(len(events)):
+LINE, LINES, SLOTS = range(3)
+"""What an event is: one line; a line for each action, a shared one before them; these and lines of slots."""
+
+FINE, POINTERS, EVENTS, NUMBERS = range(4)
+"""What can be wrong with a block: its offsets and numbers of namespaces, its events, its numbers."""
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_INFINITE = np.uint32(0x7F800000)
+"""Exponent of a float32 that is infinite or NaN; all bits but the sign are above 0 in one that is not 0."""
+
+
+class Sections(NamedTuple):
+    """The arrays of a block."""
+
+    events: NDArray[np.int64]
+    lines: Records
+    spans: Records
+    costs: Records
+    features: NDArray[np.uint32]  # [n, 2]: hash, and bits of the value
+
+
+@kernel
+def _points_within(block: Sections, n_tag: int, n_names: int) -> bool:
+    """Whether all offsets ascend to the end of what they point to, and every namespace has a name."""
+    events, lines, spans = block.events, block.lines, block.spans
+    good = events[0] >= 0 and events[len(events) - 1] == len(lines) - 1
+    for i in range(1, len(events)):
         short_loop()
-        if events[i] < before:
-            return False
-        before = events[i]
-    good = len(events) > 0 and before <= len(lines) - 1
+        good = good and events[i] > events[i - 1]
+    good = good and lines[0].start == 0 and lines[0].cost == 0 and lines[0].tag == 0
     start = cost = tag = 0
     for i in range(len(lines)):
         short_loop()
         good = good and lines[i].start >= start and lines[i].cost >= cost and lines[i].tag >= tag
         start, cost, tag = lines[i].start, lines[i].cost, lines[i].tag
-    good = good and start <= len(spans) - 1 and cost <= n_costs and tag <= n_tag
-    start = 0
-    for i in range(len(spans)):
+    good = good and start == len(spans) - 1 and cost == len(block.costs) and tag == n_tag
+    good = good and spans[0].start == 0
+    for i in range(1, len(spans)):
         short_loop()
-        good = good and spans[i].start >= start
-        good = good and (i == len(spans) - 1 or 0 <= spans[i].namespace < n_names)
-        start = spans[i].start
-    return bool(good and start <= n_features)
+        good = good and spans[i].start >= spans[i - 1].start and 0 <= spans[i - 1].namespace < n_names
+    return bool(good and spans[len(spans) - 1].start == len(block.features))
+
+
+@kernel
+def _has_events(block: Sections, shape: int, exact: bool) -> bool:
+    """Whether the lines of every event make one of this shape."""
+    events, lines, good = block.events, block.lines, True
+    for i in range(len(events) - 1):
+        short_loop()
+        first, end = events[i], events[i + 1]
+        if shape == SLOTS:
+            code, _ = slot_problem(lines, block.costs, first, end, lines[end].cost, exact)
+            good = good and code == Code.FINE
+        else:
+            alone = end == first + 1
+            empty = alone and lines[first].shared and not exact
+            good = good and not lines[first].slot and (alone if shape == LINE else not empty)
+    return bool(good)
+
+
+@kernel
+def _has_values(features: NDArray[np.uint32], exact: bool) -> bool:
+    """Whether no value is 0 and, unless `exact`, each is finite."""
+    zeros = infinite = 0
+    for i in range(len(features)):
+        size = features[i, 1] & np.uint32(0x7FFFFFFF)
+        zeros += size == 0
+        infinite += size >= _INFINITE
+    return bool(zeros == 0 and (exact or infinite == 0))
+
+
+@kernel
+def _has_numbers(block: Sections, shape: int) -> bool:
+    """Whether labels, weights, costs and probabilities are such as native mode reads."""
+    lines, costs = block.lines, block.costs
+    good = True
+    for i in range(len(lines) - 1):
+        short_loop()
+        line = lines[i]
+        good = good and np.isfinite(line.label) and np.isfinite(line.initial)
+        good = good and np.isfinite(line.weight) and line.weight >= _ZERO
+    for i in range(len(costs)):
+        short_loop()
+        probability = costs[i].probability
+        known = _ZERO <= probability <= _ONE or (shape == SLOTS and probability == CONFINED)
+        good = good and np.isfinite(costs[i].cost) and known
+    return bool(good)
+
+
+@entry_kernel
+def find_problem(block: Sections, n_tag: int, n_names: int, shape: int, exact: bool) -> int:
+    """Find out what is wrong with a block, if anything: `FINE`, `POINTERS`, `EVENTS` or `NUMBERS`."""
+    if not _points_within(block, n_tag, n_names):
+        return POINTERS
+    if not _has_events(block, shape, exact):
+        return EVENTS
+    if not _has_values(block.features, exact) or not (exact or _has_numbers(block, shape)):
+        return NUMBERS
+    return FINE

@@ -1,4 +1,4 @@
-r"""Layout of a file of blocks: what `onlineauto.formats.blocks.writer` writes and `block_reader` reads.
+r"""Layout of a file of blocks: what `writer` writes and `reader` reads.
 
 ::
 
@@ -10,7 +10,7 @@ The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which
 byte order, the layout of the records. A frame is one `Block`, and its sections are the block's own arrays: a
 mapped frame is a block without any copying. The last frame has no events; each says how many there were up to
 its end. Checksums (XXH3, 64 bits) are those of the header, of each frame's head, and of the rest of it. They
-tell damage, not malice.
+tell damage, not malice; `onlineauto.formats.blocks.checks` finds what a forged file could do to kernels.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ __all__ = [
     "FRAME",
     "LAST",
     "MAGIC",
+    "MOST",
     "SECTIONS",
     "VERSION",
     "checksum",
@@ -73,7 +74,7 @@ FRAME = np.dtype(
 )
 """Head of a frame: 128 bytes."""
 
-SECTIONS = (
+SECTIONS: tuple[tuple[str, np.dtype[Any], int], ...] = (
     ("events", np.dtype(np.int64), 1),
     ("lines", LINE, 1),
     ("spans", SPAN, 1),
@@ -84,6 +85,9 @@ SECTIONS = (
 )
 """Sections of a frame: the count in its head, the records, and how many records there are more than that."""
 
+MOST = 1 << 48
+"""Most records of a kind that a frame can have."""
+
 _PADDING = 64
 
 
@@ -93,8 +97,11 @@ def padded(size: int) -> int:
 
 
 def section_sizes(head: Records) -> list[int]:
-    """Bytes of each section of a frame, without padding."""
-    return [(int(head[count]) + more) * kind.itemsize for count, kind, more in SECTIONS]
+    """Bytes of each section of a frame, without padding; no section if its head has impossible counts."""
+    counts = [int(head[count]) for count, _, _ in SECTIONS]
+    if min(counts) < 0 or max(counts) > MOST:
+        return []
+    return [(n + more) * kind.itemsize for n, (_, kind, more) in zip(counts, SECTIONS, strict=True)]
 
 
 def checksum(data: NDArray[np.uint8] | bytes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -12,8 +12,9 @@ import numpy as np
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.namespaces import Namespaces
-from onlineauto.formats.blocks.block_kernels import is_within
+from onlineauto.formats.blocks.checks import SHAPES, problem_of
 from onlineauto.formats.blocks.file import (
+    BLOCK,
     FILE_HEAD,
     FRAME,
     LAST,
@@ -45,8 +46,21 @@ BEGIN = MAGIC[:4]
 
 _WRONG = "does not have its checksum"
 
+_NAME_HEAD = 8
+"""Bytes before a name: its hash and its length."""
+
+_PIECE = 1 << 20
+"""Bytes to ask a stream for at a time: what a damaged head asks for may not fit into memory."""
+
 Rules = dict[str, str | int | bool]
 """How events were read, by the names of the options."""
+
+
+class _Header(msgspec.Struct):
+    """What the header of a file says."""
+
+    rules: Rules
+    records: dict[str, str]
 
 
 class BlockReader:
@@ -83,6 +97,7 @@ class BlockReader:
         name: str | None = None,
     ) -> None:
         self.namespaces = Namespaces()
+        self._names: set[bytes] = set()
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._source = opened(source, name=name)
         self.name = self._source.name
@@ -141,12 +156,20 @@ class BlockReader:
         header = self._take(size, "its header").tobytes()
         if header_checksum(version, header) != head["checksum"]:
             raise self._damage(f"its header {_WRONG}")
-        found: dict[str, Any] = msgspec.json.decode(header)
-        if found.get("records") != record_layout():
+        try:
+            found = msgspec.json.decode(header, type=_Header)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._damage(f"its header cannot be understood: {error}") from None
+        if found.records != record_layout():
             raise self._error(
                 "these blocks are for another kind of machine, or of another version: convert the text again"
             )
-        return Rules(found["rules"])
+        events = found.rules.get("events", "cb_adf")
+        if events not in SHAPES:
+            raise self._damage(f"its header has events of the kind {events!r}, which there is not")
+        self._shape = SHAPES[str(events)]
+        self._exact = found.rules.get("vw_exact") is not False
+        return found.rules
 
     def _read_frame(self) -> Block | None:
         """Read the next block; None if there is none."""
@@ -159,6 +182,8 @@ class BlockReader:
         if head["number"] != self._n_frames or head["all_events"] != n_events:
             raise self._damage(f"{which} is not the one that belongs there")
         sizes = section_sizes(head)
+        if head["kind"] not in (BLOCK, LAST) or not sizes or (head["kind"] == LAST) != (head["events"] == 0):
+            raise self._damage(f"the head of {which} has a kind or counts that no frame has")
         if head["kind"] == LAST:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"something follows its end at byte {self._at}")
@@ -166,20 +191,21 @@ class BlockReader:
         body = self._take(sum(map(padded, sizes)), which)
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
-        block = self._make_block(body, sizes)
-        if not is_sound(block):
-            raise self._damage(f"{which} points beyond its own records")
+        block = self._make_block(body, sizes, which)
+        if problem := problem_of(block, shape=self._shape, exact=self._exact):
+            raise self._damage(f"{which} {problem}")
         self._n_frames, self._n_events = self._n_frames + 1, n_events
         return block
 
-    def _make_block(self, body: NDArray[np.uint8], sizes: list[int]) -> Block:
+    def _make_block(self, body: NDArray[np.uint8], sizes: list[int], which: str) -> Block:
         """Look at the sections of a frame as a block."""
         parts: dict[str, Records] = {}
         start = 0
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
             parts[name] = body[start : start + size].view(kind)
             start += padded(size)
-        self._meet(parts["names_bytes"].tobytes())
+        if not self._meet(parts["names_bytes"].tobytes()):
+            raise self._damage(f"{which} has names that are cut off, empty or there already")
         return Block(
             event_start=parts["events"],
             lines=parts["lines"],
@@ -190,13 +216,20 @@ class BlockReader:
             namespaces=self.namespaces,
         )
 
-    def _meet(self, names: bytes) -> None:
-        """Take up the names of namespaces that a frame has for the first time."""
+    def _meet(self, names: bytes) -> bool:
+        """Take up the names of namespaces that a frame has for the first time; False if these are none."""
         start = 0
         while start < len(names):
+            if len(names) - start < _NAME_HEAD:
+                return False
             hash_, length = np.frombuffer(names, "<u4", 2, start).tolist()
-            start += 8 + length
-            self.namespaces.add(names[start - length : start], hash_)
+            start += _NAME_HEAD + length
+            name = names[start - length : start]
+            if not name or start > len(names) or name in self._names:
+                return False
+            self._names.add(name)
+            self.namespaces.add(name, hash_)
+        return True
 
     def _take(self, size: int, what: str) -> NDArray[np.uint8]:
         try:
@@ -214,12 +247,6 @@ class BlockReader:
     def _error(self, message: str) -> InputError:
         used = f"; the {self._n_events} events before that were used" if self._n_frames else ""
         return InputError(f"{self.name}: {message}{used}")
-
-
-def is_sound(block: Block) -> bool:
-    """Whether no record of a block points beyond those that there are, which kernels rely on."""
-    n_costs, n_tag, n_names = len(block.costs), len(block.tag), len(block.namespaces)
-    return is_within(block.event_start, block.lines, block.spans, n_costs, n_tag, block.n_features, n_names)
 
 
 class _Mapped:
@@ -251,6 +278,6 @@ class _Streamed:
     def take(self, start: int, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - it is where we are
         """The next bytes, fewer than `size` at the end."""
         data = bytearray()
-        while len(data) < size and (more := self._source.read(size - len(data))):
+        while len(data) < size and (more := self._source.read(min(size - len(data), _PIECE))):
             data += more
         return np.frombuffer(data, np.uint8)

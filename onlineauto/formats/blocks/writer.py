@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -25,9 +21,11 @@ from onlineauto.formats.blocks.file import (
     padded,
     record_layout,
 )
+from onlineauto.formats.sources.replaced_file import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-__all__ = ["replacing", "write_blocks"]
+__all__ = ["write_blocks"]
 
 _FRAME_BYTES = 1 << 20
 _POINTERS = {
@@ -87,44 +85,6 @@ def write_blocks(
             writer.write(block)
         writer.end()
     return writer.n_events
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` once all of it is on the disk, and never after an error.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
-    ...     with replacing(Path(directory) / "new") as file:
-    ...         1 / 0
-    >>> Path(directory, "new").exists()
-    False
-    """
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        if isinstance(error, OSError) and error.filename == os.fspath(temporary):
-            raise OSError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
-        raise
-    _sync_directory(target.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Let the new name be on the disk too; where directories cannot be opened, it is for the system to do."""
-    with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class _FrameWriter:

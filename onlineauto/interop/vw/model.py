@@ -17,6 +17,7 @@ from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.slots import SlotOptions
+from onlineauto.features.stored import Stored
 from onlineauto.interop.vw.evidence import evidence_of
 from onlineauto.interop.vw.file import read_vw_file
 from onlineauto.interop.vw.options import EXPLORER_FIELDS, configuration_of, shape_of
@@ -214,9 +215,12 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
         "namespaces": namespaces,
         "counts": [(bytes([key]), count, 0) for key, count in found.counts],
     }
-    searching.restore(tree | {"search": search, "slots": slots | known}, workspace.learner.model)
+    tree |= {"search": search, "slots": slots | known}
+    searching.restore(Stored(tree, "search"), workspace.learner.model)
 
 
 def _candidate(found: VwConfig) -> Candidate:
+    if not (0 <= found.kind < len(_KINDS) and 0 <= found.state < len(_STATES)):
+        raise ValueError(f"{found.kind} is no kind of config, or {found.state} no state of one")
     elements = tuple(tuple(bytes([key]) for key in element) for element in found.elements)
     return Candidate(Config(elements, _KINDS[found.kind]), found.lease, _STATES[found.state])

@@ -89,7 +89,7 @@ def _own(head: VwHead, *, name: str) -> Configuration:
         if option not in left_out:
             words += [f"--{option}={text}" for text in texts] or [f"--{option}"]
     try:
-        return REGISTRY.parse(["--vw_exact", *words])
+        return REGISTRY.parse_kept(["--vw_exact", *words])
     except OptionError as error:
         raise InputError(f"{name} was made with options that are not reproduced: {error}") from None
 

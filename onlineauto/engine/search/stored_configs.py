@@ -1,0 +1,95 @@
+"""What a model file has of the configs that are live or wait, taken only if it is what it has to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.automl.search import REVIEW
+from onlineauto.engine.event.state import GROUP
+from onlineauto.engine.search.waiting_configs import Parked
+from onlineauto.estimators.robust import stored_evidence
+from onlineauto.features.stored import MOST, Stored
+from onlineauto.learners._kernels import W
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Decay
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["stored_array", "stored_counts", "stored_parked"]
+
+
+def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+    """Return what is to be in place of one of the arrays of `Live`, called `name`.
+
+    Raises
+    ------
+    ValueError
+        It is of another type or shape, or has a number that is out of range.
+    """
+    if name == "fresh":
+        return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
+    if name == "updates":
+        return stored.counts(array.shape)
+    if name == "evidence":
+        return stored_evidence(stored, array)
+    return stored.finite(array.dtype, array.shape) if name == "mix" else stored.like(array)
+
+
+def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
+    """Return the actions and the features of each namespace that was met.
+
+    Raises
+    ------
+    ValueError
+        They are not counts of namespaces.
+    """
+    counts = stored.of(list[tuple[bytes, int, int]])
+    if not all(name and 0 <= count <= MOST and 0 <= size <= MOST for name, count, size in counts):
+        raise stored.fail("counts of namespaces")
+    return {name: (count, size) for name, count, size in counts}
+
+
+def stored_parked(
+    stored: Stored, model: Model, width: int, states: tuple[NDArray[np.float64], ...], decay: Decay
+) -> Parked:
+    """Return what a config that waits has learnt.
+
+    Parameters
+    ----------
+    stored : Stored
+        What the file has.
+    model : Model
+        Which it is to go on in.
+    width : int
+        Lanes of the model that a live config uses.
+    states : tuple of float64[...]
+        Evidence of one live config.
+    decay : Decay
+        The models of ``--epsilon_decay``.
+
+    Raises
+    ------
+    ValueError
+        It is of other options, or of none.
+    """
+    cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
+    weights = stored["weights"].array(np.float32, (len(cells), model.weights.shape[1], width))
+    Stored(weights[:, W], "weights").finite(np.float32, (len(cells), width))
+    evidence = stored["evidence"].items()
+    if len(evidence) != len(states):
+        raise stored["evidence"].fail(f"{len(states)} arrays")
+    return Parked(
+        weights=weights,
+        cells=cells,
+        lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),
+        sums=stored["sums"].counts(model.sums.shape[1:]),
+        evidence=tuple(each.like(state) for each, state in zip(evidence, states, strict=True)),
+        champion=stored["champion"].like(states[-3][0]),
+        updates=stored["updates"].count(),
+        level=stored["level"].number(),
+        began=stored["began"].counts((max(len(decay.place), 1),)),
+    )

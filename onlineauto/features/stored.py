@@ -1,0 +1,165 @@
+"""Stored values: what a model file has, taken only if it is what it has to be.
+
+A checksum tells damage, not malice, so nothing that was read back may reach a kernel unless its type, its
+shape and, where it is a count, a place or a number of something, its range are right.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["MOST", "Stored"]
+
+T = TypeVar("T")
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+MOST = 2**62
+"""Largest count: room is left to count on."""
+
+
+class Stored:
+    """A value of the tree of a file, which knows where it stands there.
+
+    Its methods return what they are named after, and raise a `ValueError` that says what is wrong where.
+
+    Parameters
+    ----------
+    value : object
+        Maps, lists, numbers, texts, bytes, arrays.
+    name : str
+        Where it stands, in messages: the keys that lead to it, parted by dots.
+
+    Examples
+    --------
+    >>> stored = Stored({"events": 3, "drift": {"most": -1.5}})
+    >>> stored["events"].count(), stored["drift"]["most"].number()
+    (3, -1.5)
+    >>> stored["drift"]["most"].count()
+    Traceback (most recent call last):
+        ...
+    ValueError: drift.most is -1.5, and not a whole number from 0 to 4611686018427387904
+    """
+
+    def __init__(self, value: object, name: str = "") -> None:
+        self._value, self._name = value, name
+
+    def __getitem__(self, key: str) -> Stored:
+        """Return the value of a key of a map."""
+        if key not in self:
+            raise ValueError(f"{self._child(key)} is missing")
+        return Stored(self._map()[key], self._child(key))
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a map has a key."""
+        return key in self._map()
+
+    def _map(self) -> dict[str, Any]:
+        if not isinstance(self._value, dict):
+            raise self.fail("a map")
+        return self._value
+
+    def _child(self, key: str) -> str:
+        return f"{self._name}.{key}" if self._name else key
+
+    def fail(self, wanted: str) -> ValueError:
+        """Make the error that says what should be there."""
+        shown = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
+        return ValueError(f"{self._name} is {shown[:80]}, and not {wanted}")
+
+    def is_none(self) -> bool:
+        """Whether there is nothing."""
+        return self._value is None
+
+    def truth(self) -> bool:
+        """Return a truth value."""
+        if not isinstance(self._value, bool):
+            raise self.fail("a truth value")
+        return self._value
+
+    def count(self, most: int = MOST) -> int:
+        """Return a whole number from 0 to `most`."""
+        if not isinstance(self._value, int) or isinstance(self._value, bool) or not 0 <= self._value <= most:
+            raise self.fail(f"a whole number from 0 to {most}")
+        return self._value
+
+    def number(self) -> float:
+        """Return a finite number."""
+        if not isinstance(self._value, float | np.floating) or not np.isfinite(self._value):
+            raise self.fail("a finite number")
+        return float(self._value)
+
+    def single(self) -> np.float32:
+        """Return a finite float32."""
+        if abs(number := self.number()) > _LARGEST:
+            raise self.fail("a number that single precision has")
+        return np.float32(number)
+
+    def name_list(self) -> list[bytes]:
+        """Return names of namespaces: not empty, in ascending order, each once."""
+        names = self.of(list[bytes])
+        if not all(names) or any(one >= other for one, other in pairwise(names)):
+            raise self.fail("names in ascending order")
+        return names
+
+    def items(self) -> list[Stored]:
+        """Return the items of a list."""
+        if not isinstance(self._value, list | tuple):
+            raise self.fail("a list")
+        return [Stored(each, f"{self._name}[{place}]") for place, each in enumerate(self._value)]
+
+    def of(self, kind: type[T]) -> T:
+        """Return a value of a type that msgspec knows."""
+        try:
+            return msgspec.convert(self._value, kind)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{self._name}: {error}") from None
+
+    def array(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
+        """Return an array of a type and of one of some shapes, in which -1 stands for any size."""
+        wanted = np.dtype(dtype)
+        if not isinstance(self._value, np.ndarray) or self._value.dtype != wanted:
+            raise self.fail(" or ".join(f"{wanted}{list(shape)}" for shape in shapes))
+        found = cast("NDArray[Any]", self._value)
+        if not any(_fits(found.shape, shape) for shape in shapes):
+            raise self.fail(" or ".join(f"{wanted}{list(shape)}" for shape in shapes))
+        if wanted == np.bool_ and found.size and int(found.view(np.uint8).max()) > 1:
+            raise self.fail("truth values, which are 0 or 1")
+        return found
+
+    def counts(self, shape: Sequence[int], *, most: int = MOST) -> NDArray[np.int64]:
+        """Return an array, int64, of whole numbers from 0 to `most`."""
+        found: NDArray[np.int64] = self.array(np.int64, shape)
+        if found.size and not (found.min() >= 0 and found.max() <= most):
+            raise ValueError(f"{self._name} has a number that is not from 0 to {most}")
+        return found
+
+    def finite(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
+        """Return an array as `array` does, of numbers that are finite."""
+        found = self.array(dtype, *shapes)
+        if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
+            raise ValueError(f"{self._name} has a number that is not finite")
+        return found
+
+    def like(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return an array of the type and shape of another."""
+        return self.array(array.dtype, array.shape)
+
+
+def _fits(shape: tuple[int, ...], wanted: Sequence[int]) -> bool:
+    return len(shape) == len(wanted) and all(
+        there == size or size < 0 for there, size in zip(shape, wanted, strict=True)
+    )
+
+
+def _shape_of(array: NDArray[Any]) -> str:
+    return f"{array.dtype}{list(array.shape)}"

@@ -1,0 +1,243 @@
+"""What a model file cannot do to whoever runs it: bring options that are not a model's, or name outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.interop.vw.file import begins_as_vw, read_vw_file, vw_file_bytes
+from onlineauto.interop.vw.options import configuration_of, shape_of
+from onlineauto.workspace.options import REGISTRY
+from tests.forging import model_bytes, model_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.options import Option
+
+EVENTS = "shared |u tom\n0:-1:0.5 |a x\n|a y\n\nshared |u tim\n|a x\n1:0:0.5 |a y\n\n" * 20
+FLAGS = "--cb_explore_adf --quiet -b 10"
+REFUSED = [option for option in REGISTRY.options if not option.keep]
+WAYS = [
+    "-i forged.model -d log.txt -f out.model",
+    "-t -i forged.model -d log.txt",
+    "-d log.txt -f forged.model --resume",
+    "inspect forged.model",
+    "merge forged.model forged.model -f out.model",
+    "convert forged.model out.vw",
+    "evaluate log.txt --policy forged.model",
+]
+
+
+def word(option: Option) -> str:
+    """The option as a model's command line would have it, with a value that is valid."""
+    if option.switch:
+        return option.flag
+    values = {"progress": "10", "format": "json"}
+    return f"{option.flag} {values.get(option.name) or ('3' if option.kind is int else 'stolen')}"
+
+
+def run(words: str) -> int:
+    return main(words.split())
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.txt").write_text(EVENTS)
+    assert run(f"-d log.txt -f forged.model -p p.txt --save_every 10 {FLAGS}") == 0
+    return tmp_path
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def forge(path: Path, **changes: Any) -> None:
+    """Let a model file have other parts of its model or run, and the checksum that it then has."""
+    tree, arrays = model_parts(path.read_bytes())
+    for name, change in changes.items():
+        part = tree["model"] if name in tree["model"] else tree["run"]
+        part[name] = change(part[name]) if callable(change) else change
+    path.write_bytes(model_bytes(tree, arrays))
+
+
+def check_refused(
+    words: str, directory: Path, capsys: pytest.CaptureFixture[str], message: str, *, code: int = 1
+) -> None:
+    """Run a command that has to be refused in one line, and to leave everything as it was."""
+    before = content(directory)
+    capsys.readouterr()
+    assert run(words) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(f"onlineauto: error: {message}", line), line
+    assert content(directory) == before
+
+
+@pytest.mark.parametrize("option", REFUSED, ids=lambda option: option.name)
+def test_no_option_that_is_not_kept_is_taken_from_a_model(
+    directory: Path, capsys: pytest.CaptureFixture[str], option: Option
+) -> None:
+    forge(directory / "forged.model", options=lambda options: f"{options} {word(option)}")
+    for words in WAYS:
+        check_refused(words, directory, capsys, "forged.model is no model of this program: .*--")
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--cb_explore_adf '", "--what", "--cb_explore_adf -b x", "-b 10\n-p stolen", "-b " + "9" * 5000, 7],
+)
+def test_options_that_are_none_are_refused_in_one_line(
+    directory: Path, capsys: pytest.CaptureFixture[str], options: object
+) -> None:
+    forge(directory / "forged.model", options=options)
+    check_refused("-i forged.model -d log.txt", directory, capsys, "forged.model is ")
+
+
+@pytest.mark.parametrize("option", ["predictions", "final_regressor", "journal", "data", "replay"])
+def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
+    directory: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert run("-d log.txt -f exact.model --vw_exact --cb_explore_adf --quiet -b 10") == 0
+    assert run("convert exact.model forged.vw --quiet") == 0
+    data, given = (directory / "forged.vw").read_bytes(), REGISTRY.from_keywords()
+    assert begins_as_vw(data)
+    own = configuration_of(file.head, given, name="it") if (file := _read(data, given)) else given
+    shape = shape_of(file.head, own)
+    assert vw_file_bytes(file, shape=shape) == data
+    head = replace(file.head, options=file.head.options + b" " + word(REGISTRY[option]).encode())
+    (directory / "forged.vw").write_bytes(vw_file_bytes(replace(file, head=head), shape=shape))
+    message = "forged.vw was made with options that are not reproduced: .*--"
+    check_refused("convert forged.vw out.model", directory, capsys, message)
+
+
+def _read(data: bytes, given: Any) -> Any:
+    return read_vw_file(
+        data, name="it", shape=lambda head: shape_of(head, configuration_of(head, given, name="it"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "code", "message"),
+    [
+        (
+            {"predictions": ["victim.txt", 0]},
+            2,
+            "--predictions p.txt: the run .* has written it to victim.txt",
+        ),
+        ({"predictions": ["", 3]}, 1, "forged.model does not fit its own options: run.outputs.predictions"),
+        ({"predictions": ["p.txt", -1]}, 1, "forged.model does not fit"),
+        ({"predictions": ["p.txt", 1.5]}, 1, "forged.model does not fit"),
+        ({"predictions": ["p.txt", 2**63]}, 1, "forged.model does not fit"),
+        ({"predictions": ["p.txt", 10**9]}, 1, "p.txt has .* bytes, and the run to go on with had written"),
+        ({"predictions": [b"p.txt", 3]}, 1, "forged.model does not fit"),
+        ({"predictions": ["p.txt"]}, 1, "forged.model does not fit"),
+        ({"predictions": "p.txt"}, 1, "forged.model does not fit"),
+        ([["predictions", "p.txt"]], 1, "forged.model does not fit"),
+    ],
+)
+def test_a_run_cuts_off_nothing_but_the_outputs_that_it_names(
+    directory: Path, capsys: pytest.CaptureFixture[str], outputs: object, code: int, message: str
+) -> None:
+    (directory / "victim.txt").write_text("precious")
+    forge(directory / "forged.model", outputs=outputs)
+    words = "-d log.txt -f forged.model -p p.txt --save_every 10 --resume --quiet"
+    check_refused(words, directory, capsys, message, code=code)
+
+
+def test_outputs_that_are_not_named_are_left_alone(directory: Path) -> None:
+    (directory / "victim.txt").write_text("precious")
+    outputs = {name: ["victim.txt", 0] for name in ("predictions", "journal", "extra_metrics", "what")}
+    forge(directory / "forged.model", outputs=outputs)
+    before = content(directory)
+    assert run("-d log.txt -f forged.model --resume --quiet") == 0
+    del before["forged.model"]
+    assert content(directory).items() >= before.items()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"position": 7},
+        {"position": {"passes": -1, "events": 0, "held_out": None}},
+        {"position": {"passes": 0, "events": 2.5, "held_out": None}},
+        {"position": {"passes": 0, "events": 0, "held_out": {"_count": 1}}},
+        {"position": {"passes": 0, "events": 0}},
+        {"progress": []},
+        {"progress": {"example_number": "many"}},
+        {"metrics": {}},
+        {"names": [[1]]},
+        {"names": {"1": "a"}},
+    ],
+)
+def test_a_run_that_is_none_is_refused(
+    directory: Path, capsys: pytest.CaptureFixture[str], run: dict[str, Any]
+) -> None:
+    tree, arrays = model_parts((directory / "forged.model").read_bytes())
+    tree["run"] |= run
+    (directory / "forged.model").write_bytes(model_bytes(tree, arrays))
+    message = "forged.model does not fit its own options: "
+    check_refused("-d log.txt -f forged.model -p p.txt --resume --quiet", directory, capsys, message)
+
+
+def rotate(**other: Any) -> dict[str, Any]:
+    """A line of a journal that puts a config into a live place."""
+    line = {"decision": "rotate", "events": 1, "slot": 1, "index": 1, "kind": "inclusion", "elements": []}
+    return line | {"bounds": None} | other
+
+
+def judged(decision: str, **other: Any) -> dict[str, Any]:
+    """A line of a journal that rests on bounds."""
+    bounds = dict.fromkeys(("updates", "lower", "champion_lower"), 0)
+    bounds |= dict.fromkeys(("upper", "champion_upper"), 1)
+    line = {"decision": decision, "events": 1, "index": 0, "lease": 1, "place_of": None, "kind": "inclusion"}
+    return line | {"elements": [], "bounds": bounds} | other
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"decision": "widen", "events": 1, "names": [""]},
+        rotate(slot=9),
+        rotate(slot=2),
+        rotate(settings={"cb_type": "dr"}),
+        rotate(settings={"learning_rate": "x"}),
+        rotate(settings={"learning_rate": -1.0}),
+        rotate(elements=[["", "b"]]),
+        rotate(elements=[["hex:zz", "b"]]),
+        {"decision": "reopen", "events": 1, "what": "reset_model", "indices": []},
+        judged("swap", slot=0),
+        judged("swap", slot=3),
+        judged("remove", slot=0),
+        judged("extend", slot=5),
+        [[[]]],
+    ],
+)
+def test_a_journal_of_what_cannot_be_decided_is_refused(
+    directory: Path, capsys: pytest.CaptureFixture[str], line: Any
+) -> None:
+    flags = f"{FLAGS} --automl 3"
+    assert run(f"-d log.txt --journal whole.journal {flags}") == 0
+    head = (directory / "whole.journal").read_text().splitlines()[0]
+    (directory / "j").write_text(f"{head}\n{json.dumps(line)}\n")
+    capsys.readouterr()
+    assert run(f"-d log.txt --replay j {flags}") == 1
+    (found,) = capsys.readouterr().err.splitlines()
+    assert re.search("the journal to be replayed is of another stream|j:2: not a line of a journal", found)
+
+
+def test_a_journal_without_end_is_refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (directory / "j").write_text("[" * 100_000 + "\n")
+    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, capsys, "j:1: not a line of")
+
+
+def test_a_journal_brings_no_options(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "--cb_explore_adf --automl 3 -b 10 --predictions stolen"
+    (directory / "j").write_text(f'{{"decision":"search","command":"{command}"}}\n')
+    message = "j is the journal of a run with other options: --predictions is for the command line"
+    check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, capsys, message)

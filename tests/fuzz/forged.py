@@ -1,0 +1,285 @@
+"""Forged files in use: load them, predict, learn, save; and whether anything but what is named is written."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shlex
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.cli.main import main
+from onlineauto.engine.stream.source import rules_of
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.jit import cache_directory
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
+from tests.forging import blocks_bytes, blocks_parts, model_bytes, model_parts
+from tests.fuzz.mutations import mutated_arrays, mutated_records, mutated_tree
+from tests.property.model_draws import draw_configuration, draw_stream
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["Forger"]
+
+_VERBS = (
+    "-i forged -d events.txt -f out.model -p p.txt",
+    "-t -i forged -d events.txt",
+    "-i forged -d events.txt --preserve_performance_counters --extra_metrics p.txt",
+    "-d events.txt -f forged --resume -p p.txt",
+    "-d events.txt -f forged --resume -p p.txt --extra_metrics out.model",
+    "inspect forged --format markdown",
+    "inspect forged events.txt --format json",
+    "convert forged out.model",
+    "merge forged whole.model -f out.model",
+    "merge whole.model forged --base forged -f out.model",
+    "evaluate events.txt --policy forged",
+)
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGING = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
+_RUNNING = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn")
+_NAMED = {"forged", "whole.model", "events.txt", "out.model", "out.txt", "p.txt"}
+
+
+@dataclass
+class Writes:
+    """What the process has opened to write, renamed, made or removed outside of some directories."""
+
+    allowed: tuple[str, ...]
+    found: list[str] = field(default_factory=list)
+    looks: bool = False  # Python keeps an audit hook for ever
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Take note of an event of Python's audit."""
+        if not self.looks:
+            return
+        if event == "open":
+            path, _, flags = arguments
+            if isinstance(path, str | bytes | os.PathLike) and flags & _WRITING:
+                self._note(path)
+        elif event in _CHANGING:
+            self._note(arguments[0])
+        elif event in _RUNNING:
+            self.found.append(event)
+
+    def _note(self, path: Any) -> None:
+        if isinstance(path, int):
+            return
+        absolute = os.path.realpath(os.fsdecode(path))
+        if not absolute.startswith(self.allowed):
+            self.found.append(absolute)
+
+
+@dataclass
+class Base:
+    """A model or a file of blocks to forge, of such options; and events that it can go on with."""
+
+    configuration: Configuration
+    data: bytes
+    events: str
+
+
+class Forger:
+    """Makes forged files by a seed, and uses them.
+
+    Parameters
+    ----------
+    directory : Path
+        Where files may be written.
+    seed : int
+        Where the drawing begins.
+    bases : int
+        Models and files of blocks that are forged.
+    """
+
+    def __init__(self, directory: Path, *, seed: int, bases: int) -> None:
+        self._directory, self._draw = directory, random.Random(seed)
+        self.refused = self.used = 0
+        self.writes = Writes((os.path.realpath(directory), os.path.realpath(cache_directory()), os.devnull))
+        self._models = [self._model(seed + number) for number in range(bases)]
+        self._blocks = [self._block_file(seed + number) for number in range(bases)]
+        sys.addaudithook(self.writes)
+
+    def _model(self, seed: int) -> Base:
+        """Learn with drawn options, and stop somewhere; of some models only the champion is saved."""
+        draw = random.Random(seed)
+        configuration = draw_configuration(draw)
+        events = draw_stream(draw, configuration, n=draw.choice([40, 120, 300]))
+        path, log = self._directory / "whole.model", self._directory / "events.txt"
+        log.write_text("".join(events[:-6]))
+        words = f"-d {log} -f {path} --quiet --save_every 20 -p {self._directory}/p.txt"
+        assert main([*shlex.split(configuration.command()), *words.split()]) == 0
+        if seed % 5 == 0:
+            self._save_champion(path)
+        return Base(configuration, path.read_bytes(), "".join(events[-6:]))
+
+    def _save_champion(self, path: Path) -> None:
+        try:
+            Workspace.load(path).save(path, predict_only=True)
+        except OptionError:  # which then has no champion that could be alone
+            return
+
+    def _block_file(self, seed: int) -> Base:
+        draw = random.Random(seed)
+        configuration = draw_configuration(draw)
+        events = draw_stream(draw, configuration, n=30)
+        path = self._directory / "whole.blocks"
+        reader = Workspace(configuration=configuration).read("".join(events).encode())
+        write_blocks(path, reader, rules=rules_of(configuration), frame_bytes=draw.choice([0, 1 << 20]))
+        return Base(configuration, path.read_bytes(), "".join(events[-6:]))
+
+    def run(self, n: int) -> None:
+        """Forge and use so many files.
+
+        Raises
+        ------
+        Exception
+            Whatever a file brought about that is no refusal by name; the file is left in the directory.
+        """
+        with chdir(self._directory):
+            self.writes.looks = True
+            for number in range(n):
+                self.run_one(number)
+            self.writes.looks = False
+
+    def run_one(self, number: int) -> None:
+        """Forge and use a file in the working directory, of one kind or the other."""
+        data = self._forged_blocks() if number % 2 else self._forged_model()
+        Path("forged").write_bytes(data)
+        if number % 2:
+            self._use_blocks(data, number)
+        else:
+            self._use_model(data, number)
+        assert not self.writes.found, self.writes.found
+
+    def _forged_model(self) -> bytes:
+        self._base = self._draw.choice(self._models)
+        tree, arrays = model_parts(self._base.data)
+        kind = self._draw.randrange(5)
+        if kind < 2:
+            arrays = mutated_arrays(self._draw, tree, arrays)
+        if kind > 0:
+            tree = mutated_tree(self._draw, tree)
+        if kind == 4 and self._draw.random() < 0.1:
+            deep, noise = b"\x91" * 3000, self._draw.randbytes(self._draw.randrange(300))
+            return model_bytes(self._draw.choice((deep, noise)), arrays)
+        try:
+            return model_bytes(tree, arrays)
+        except (OverflowError, TypeError):  # MessagePack does not have such numbers or keys
+            return model_bytes(b"", arrays)
+
+    def _forged_blocks(self) -> bytes:
+        draw = self._draw
+        self._base = draw.choice(self._blocks)
+        header, frames = blocks_parts(self._base.data)
+        kind = draw.randrange(8)
+        if kind == 0:
+            header = mutated_tree(draw, header)
+        elif kind == 1:
+            head = draw.choice(frames).head
+            name = draw.choice([each for each in head.dtype.names if "checksum" not in each])
+            if name != "reserved":
+                head[name] = np.array(draw.choice((-1, 0, 1, 2, 7, 2**31 - 1)), np.int64).astype(
+                    head[name].dtype
+                )
+        elif kind == 2:
+            frames.insert(draw.randrange(len(frames)), draw.choice(frames))
+        for _ in range(draw.choice((1, 1, 2, 4)) if kind > 2 else 0):
+            frame = draw.choice(frames[:-1])
+            name = draw.choice(list(frame.sections))
+            before = frame.sections[name]
+            frame.sections[name] = after = mutated_records(draw, before)
+            if draw.random() < 0.9:
+                frame.head[name] += len(after) - len(before)
+        return blocks_bytes(header if _is_json(header) else b"{", frames)
+
+    def _use_model(self, data: bytes, number: int) -> None:
+        given: dict[str, Any] = {"testonly": True} if number % 3 == 0 else {}
+        try:
+            workspace = Workspace.load(data, **given)
+        except (InputError, OptionError) as error:
+            self._refuse(error)
+        else:
+            self._work_on(workspace)
+        if number % 8 == 0:
+            self._command(_VERBS[number // 8 % len(_VERBS)])
+
+    def _work_on(self, workspace: Workspace) -> None:
+        """Predict and learn, save, and load what was saved."""
+        self.used += 1
+        events = self._base.events
+        if workspace.kind != Workspace(configuration=self._base.configuration).kind:
+            events = "1 |user a |late b\n"
+        try:
+            for _, outcomes in workspace.stream(events.encode()):
+                assert len(outcomes)
+            for block in workspace.read(events.encode()):
+                workspace.predict_block(block)
+            file = io.BytesIO()
+            workspace.save(file)
+        except (InputError, OptionError) as error:
+            self._refuse(error)
+            return
+        Workspace.load(file.getvalue(), testonly=True)
+
+    def _use_blocks(self, data: bytes, number: int) -> None:
+        for configuration in (self._base.configuration, _reading(self._base.configuration)):
+            workspace = Workspace(configuration=configuration)
+            try:
+                for block, _ in workspace.stream(data if number % 4 == 1 else Path("forged")):
+                    workspace.predict_block(block)
+                self.used += 1
+            except (InputError, OptionError) as error:
+                self._refuse(error)
+        if number % 8 == 1:
+            words = _reading(self._base.configuration).command()
+            self._command(f"convert forged out.txt {words}")
+            Path("out.txt").unlink(missing_ok=True)
+        if number % 8 == 5:
+            self._command(f"-d forged -f out.model -p p.txt {self._base.configuration.command()}")
+
+    def _command(self, words: str) -> None:
+        """Run a command over the forged file: it ends with a message of one line, or as it should."""
+        Path("whole.model").write_bytes(self._base.data)
+        Path("events.txt").write_text(self._base.events)
+        Path("p.txt").write_bytes(b"0" * 500)
+        before = _names()
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
+            code = main([*shlex.split(words), "--quiet"])
+        assert code in (0, 1, 2), (code, said.getvalue())
+        if code:
+            assert said.getvalue().count("\n") == 1, said.getvalue()
+        assert _names() <= before | _NAMED, _names()
+
+    def _refuse(self, error: Exception) -> None:
+        self.refused += 1
+        assert "\n" not in str(error), error
+
+
+def _names() -> set[str]:
+    """Names of the files in the working directory."""
+    return {path.name for path in Path().iterdir()}
+
+
+def _is_json(header: Any) -> bool:
+    """Whether JSON has it."""
+    try:
+        blocks_bytes(header, [])
+    except (OverflowError, RecursionError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _reading(configuration: Configuration) -> Configuration:
+    """The options by which events are read, and no more."""
+    kinds = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "ccb_explore_adf")
+    names = {*kinds, "vw_exact", "hash", "hash_seed", "rnd", "bit_precision"} & configuration.supplied
+    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in names})
