@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parent.parent / "README.md"
+CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 EXAMPLES = sorted((README.parent / "examples").glob("[0-9]*.py"))
 PRINTED = {
     "01_learn_a_file.py": "average loss -",
@@ -24,12 +25,24 @@ PRINTED = {
 }
 
 
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in (README, CONTRIBUTING)
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL))
+]
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_python_in_the_readme_runs(number: int) -> None:
-    subprocess.run([sys.executable, "-c", BLOCKS[number]], cwd=README.parent, check=True)
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_the_documents_runs(block: str) -> None:
+    subprocess.run([sys.executable, "-c", block], cwd=README.parent, check=True)
+
+
+def test_the_walk_names_files_that_are_there() -> None:
+    walk = re.findall(
+        r"^\d+\. \[`[^`]+`\]\((onlineauto/[^)]+)\)", CONTRIBUTING.read_text("utf-8"), re.MULTILINE
+    )
+    assert 10 < len(walk) <= 25
+    assert all((README.parent / file).is_file() for file in walk)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
