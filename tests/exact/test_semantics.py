@@ -1,0 +1,38 @@
+"""Semantics: what either mode decides once."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import fields
+
+import pytest
+
+from onlineauto.engine.event.quirks import NO_QUIRKS
+from onlineauto.engine.loop.semantics import NATIVE, Semantics
+from onlineauto.exact.semantics import EXACT
+from onlineauto.workspace.workspace import Workspace
+
+
+def test_exact_mode_differs_in_everything_that_is_declared() -> None:
+    same = [
+        each.name for each in fields(Semantics) if getattr(NATIVE, each.name) == getattr(EXACT, each.name)
+    ]
+    assert not same
+
+
+def test_native_mode_has_no_quirk_and_exact_mode_all() -> None:
+    assert NATIVE.quirks == NO_QUIRKS
+    assert not any(NO_QUIRKS)
+    assert all(EXACT.quirks)
+
+
+@pytest.mark.parametrize("semantics", [NATIVE, EXACT], ids=["native", "exact"])
+def test_copies_are_the_same_object(semantics: Semantics) -> None:
+    assert copy.deepcopy(semantics) is semantics
+    assert pickle.loads(pickle.dumps(semantics)) is semantics  # noqa: S301
+
+
+@pytest.mark.parametrize("semantics", [NATIVE, EXACT], ids=["native", "exact"])
+def test_flags_make_a_workspace_of_the_same_semantics(semantics: Semantics) -> None:
+    assert Workspace(**semantics.flags).semantics is semantics
