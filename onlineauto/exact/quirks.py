@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.formats.quirks import ReadingQuirks
 
-__all__ = ["READING"]
+__all__ = ["EXPLORING", "READING"]
 
 READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
 """How VW reads."""
+
+EXPLORING = ExploringQuirks(*(True for _ in ExploringQuirks._fields))
+"""How VW explores."""

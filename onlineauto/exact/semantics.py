@@ -5,6 +5,7 @@ from __future__ import annotations
 from onlineauto.engine.event.quirks import Quirks
 from onlineauto.engine.loop.semantics import Semantics
 from onlineauto.exact.loop_kernels import run_events_as_vw
+from onlineauto.exact.quirks import EXPLORING
 from onlineauto.exact.table import lanes_interleaved
 
 __all__ = ["EXACT"]
@@ -26,7 +27,7 @@ EXACT = Semantics(
     run_events=run_events_as_vw,
     table=lanes_interleaved,
     guarded=False,
-    explores_as_vw=True,
+    exploring=EXPLORING,
     fills_in_probabilities=False,
     bounds_by_rates=False,
     penalises_on_load=True,
