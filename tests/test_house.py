@@ -109,6 +109,28 @@ def test_numba_is_imported_only_by_jit() -> None:
     assert not [named(path) for path in outside if "numba" in imported(parsed(path))]
 
 
+def identifiers(tree: ast.Module) -> set[str]:
+    """Return the names that code uses: of variables, parameters, attributes and keywords."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.arg | ast.keyword) and node.arg:
+            found.add(node.arg)
+    return found
+
+
+def test_exact_is_a_word_of_one_package() -> None:
+    """Elsewhere an oddity of Vowpal Wabbit has a name; these files choose the mode, or make its options."""
+    choose = {"workspace/modes.py", "workspace/options.py", "cli/warmup.py"}
+    outside = [path for path in FILES if not named(path).startswith("exact/") and named(path) not in choose]
+    assert not [
+        named(path) for path in outside if identifiers(parsed(path)) & {"exact", "_exact", "vw_exact"}
+    ]
+
+
 def test_only_the_command_line_prints() -> None:
     prints = [
         f"{named(path)}:{node.lineno}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from onlineauto.engine.event.quirks import Quirks
+from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.formats.quirks import ReadingQuirks
 
-__all__ = ["EVENT", "READING"]
+__all__ = ["EVENT", "EXPLORING", "READING"]
 
 READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
 """How VW reads."""
 
 EVENT = Quirks(*(True for _ in Quirks._fields))
 """What VW does with an event."""
+
+EXPLORING = ExploringQuirks(*(True for _ in ExploringQuirks._fields))
+"""How VW explores."""

@@ -10,6 +10,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OptionError
 from onlineauto.exact.control import VW
 from onlineauto.exact.options import ExactOptions
+from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.options import CbOptions, UpdateOptions
@@ -62,7 +63,7 @@ def check_numbered(configuration: Configuration) -> None:
     if kind is None or not configuration[ExactOptions].vw_exact:
         return
     explorer, estimates = chosen_explorer(configuration), configuration[CbOptions].cb_type == "dr"
-    models = explorer.parts(configuration, estimates=estimates, exact=True)
+    models = explorer.parts(configuration, estimates=estimates, quirks=EXPLORING)
     models *= configuration[AutomlOptions].automl or 1
     if models & (models - 1):
         raise OptionError(
@@ -172,5 +173,24 @@ def check_audit(configuration: Configuration) -> None:
     )
 
 
-CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_audit)
+def check_decay(configuration: Configuration) -> None:
+    """Refuse what ``--vw_exact`` does not reproduce of ``--epsilon_decay``, or has no use for.
+
+    Raises
+    ------
+    OptionError
+        With ``--cb_sample`` or ``--cost_range``.
+    """
+    if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
+        return
+    if "cb_sample" in configuration.supplied:
+        raise OptionError(
+            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws for every "
+            "model, and again to predict; leave --vw_exact out"
+        )
+    if "cost_range" in configuration.supplied:
+        raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
+
+
+CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_decay, check_audit)
 """What refuses options, in the order in which they are asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onlineauto.engine.loop.semantics import Semantics
 from onlineauto.exact.loop_kernels import run_events_as_vw
-from onlineauto.exact.quirks import EVENT
+from onlineauto.exact.quirks import EVENT, EXPLORING
 from onlineauto.exact.table import lanes_interleaved
 
 __all__ = ["EXACT"]
@@ -16,7 +16,7 @@ EXACT = Semantics(
     run_events=run_events_as_vw,
     table=lanes_interleaved,
     guarded=False,
-    explores_as_vw=True,
+    exploring=EXPLORING,
     fills_in_probabilities=False,
     bounds_by_rates=False,
     penalises_on_load=True,

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from onlineauto.explorers.bag import Bag
-from onlineauto.explorers.cover import Cover
-from onlineauto.explorers.epsilon_decay import EpsilonDecay
-from onlineauto.explorers.first import First
-from onlineauto.explorers.greedy import Greedy
-from onlineauto.explorers.regcb import Regcb
-from onlineauto.explorers.rnd import Rnd
-from onlineauto.explorers.softmax import Softmax
-from onlineauto.explorers.squarecb import Squarecb
-from onlineauto.explorers.synthcover import Synthcover
+from onlineauto.explorers.kinds.bag import Bag
+from onlineauto.explorers.kinds.cover import Cover
+from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecay
+from onlineauto.explorers.kinds.first import First
+from onlineauto.explorers.kinds.greedy import Greedy
+from onlineauto.explorers.kinds.regcb import Regcb
+from onlineauto.explorers.kinds.rnd import Rnd
+from onlineauto.explorers.kinds.softmax import Softmax
+from onlineauto.explorers.kinds.squarecb import Squarecb
+from onlineauto.explorers.kinds.synthcover import Synthcover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.explorers.explorer import Explorer
+    from onlineauto.options import Registry
 
-__all__ = ["EXPLORERS"]
+__all__ = ["EXPLORERS", "extend", "register"]
 
-EXPLORERS: Mapping[str, Explorer] = {
+_EXPLORERS: dict[str, Explorer] = {
     explorer.name: explorer
     for explorer in (
         Greedy(),
@@ -37,4 +39,34 @@ EXPLORERS: Mapping[str, Explorer] = {
         EpsilonDecay(),
     )
 }
+
+EXPLORERS: Mapping[str, Explorer] = MappingProxyType(_EXPLORERS)
 """By their names; the first is the one that explores when no other is chosen."""
+
+_REGISTERED: list[Explorer] = []
+_EXTENDED: list[Registry] = []
+
+
+def register(explorer: Explorer) -> None:
+    """Add an explorer from outside the package, and its options wherever options are read.
+
+    Register it before a model is made or loaded that explores by it.
+
+    Raises
+    ------
+    ValueError
+        If there is an explorer or an option of that name; then nothing is added.
+    """
+    if explorer.name in EXPLORERS:
+        raise ValueError(f"there is an explorer {explorer.name} already")
+    for registry in _EXTENDED:
+        registry.add(*explorer.options)
+    _EXPLORERS[explorer.name] = explorer
+    _REGISTERED.append(explorer)
+
+
+def extend(registry: Registry) -> None:
+    """Let a registry of options have those of explorers from outside, of all that there are and will be."""
+    for explorer in _REGISTERED:
+        registry.add(*explorer.options)
+    _EXTENDED.append(registry)

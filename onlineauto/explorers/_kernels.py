@@ -14,6 +14,8 @@ from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.explorers.quirks import ExploringQuirks
+
 LEARNT, DRAWN = 0, 1
 """Entries of the counts: events learnt; actions drawn."""
 
@@ -24,34 +26,28 @@ _FEW = 32  # inserted one by one; more are sorted by a heap
 _TOLERANCE = np.float32(0.0001)
 
 
+ALONE, BAG, COVER, RND, EPSILON_DECAY = range(5)
+"""How several models of an explorer learn; the first is that there is only one."""
+
+
 class Exploration(NamedTuple):
     """How to explore, and what that depends on."""
 
-    code: int
-    exact: bool
+    ensemble: int  # how several models learn, see above
+    direct: bool  # ε-greedy: the loop computes it without a call
     active: bool  # scores become probabilities
     bounds: bool  # it goes by plausible costs
     regresses: bool  # costs are learnt without importance weights
     samples: bool  # an action is drawn, and put first
+    sees_costs: bool  # it goes by the range of the costs learnt
+    quirks: ExploringQuirks
     epsilon: F32
     first_only: bool
-    tau: int
-    lambda_: F32
-    gamma_scale: F32
-    gamma_exponent: F32
-    elim: bool
-    optimistic: bool
-    mellowness: F32
+    numbers: NDArray[np.float64]  # what the chosen explorer goes by, in its own order
+    mellowness: F32  # of plausible costs
     low: F32  # lowest possible cost; NaN is the lowest that was learnt
     high: F32
-    psi: F32
-    size: int
     policies: int  # models that vote, or that one is asked for besides; 0 if there is one
-    greedify: bool
-    nounif: bool
-    decays: bool  # the floor falls with the events learnt
-    noise: F32  # of what the members of `rnd` learn
-    spread: F32  # of what they guess
     counts: NDArray[np.int64]  # [2], see the entries above
     costs: NDArray[np.float32]  # [2]: LOW, HIGH of those learnt, and of 0
     random: NDArray[np.uint64]  # [1]: state of VW's generator; otherwise the seed

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
 
-__all__ = ["check_explorer", "check_one_explorer", "chosen_explorer"]
-
-_SHARED = ("epsilon", "first_only")
+__all__ = ["check_effects", "check_explorer", "check_one_explorer", "chosen_explorer"]
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
@@ -43,18 +41,10 @@ def check_one_explorer(configuration: Configuration) -> None:
 
 
 def check_explorer(configuration: Configuration) -> None:
-    """Refuse costs that the explorer cannot learn, and options that it does not use.
+    """Refuse what the chosen explorer cannot be together with, see `Explorer.check`."""
+    chosen_explorer(configuration).check(configuration)
 
-    Raises
-    ------
-    OptionError
-        Such as ``--squarecb`` with ``--cb_type dr``.
-    """
-    explorer, cb_type = chosen_explorer(configuration), configuration.get("cb_type")
-    if cb_type not in explorer.cb_types:
-        raise OptionError(
-            f"--{explorer.name} cannot learn by --cb_type {cb_type}; it can by {', '.join(explorer.cb_types)}"
-        )
-    for name in _SHARED:
-        if name in configuration.supplied and name not in explorer.uses and not configuration.get("vw_exact"):
-            raise OptionError(f"--{name} has no effect with --{explorer.name}: leave it out")
+
+def check_effects(configuration: Configuration) -> None:
+    """Refuse options that the chosen explorer does not use, see `Explorer.check_effects`."""
+    chosen_explorer(configuration).check_effects(configuration)

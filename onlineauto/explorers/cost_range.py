@@ -20,7 +20,7 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["CostRangeOptions", "check_cost_range", "range_parameters"]
+__all__ = ["CostRangeOptions", "check_cost_range"]
 
 _USERS = ("regcb", "regcbopt", "elim")
 
@@ -55,17 +55,6 @@ class CostRangeOptions:
         metavar="COST",
         needs=_USERS,
     )
-
-
-def range_parameters(configuration: Configuration, *, mellowness: float, exact: bool) -> dict[str, float]:
-    """Parameters of plausible costs, for an explorer with this default mellowness; NaN is what is learnt."""
-    options = configuration[CostRangeOptions]
-    low, high = (0.0, 1.0) if exact else (float("nan"), float("nan"))
-    return {
-        "mellowness": mellowness if options.mellowness is None else options.mellowness,
-        "low": low if options.cb_min_cost is None else options.cb_min_cost,
-        "high": high if options.cb_max_cost is None else options.cb_max_cost,
-    }
 
 
 def check_cost_range(configuration: Configuration) -> None:

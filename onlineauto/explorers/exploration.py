@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.explorers._kernels import Exploration
+from onlineauto.explorers._kernels import ALONE, BAG, COVER, EPSILON_DECAY, RND, Exploration
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.explore_kernels import (
-    BAG,
-    COVER,
-    EPSILON_DECAY,
-    FIRST,
-    GREEDY,
-    REGCB,
-    RND,
-    SOFTMAX,
-    SQUARECB,
-    SYNTHCOVER,
-)
+from onlineauto.explorers.cost_range import CostRangeOptions
+from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.explorers.options import ExplorerOptions
+from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.sampling import SampleOptions
+from onlineauto.jit import address_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.explorers.explorer import Explorer
+    from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
-__all__ = ["CODES", "EXPLORER_STATE", "make_exploration"]
+__all__ = ["EXPLORER_STATE", "kernel_of", "make_exploration", "pmf_address"]
 
-CODES = {
-    "greedy": GREEDY,
-    "first": FIRST,
-    "softmax": SOFTMAX,
-    "squarecb": SQUARECB,
-    "regcb": REGCB,
-    "synthcover": SYNTHCOVER,
-    "bag": BAG,
-    "cover": COVER,
-    "rnd": RND,
-    "epsilon_decay": EPSILON_DECAY,
-}
-"""Codes by the names of the explorers."""
-
+_ENSEMBLES = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
+"""How several models learn, by what explorers call it."""
 
 EXPLORER_STATE = ("counts", "costs", "random")
 """Arrays of `Exploration` that last from event to event."""
@@ -50,62 +35,54 @@ EXPLORER_STATE = ("counts", "costs", "random")
 def make_exploration(
     configuration: Configuration,
     *,
-    exact: bool = False,
+    quirks: ExploringQuirks = NO_EXPLORING_QUIRKS,
     seed: int = 0,
     active: bool = True,
     samples: bool = False,
 ) -> Exploration:
     """How to explore before the first event, as options have it; what `samples` does so unasked."""
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
-    given = {
-        "tau": 0,
-        "lambda_": 0.0,
-        "gamma_scale": 0.0,
-        "gamma_exponent": 0.0,
-        "elim": False,
-        "optimistic": False,
-        "mellowness": 0.0,
-        "low": 0.0,
-        "high": 0.0,
-        "psi": 0.0,
-        "size": 0,
-        "policies": 0,
-        "greedify": False,
-        "nounif": False,
-        "decays": False,
-        "noise": 0.0,
-        "variance": 0.0,
-        **explorer.parameters(configuration, exact=exact),
-    }
+    costs, models = configuration[CostRangeOptions], explorer.models(configuration)
+    low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
     return Exploration(
-        code=CODES[explorer.name],
-        exact=exact,
+        ensemble=_ENSEMBLES[explorer.ensemble],
+        direct=explorer.direct,
         active=active,
         bounds=explorer.bounds(configuration),
         regresses=explorer.cb_types == ("mtr",),
         samples=active and (samples or configuration[SampleOptions].cb_sample),
+        sees_costs=explorer.sees_costs,
+        quirks=quirks,
         epsilon=np.float32(options.epsilon if "epsilon" in configuration.supplied else explorer.epsilon),
         first_only=options.first_only,
-        tau=int(given["tau"]),
-        lambda_=np.float32(given["lambda_"]),
-        gamma_scale=np.float32(given["gamma_scale"]),
-        gamma_exponent=np.float32(given["gamma_exponent"]),
-        elim=bool(given["elim"]),
-        optimistic=bool(given["optimistic"]),
-        mellowness=np.float32(given["mellowness"]),
-        low=np.float32(given["low"]),
-        high=np.float32(given["high"]),
-        psi=np.float32(given["psi"]),
-        size=int(given["size"]),
-        policies=int(given["policies"]),
-        greedify=bool(given["greedify"]),
-        nounif=bool(given["nounif"]),
-        decays=bool(given["decays"]),
-        noise=np.float32(given["noise"]),
-        spread=np.sqrt(np.float32(given["variance"])),
+        numbers=np.array(explorer.numbers(configuration), np.float64),
+        mellowness=np.float32(explorer.mellowness if costs.mellowness is None else costs.mellowness),
+        low=np.float32(low if costs.cb_min_cost is None else costs.cb_min_cost),
+        high=np.float32(high if costs.cb_max_cost is None else costs.cb_max_cost),
+        policies=models,
         counts=np.zeros(2, np.int64),
         costs=np.zeros(2, np.float32),
         random=np.array([seed], np.uint64),
-        times=np.zeros(int(given["policies"]), np.int64),
-        guesses=np.zeros(int(given["policies"]), np.float32),
+        times=np.zeros(models, np.int64),
+        guesses=np.zeros(models, np.float32),
     )
+
+
+@cache
+def kernel_of(explorer: type[Explorer]) -> Callable[..., None]:
+    """Return the kernel of an explorer, the same one each time."""
+    return explorer.kernel()
+
+
+def pmf_address(configuration: Configuration, at: Exploration) -> int:
+    """Return where the machine code is that makes probabilities of scores; it is compiled if need be.
+
+    It is another in every process, so it must be kept in nothing that is copied or saved.
+    """
+    explorer = chosen_explorer(configuration)
+    if not at.active or explorer.direct:
+        return 0
+    arguments: tuple[Any, ...] = (
+        at, np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32),
+    )  # fmt: skip
+    return address_of(kernel_of(type(explorer)), *arguments)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from onlineauto.errors import OptionError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
+    from onlineauto.options.option import Group
 
 __all__ = ["Explorer", "explores"]
 
 _EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
+_SHARED = ("epsilon", "first_only")
 
 
 def explores(configuration: Configuration) -> bool:
@@ -21,7 +26,11 @@ def explores(configuration: Configuration) -> bool:
 
 
 class Explorer(ABC):
-    """How scores become probabilities of actions; what it computes is its kernel's part.
+    """How scores become probabilities of actions: its options, what depends on them, and its kernel.
+
+    One file has all of an explorer, and one line of `onlineauto.explorers` adds it; `register` adds one from
+    outside the package. The file is read for ``--help`` too, so whatever imports NumPy or Numba is imported
+    inside of `kernel`.
 
     Attributes
     ----------
@@ -29,24 +38,39 @@ class Explorer(ABC):
         What VW calls it, mostly behind ``cb_explore_adf_``.
     flags : tuple of str
         Options of which any chooses it; of the default explorer there is none.
+    options : tuple of type
+        Its groups of options.
     uses : tuple of str
         Options that explorers share and this one goes by.
     epsilon : float
         The default of ``--epsilon``.
+    mellowness : float
+        The default of ``--mellowness``, if it goes by plausible costs.
     stack : tuple of str
         What VW calls its reductions, from the bottom to the top, if not ``cb_explore_adf_`` and the name.
     cb_types : tuple of str
         What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
+    ensemble : str
+        How its several models learn, one of those that the engine knows; "" if there is only one model.
+    direct : bool
+        The loop computes its probabilities without calling the kernel; so it is for ε-greedy alone.
+    sees_costs : bool
+        It goes by the range of the costs learnt so far.
     predicts_apart : bool
         VW's driver has it predict before it learns, since its learning returns no prediction.
     """
 
     name: ClassVar[str]
     flags: ClassVar[tuple[str, ...]]
+    options: ClassVar[tuple[Group, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ("epsilon",)
     epsilon: ClassVar[float] = 0.0
+    mellowness: ClassVar[float] = 0.0
     stack: ClassVar[tuple[str, ...]] = ()
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
+    ensemble: ClassVar[str] = ""
+    direct: ClassVar[bool] = False
+    sees_costs: ClassVar[bool] = False
     predicts_apart: ClassVar[bool] = True
 
     @property
@@ -54,21 +78,72 @@ class Explorer(ABC):
         """What VW calls its reductions, from the bottom to the top."""
         return self.stack or (f"cb_explore_adf_{self.name}",)
 
+    @staticmethod
     @abstractmethod
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """What its kernel is to know, by the fields of `onlineauto.explorers._kernels.Exploration`."""
+    def kernel() -> Callable[..., None]:
+        """Return the kernel that replaces scores by probabilities: an `onlineauto.jit.entry_kernel`.
+
+        It is called for events with at least one action, with these arguments:
+
+        at : Exploration
+            `numbers` of the explorer as ``at.numbers``, ``at.epsilon``, ``at.first_only``, and what was seen:
+            ``at.counts[LEARNT]`` events learnt, ``at.costs`` (see `sees_costs`).
+        order : int32[n]
+            Actions, the best first; the kernel may list them in another order.
+        score : float32[n]
+            Their costs in that order, so the first is the lowest; to be replaced by their probabilities.
+        room : float32[4, n or more]
+            Scratch, but for the lowest and the highest plausible cost of each action in the first two rows,
+            if `bounds` says so.
+        """
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return what the kernel goes by, in an order of its own."""
+        del configuration
+        return ()
+
+    def models(self, configuration: Configuration) -> int:
+        """Return how many models an ensemble has; 0 if there is only one model."""
+        del configuration
+        return 0
 
     def announced(self, configuration: Configuration) -> tuple[str, ...]:
         """Lines that VW prints of it before all others."""
         del configuration
         return ()
 
-    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
+    def parts(self, configuration: Configuration, *, estimates: bool, quirks: ExploringQuirks) -> int:
         """Models that it needs, each a lane of weights; those that estimate costs for it are among them."""
-        del configuration, exact
-        return 2 if estimates else 1
+        del quirks
+        return (self.models(configuration) or 1) * (2 if estimates else 1)
 
     def bounds(self, configuration: Configuration) -> bool:
         """Whether it goes by the range in which the cost of each action plausibly lies."""
         del configuration
         return False
+
+    def check(self, configuration: Configuration) -> None:
+        """Refuse what it cannot be together with.
+
+        Raises
+        ------
+        OptionError
+            Such as ``--squarecb`` with ``--cb_type dr``.
+        """
+        cb_type = configuration.get("cb_type")
+        if cb_type not in self.cb_types:
+            raise OptionError(
+                f"--{self.name} cannot learn by --cb_type {cb_type}; it can by {', '.join(self.cb_types)}"
+            )
+
+    def check_effects(self, configuration: Configuration) -> None:
+        """Refuse options of all explorers that it does not use.
+
+        Raises
+        ------
+        OptionError
+            Such as ``--first_only`` with ``--softmax``.
+        """
+        for name in _SHARED:
+            if name in configuration.supplied and name not in self.uses:
+                raise OptionError(f"--{name} has no effect with --{self.name}: leave it out")

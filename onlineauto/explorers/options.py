@@ -5,19 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onlineauto.explorers.bag import BagOptions
-from onlineauto.explorers.cost_range import CostRangeOptions
-from onlineauto.explorers.cover import CoverOptions
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
-from onlineauto.explorers.first import FirstOptions
-from onlineauto.explorers.regcb import RegcbOptions
-from onlineauto.explorers.rnd import RndOptions
+from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.slots import SlotOptions
-from onlineauto.explorers.softmax import SoftmaxOptions
-from onlineauto.explorers.squarecb import SquarecbOptions
-from onlineauto.explorers.synthcover import SynthcoverOptions
-from onlineauto.options import option
+from onlineauto.options import Group, option
 
 __all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
 
@@ -58,18 +49,9 @@ class ExplorerOptions:
     )
 
 
-EXPLORER_GROUPS = (
+EXPLORER_GROUPS: tuple[Group, ...] = (
     ExplorerOptions,
-    FirstOptions,
-    SoftmaxOptions,
-    SquarecbOptions,
-    RegcbOptions,
-    CostRangeOptions,
-    SynthcoverOptions,
-    BagOptions,
-    CoverOptions,
-    RndOptions,
-    EpsilonDecayOptions,
+    *(group for explorer in EXPLORERS.values() for group in explorer.options),
     SampleOptions,
     SlotOptions,
 )

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers import extend
+from onlineauto.explorers._kernels import LEARNT, RND
 from onlineauto.explorers.choice import check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
-from onlineauto.explorers.explore_kernels import BONUS, RND, ROWS, explore_ranked
+from onlineauto.explorers.exploration import EXPLORER_STATE, kernel_of, make_exploration
+from onlineauto.explorers.explore_kernels import BONUS, ROWS
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.options import Registry
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Policy"]
 
 _REGISTRY = Registry(EXPLORER_GROUPS, checks=(check_one_explorer, check_cost_range))
+extend(_REGISTRY)
 
 
 class Policy:
@@ -61,7 +63,7 @@ class Policy:
     @property
     def needs_plausible(self) -> bool:
         """Whether `pmf` needs to be told the plausible costs."""
-        return self._exploration.bounds or self._exploration.code == RND
+        return self._exploration.bounds or self._exploration.ensemble == RND
 
     def pmf(
         self,
@@ -90,7 +92,7 @@ class Policy:
         ValueError
             If `plausible` is not there and is needed, or the explorer asks several models.
         """
-        distils = self._exploration.code == RND
+        distils = self._exploration.ensemble == RND
         if self._exploration.policies and not distils:
             raise ValueError(f"{self.explorer.name} needs the scores of several models: use a Workspace")
         score = np.array(scores, np.float32)
@@ -108,6 +110,7 @@ class Policy:
         exploration.costs[:] = costs
         order = np.lexsort((np.arange(n), score)).astype(np.int32)
         ranked = score[order]
-        explore_ranked(exploration, order, ranked, room)
+        if n > 0:
+            kernel_of(type(self.explorer))(exploration, order, ranked, room)
         score[order] = ranked
         return score

@@ -108,14 +108,14 @@ def put_first(
             place = i if order[i] == logged else place
     else:
         seed = at.random[0]
-        if at.exact:
+        if at.quirks.steps_generator:
             number = number_of(step_on(name if named else seed))
         else:
             number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
         place = pick_place(pmf, n, number)
         if keeps and not named:
             at.counts[DRAWN] += 1
-            if at.exact:
+            if at.quirks.steps_generator:
                 at.random[0] = step_on(seed)
     order[0], order[place] = order[place], order[0]
     pmf[0], pmf[place] = pmf[place], pmf[0]

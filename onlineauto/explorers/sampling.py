@@ -5,8 +5,8 @@ and audit it, in any order, on any machine.
 
 ``--cb_sample`` draws an action of every event that is predicted only, and puts it first; of an event that is
 learnt the logged action is put first, as in VW. A tag ``seed=NAME`` names the event; otherwise its number
-does. With ``--vw_exact`` VW's generator draws, whose first numbers are far from random: with the default
-seed they are 0.0000075, 0.048, 0.037.
+does. Exact mode draws from VW's generator, whose first numbers are far from random: with the default seed
+they are 0.0000075, 0.048, 0.037.
 
 Source: Steele, Lea & Flood, *Fast Splittable Pseudorandom Number Generators*, 2014 (the mixing function);
 Fowler, Noll & Vo's hash FNV-1a; VW's ``cb_sample``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import open_lines, open_source
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN
@@ -15,7 +16,8 @@ from onlineauto.interop.remembered_lines import RememberedLines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.stream.source import Sources
+    from onlineauto.engine.stream.dialect import NATIVE, dialect_of
+from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.sources.source import Source
@@ -28,7 +30,7 @@ def line_names(configuration: Configuration) -> LineNames:
     """Return the empty `LineNames` for lines that are read with these options."""
     inputs, features = configuration[InputOptions], configuration[FeatureOptions]
     return LineNames(
-        exact=bool(configuration.get("vw_exact")),
+        as_vw=dialect_of(configuration) is not NATIVE,
         json=inputs.json,
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,

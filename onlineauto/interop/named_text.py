@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
@@ -60,7 +61,7 @@ def read_named(
     [(('user', (('tom', 1.0), ('age', 0.5))),), (('a', (('politics', 1.0),)),), (('a', (('sports', 1.0),)),)]
     """
     configuration = REGISTRY.from_keywords(**options)
-    if bool(configuration.get("vw_exact")) or configuration[FeatureOptions].hash == "all":
+    if dialect_of(configuration) is not NATIVE or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be told with vw_exact or hash='all'")
     if configuration[InputOptions].json or configuration[InputOptions].dsjson:
         raise OptionError("names are told of text only; of JSON, json.loads has them")

@@ -79,8 +79,8 @@ class LineNames:
 
     Parameters
     ----------
-    exact, json, log, chain_hash : bool
-        ``--vw_exact``; true if lines are JSON, or a decision-service log; ``--chain_hash``.
+    as_vw, json, log, chain_hash : bool
+        True if text is read as VW reads it; true if lines are JSON, or a decision-service log; ``--chain_hash``.
     hash, hash_seed
         As of `NameHashes`.
 
@@ -97,14 +97,14 @@ class LineNames:
     def __init__(
         self,
         *,
-        exact: bool = False,
+        as_vw: bool = False,
         json: bool = False,
         log: bool = False,
         chain_hash: bool = False,
         hash: str = "strings",  # noqa: A002 - the option's name
         hash_seed: int = 0,
     ) -> None:
-        self._exact, self._json, self._log, self._chained = exact, json or log, log, chain_hash
+        self._as_vw, self._json, self._log, self._chained = as_vw, json or log, log, chain_hash
         self._hashes = NameHashes(hash=hash, hash_seed=hash_seed)
         self._default = self._hashes.hash(_NO_NAME, hash_seed) if self._json else 0
         self._found: dict[tuple[str, int], list[str]] = {}
@@ -148,7 +148,7 @@ class LineNames:
             unnamed = self._hashes.namespaces.hashes[number]
             for name, value, blanks, string in words:
                 hash_ = self._hashes.feature(name, number)
-                number_first = self._exact and _BEGINS.match(string) and not blanks.startswith("\t")
+                number_first = self._as_vw and _BEGINS.match(string) and not blanks.startswith("\t")
                 if string and not number_first:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
                     continue

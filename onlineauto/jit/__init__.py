@@ -2,6 +2,7 @@
 
 from typing import Any, TypeAlias
 
+from onlineauto.jit.address import address_of, call_at
 from onlineauto.jit.cache import cache_directory, is_warm, note_warm
 from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.local import local_array
@@ -14,7 +15,9 @@ __all__ = [
     "Flags",
     "Four",
     "Sealed",
+    "address_of",
     "cache_directory",
+    "call_at",
     "entry_kernel",
     "inline_kernel",
     "is_warm",

@@ -32,6 +32,7 @@ __all__ = [
     "Dispatcher",
     "KernelCache",
     "Typed",
+    "code_of",
     "compile_for_callers",
     "fingerprint_of",
     "keep_on_disk",
@@ -68,6 +69,15 @@ class KernelCache(FunctionCache):
 
         cls._impl_class = Found
 
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        # Numba's key has a pickle of what the function takes from the one around it, and pickles of kernels
+        # are never the same. Here a kernel counts by its name: what is in it, the stamps say.
+        me: Any = self
+        function = me._py_func
+        kernels: list[Any] = [cell.cell_contents for cell in function.__closure__ or ()]
+        names = [each.__qualname__ if isinstance(each, CPUDispatcher) else repr(each) for each in kernels]
+        return sig, codegen.magic_tuple(), (function.__code__.co_code, *names)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a kernel, None if it is not there."""
         # The public method first imports what compiling needs, 60 MB of it, even if there is nothing to
@@ -99,6 +109,14 @@ def keep_on_disk(dispatcher: Any, cache: KernelCache) -> None:
     """Have the kernels of a dispatcher loaded from a cache, and saved into it."""
     # ``cache=True`` chooses Numba's own cache.
     dispatcher._cache = cache
+
+
+def code_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
+    """Return the address of the machine code that a dispatcher has for arguments of these types."""
+    # Numba gives addresses only of functions for C to call, which raise nothing and take no tuples.
+    dispatcher.compile(arguments)
+    overload = dispatcher.overloads[arguments]
+    return int(overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name))
 
 
 def leave_code_to_callers(dispatcher: Any) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions
+from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions
 from onlineauto.learners._kernels import (
     CONTRACTION,
     GRAVITY,

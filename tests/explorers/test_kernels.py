@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.explorers._kernels import rank_by_probability
-from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
-from onlineauto.explorers.first_kernels import first
-from onlineauto.explorers.floor_kernels import hold_floor
-from onlineauto.explorers.regcb_kernels import regcb, regcb_optimistic
-from onlineauto.explorers.rnd_kernels import normal_of, rnd
+from onlineauto.engine.ensembles.rnd_noise_kernels import normal_of
+from onlineauto.exact.quirks import EXPLORING
+from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers._kernels import LEARNT, rank_by_probability
+from onlineauto.explorers.exploration import kernel_of, make_exploration
+from onlineauto.explorers.explore_kernels import ROWS
+from onlineauto.explorers.pmf.cost_range_kernels import highest_cost, largest_weight, lowest_cost
+from onlineauto.explorers.pmf.floor_kernels import hold_floor
+from onlineauto.explorers.pmf.softmax_kernels import softmax
+from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.sample_kernels import number_of, step_on
-from onlineauto.explorers.softmax_kernels import softmax
-from onlineauto.explorers.squarecb_kernels import greediness, squarecb, squarecb_elim
-from onlineauto.explorers.synthcover_kernels import synthcover
+from onlineauto.workspace.options import REGISTRY
 from tests.naive import explorers as naive
 from tests.naive.guesses import normal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 F = np.float32
 SMALL = st.floats(-3, 3, width=32).map(F)
@@ -42,6 +48,38 @@ def column(values: object) -> np.ndarray:
     return np.array(values, np.float32)
 
 
+PLAIN = make_exploration(REGISTRY.parse("--cb_explore_adf --epsilon 0"))
+
+
+def explored(
+    name: str,
+    scores: list[np.float32],
+    numbers: tuple[float, ...],
+    *,
+    order: Sequence[int] | None = None,
+    rows: Sequence[object] = (),
+    learnt: int = 0,
+    costs: tuple[float, float] = (0.0, 0.0),
+    exact: bool = False,
+    first_only: bool = False,
+) -> np.ndarray:
+    """Probabilities of an explorer by rank, or by action if it lists them anew; `rows` are in its room."""
+    n = len(scores)
+    room = np.full((ROWS, n), np.nan, np.float32)
+    room[: len(rows)] = column(rows).reshape(len(rows), n)
+    at = PLAIN._replace(
+        numbers=np.array(numbers, np.float64),
+        counts=np.zeros(2, np.int64),
+        costs=column(costs),
+        first_only=first_only,
+        quirks=EXPLORING if exact else NO_EXPLORING_QUIRKS,
+    )
+    at.counts[LEARNT] = learnt
+    pmf, actions = column(scores), np.array(range(n) if order is None else order, np.int32)
+    kernel_of(type(EXPLORERS[name]))(at, actions, pmf, room)
+    return pmf if order is not None else pmf[np.argsort(actions)]
+
+
 @given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=60), EPSILON)
 def test_floor(chances: list[float], epsilon: np.float32) -> None:
     total = sum(chances)
@@ -59,15 +97,13 @@ def test_floors_of_vws_own_tests() -> None:
 
 @given(RANKED, st.integers(0, 3), st.integers(0, 3))
 def test_first(scores: list[np.float32], tau: int, learnt: int) -> None:
-    pmf = column(scores)
-    first(pmf, len(pmf), learnt < tau)
+    pmf = explored("first", scores, (tau,), learnt=learnt)
     assert list(pmf) == naive.first(scores, tau=tau, learnt=learnt)
 
 
 @given(RANKED, st.floats(0, 20, width=32).map(F))
 def test_softmax(scores: list[np.float32], lambda_: np.float32) -> None:
-    pmf = column(scores)
-    softmax(pmf, len(pmf), lambda_)
+    pmf = explored("softmax", scores, (float(lambda_),))
     assert list(pmf) == naive.softmax(scores, lambda_, expf)
 
 
@@ -81,11 +117,8 @@ def test_softmax_of_vws_own_test() -> None:
     RANKED, st.floats(0, 100, width=32).map(F), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(0, 10**6)
 )
 def test_squarecb(scores: list[np.float32], scale: np.float32, exponent: float, learnt: int) -> None:
-    gamma = greediness(scale, F(exponent), learnt)
-    assert gamma == naive.gamma_of(scale, F(exponent), learnt)
-    pmf = column(scores)
-    squarecb(pmf, len(pmf), F(gamma))
-    assert list(pmf) == naive.squarecb(scores, F(gamma))
+    pmf = explored("squarecb", scores, (float(scale), exponent, False), learnt=learnt)
+    assert list(pmf) == naive.squarecb(scores, F(naive.gamma_of(scale, F(exponent), learnt)))
 
 
 @given(st.data(), RANGES, st.floats(0, 100, width=32).map(F), st.booleans())
@@ -95,16 +128,14 @@ def test_elimination(
     n = len(ranges)
     order = data.draw(st.permutations(range(n)))
     scores = sorted(data.draw(st.lists(SMALL, min_size=n, max_size=n)))
-    plausible = column(ranges).T.copy()
     by_rank = [(ranges[action][0], ranges[action][1]) for action in order]
-    numbers = np.array(order, np.int32)
-    pmf = column(scores)
-    squarecb_elim(pmf, numbers, n, gamma, plausible, exact)
+    given: dict[str, Any] = {"order": order, "rows": list(column(ranges).T), "exact": exact}
+    pmf = explored("squarecb", scores, (float(gamma), 0.0, True), **given)
     np.testing.assert_array_equal(pmf, naive.squarecb_elim(scores, by_rank, gamma, exact=exact))
-    regcb(pmf, numbers, n, plausible)
+    pmf = explored("regcb", scores, (False,), **given)
     assert list(pmf) == naive.regcb(by_rank)
     for first_only in (False, True):
-        regcb_optimistic(pmf, numbers, n, plausible, first_only, exact)
+        pmf = explored("regcb", scores, (True,), first_only=first_only, **given)
         assert list(pmf) == naive.regcb_optimistic(by_rank, order, first_only=first_only, exact=exact)
 
 
@@ -146,8 +177,7 @@ def test_largest_weight(distance: np.float32, allowed: np.float32, sensitivity: 
 )
 def test_synthcover(scores: list[np.float32], limits: list[np.float32], psi: np.float32, size: int) -> None:
     low, high = min(limits[0], F(0)), max(limits[1], F(0))
-    pmf = np.empty(len(scores), np.float32)
-    synthcover(pmf, column(scores), len(scores), column([low, high]), psi, size)
+    pmf = explored("synthcover", scores, (float(psi), size), costs=(float(low), float(high)))
     assert list(pmf) == naive.synthcover(scores, low, high, psi=psi, size=size)
 
 
@@ -164,8 +194,7 @@ def test_rnd(data: st.DataObject, scores: list[np.float32]) -> None:
     n = len(scores)
     order = data.draw(st.permutations(range(n)))
     bonuses = data.draw(st.lists(st.floats(0, 3, width=32).map(F), min_size=n, max_size=n))
-    pmf = column(scores)
-    rnd(pmf, np.array(order, np.int32), n, column(bonuses))
+    pmf = explored("rnd", scores, (0.0, 0.0), order=order, rows=[bonuses])
     assert list(pmf) == naive.rnd(scores, [bonuses[action] for action in order], expf)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.event.state import Decay
 from onlineauto.estimators.robust_kernels import SIZE, Test
-from onlineauto.explorers.epsilon_decay import EpsilonDecayOptions, models_of
+from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

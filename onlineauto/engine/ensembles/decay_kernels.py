@@ -14,9 +14,8 @@ from onlineauto.engine.ensembles.policy_kernels import learn_as, prepare, score_
 from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank
-from onlineauto.explorers.epsilon_decay_kernels import decayed
 from onlineauto.explorers.explore_kernels import FILLED
-from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.explorers.pmf.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import NORM, WEIGHT
 
@@ -28,6 +27,15 @@ if TYPE_CHECKING:
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+_POWER = np.float64(np.float32(-1) / np.float32(3))
+_EPSILON = 0
+"""Place of the champion's ε among the numbers of the explorer."""
+
+
+@inline_kernel
+def _decayed(initial: F32, learnt: int) -> F32:
+    """ε (float32) of a model after so many events."""
+    return initial * np.float32(np.float64(learnt + 1) ** _POWER)
 
 
 @inline_kernel
@@ -42,7 +50,7 @@ def epsilon_of(run: Run, model: int) -> F32:
     decay = run.task.decay
     if decay.constant:
         return run.task.exploration.epsilon
-    return decayed(decay.initial, _age(decay, model))
+    return _decayed(decay.initial, _age(decay, model))
 
 
 @kernel
@@ -102,6 +110,7 @@ def visit_models(
         counted, shown = score_all(run, actions, label, slot, part, buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
+            run.task.exploration.numbers[_EPSILON] = decay.epsilon[0]
             for action in range(n):
                 short_loop()
                 buffers.score[action, slot] = buffers.explored[FILLED, action]

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.ensembles.bag_kernels import add_vote, draw_time
+from onlineauto.engine.ensembles.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
 from onlineauto.engine.ensembles.decay_kernels import compare_models, visit_models
 from onlineauto.engine.ensembles.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
 from onlineauto.engine.ensembles.rnd_guess_kernels import guess
+from onlineauto.engine.ensembles.rnd_noise_kernels import draw_noise
 from onlineauto.engine.event.example_kernels import begin_squares
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import Label
-from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.bag_kernels import add_vote, draw_time
-from onlineauto.explorers.cover_kernels import add_policy, cover_floor, pseudo_cost
-from onlineauto.explorers.explore_kernels import BAG, BONUS, FILLED, RND, SUMS, VOTES, WORK
-from onlineauto.explorers.rnd_kernels import draw_noise
+from onlineauto.explorers._kernels import BAG, COVER, EPSILON_DECAY, RND
+from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
+from onlineauto.explorers.pmf.floor_kernels import falling_floor
 from onlineauto.jit import inline_kernel, kernel, opened, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
@@ -87,11 +88,11 @@ def _choose_in_turn(
     of the last are.
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    least = cover_floor(at.epsilon, at.decays, at.counts[LEARNT], n)
+    least, psi = falling_floor(at, bool(at.numbers[FALLS] > 0.0), n), np.float32(at.numbers[PSI])
     share = _ONE / np.float32(at.policies)
     add_policy(
         room[FILLED], n, at.first_only, share, least, _ZERO,
-        room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+        room[VOTES], room[SUMS], at.quirks.sums_by_rank, buffers.order, room[WORK],
     )  # fmt: skip
     norm = least * np.float32(n) + (share - least)
     for policy in range(1, at.policies):
@@ -100,11 +101,11 @@ def _choose_in_turn(
             for action in range(n):
                 short_loop()
                 buffers.target[action] = pseudo_cost(
-                    buffers.cost[action], at.psi, room[VOTES, action], least, norm
+                    buffers.cost[action], psi, room[VOTES, action], least, norm
                 )
         norm = add_policy(
             room[FILLED], n, at.first_only, share, least, norm,
-            room[VOTES], room[SUMS], at.exact, buffers.order, room[WORK],
+            room[VOTES], room[SUMS], at.quirks.sums_by_rank, buffers.order, room[WORK],
         )  # fmt: skip
         if learns:
             for action in range(n):
@@ -188,7 +189,7 @@ def visit_members(
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
     begin_squares(actions.n, buffers)
-    if learns and at.code == BAG:
+    if learns and at.ensemble == BAG:
         for policy in range(at.policies):
             at.times[policy] = draw_time(at, policy)
     for turn in range(run.live.n if learns else 1):
@@ -196,15 +197,15 @@ def visit_members(
         for action in range(actions.n):
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
-        if len(run.task.decay.place) > 0:
+        if at.ensemble == EPSILON_DECAY:
             counted, shown = visit_models(run, actions, label, slot, learns, buffers)
-        elif at.code == BAG:
+        elif at.ensemble == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
-        elif at.code == RND:
+        elif at.ensemble == RND:
             counted, shown = _distil(run, actions, label, slot, learns, buffers)
-        else:
+        elif at.ensemble == COVER:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
-    if compares and len(run.task.decay.place) > 0:
+    if compares and at.ensemble == EPSILON_DECAY:
         compare_models(run)
     row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated

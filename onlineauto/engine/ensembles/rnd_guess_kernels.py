@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.ensembles.rnd_noise_kernels import VARIANCE, normal_of
 from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.explorers.explore_kernels import WORK
-from onlineauto.explorers.rnd_kernels import normal_of
 from onlineauto.explorers.sample_kernels import mixed_state
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
@@ -40,7 +40,8 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
 @kernel
 def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
     """Fill the explorer's scratch with what a member (from 1) of a slot guesses of each action."""
-    seed, spread = run.task.exploration.random[0], run.task.exploration.spread
+    seed = run.task.exploration.random[0]
+    spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[VARIANCE]))
     apart = np.uint64(member) * _APART
     for action in range(actions.n):
         n_runs = _list_names(run, actions, action, buffers)

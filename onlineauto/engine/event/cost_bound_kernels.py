@@ -12,7 +12,7 @@ from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import over_again, run_on
 from onlineauto.engine.event.state import CB
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
+from onlineauto.explorers.pmf.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
 from onlineauto.jit import F32, kernel, opened, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
@@ -51,6 +51,10 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
         if keeps:
             buffers.first_squares[action] = squares
         moved = sensitivity(rule, run.model, place, example, score, low - _ONE, weight, squares)
-        buffers.explored[0, action] = lowest_cost(score, moved, allowed, low, high, at.exact)
+        buffers.explored[0, action] = lowest_cost(
+            score, moved, allowed, low, high, at.quirks.unmoved_is_known
+        )
         moved = sensitivity(rule, run.model, place, example, score, high + _ONE, weight, squares)
-        buffers.explored[1, action] = highest_cost(score, moved, allowed, low, high, at.exact)
+        buffers.explored[1, action] = highest_cost(
+            score, moved, allowed, low, high, at.quirks.unmoved_is_known
+        )

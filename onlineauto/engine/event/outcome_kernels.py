@@ -9,8 +9,7 @@ import numpy as np
 from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
 from onlineauto.engine.event.state import SIMPLE, STREAM
 from onlineauto.explorers._kernels import rank
-from onlineauto.explorers.explore_kernels import GREEDY
-from onlineauto.explorers.greedy_kernels import greedy
+from onlineauto.explorers.pmf.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners.cost_kernels import DR
 
@@ -70,10 +69,10 @@ def settle_bandit(
         short_loop()
         score[i] = buffers.score[order[i], 0]
     if run.task.exploration.active:
-        if run.task.exploration.code == GREEDY:
+        if run.task.exploration.direct:
             greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
         elif n > 0:
-            explore_otherwise(context, order, score, n)
+            explore_otherwise(context, order, score)
         if len(results.name) > 0 and n > 0:
             keeps = bool(run.task.quirks.draws_aside or standing == STREAM)
             slots = (

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.state import SIMPLE, Run
-from onlineauto.explorers.explore_kernels import EPSILON_DECAY, explore
-from onlineauto.explorers.greedy_kernels import greedy
 from onlineauto.explorers.sample_kernels import put_first
-from onlineauto.jit import F32, inline_kernel, kernel, opened
+from onlineauto.jit import F32, call_at, inline_kernel, kernel, opened
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 
@@ -104,16 +102,10 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 
 @kernel
-def explore_otherwise(
-    context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32], n: int
-) -> None:
-    """Replace ranked scores by the probabilities of an explorer."""
+def explore_otherwise(context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
+    """Replace ranked scores by the probabilities of an explorer, whose kernel is found by its address."""
     at = opened(context)
-    how = at.task.exploration
-    if how.code == EPSILON_DECAY:
-        greedy(score, n, at.task.decay.epsilon[0], how.first_only)
-    else:
-        explore(how, order, score, n, at.buffers.explored)
+    call_at(at.pmf, at.task.exploration, order, score, at.buffers.explored)
 
 
 @kernel

@@ -173,6 +173,7 @@ class Context(NamedTuple):
     model: Model
     live: Live
     screen: Screen
+    pmf: int  # address of the explorer's kernel in this process; 0 if the loop needs none
     buffers: Buffers
 
 

@@ -16,6 +16,7 @@ from onlineauto.engine.loop.buffers import (
     make_results,
 )
 from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.explorers.exploration import pmf_address
 from onlineauto.features.records import make_stream
 from onlineauto.jit import Sealed
 
@@ -105,15 +106,17 @@ class BlockRunner:
         semantics: Semantics,
     ) -> None:
         self._layout, self._learner, self._searching = layout, learner, searching
+        self._configuration = configuration
         self._semantics = semantics
         self._slot_finder = SlotFinder(configuration, layout)
         self._buffers = make_buffers(actions=16, slots=learner.shape.configs)
         self._scratch = layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
+        self._pmf: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy is made of: all but the context, which has the addresses of these arrays."""
-        return vars(self) | {"_context": None}
+        """Return what a copy is made of: all but addresses, of these arrays and of this process's code."""
+        return vars(self) | {"_context": None, "_pmf": None}
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes."""
@@ -179,6 +182,8 @@ class BlockRunner:
         layout, learner, scratch = self._layout, self._learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
+        if self._pmf is None:
+            self._pmf = pmf_address(self._configuration, learner.task.exploration)
         parts = (
             learner.task,
             learner.rule,
@@ -189,6 +194,7 @@ class BlockRunner:
             learner.model,
             self._searching.slots.live,
             self._searching.screening.screen,
+            self._pmf,
         )
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):

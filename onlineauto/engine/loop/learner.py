@@ -78,7 +78,7 @@ class Learner:
         estimates = configuration[CbOptions].cb_type == "dr" or "cb_type" in automl.searched()
         exploration = make_exploration(
             configuration,
-            exact=semantics.explores_as_vw,
+            quirks=semantics.exploring,
             seed=run.random_seed,
             active="explore" in kind,
             samples=kind == "ccb_explore_adf",

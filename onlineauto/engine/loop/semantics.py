@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from onlineauto.engine.event.quirks import NO_QUIRKS
 from onlineauto.engine.loop.run_kernels import run_events
+from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.learners.table import lanes_side_by_side
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.quirks import Quirks
     from onlineauto.engine.event.state import Context, Results
+    from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
     from onlineauto.jit import Sealed
     from onlineauto.learners.table import TableShape
@@ -56,8 +58,8 @@ class Semantics:
         Lays out the weights of the live configs.
     guarded : bool
         Nothing that is not finite gets into weights and sums.
-    explores_as_vw : bool
-        Explorers choose, and lay out their policies, as VW's do.
+    exploring : ExploringQuirks
+        Oddities that explorers follow.
     fills_in_probabilities : bool
         ``--missing_probability uniform`` gives a label without a probability that of a uniform choice.
     bounds_by_rates : bool
@@ -94,7 +96,7 @@ class Semantics:
     run_events: Loop = run_events
     table: MakesTable = lanes_side_by_side
     guarded: bool = True
-    explores_as_vw: bool = False
+    exploring: ExploringQuirks = NO_EXPLORING_QUIRKS
     fills_in_probabilities: bool = True
     bounds_by_rates: bool = True
     penalises_on_load: bool = False

@@ -41,8 +41,8 @@ def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, s
     """Return how many lanes of weights a live config has; some are for `estimates` of costs."""
     if kind == "simple":
         return 1
-    explorer, as_vw = chosen_explorer(configuration), semantics.explores_as_vw
-    return explorer.parts(configuration, estimates=estimates, exact=as_vw)
+    explorer = chosen_explorer(configuration)
+    return explorer.parts(configuration, estimates=estimates, quirks=semantics.exploring)
 
 
 def make_task(

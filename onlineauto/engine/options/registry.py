@@ -14,7 +14,6 @@ from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
 from onlineauto.explorers.cost_range import check_cost_range
-from onlineauto.explorers.epsilon_decay import check_epsilon_decay
 from onlineauto.explorers.options import EXPLORER_GROUPS
 from onlineauto.features.options import FeatureOptions, check_interactions
 from onlineauto.formats.options import InputOptions, check_format
@@ -306,7 +305,6 @@ CHECKS: Final = (
     check_one_explorer,
     check_explorer,
     check_cost_range,
-    check_epsilon_decay,
     check_automl,
     check_rewards,
     check_audit,

@@ -15,7 +15,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.progress import COLUMN_TITLES
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.formats.options import InputOptions

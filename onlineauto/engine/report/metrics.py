@@ -28,7 +28,7 @@ from onlineauto.engine.report.predictions import open_sink
 from onlineauto.engine.report.search_story import search_metrics
 from onlineauto.engine.stream.counters import Counters
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded

@@ -62,31 +62,31 @@ def _points_within(block: Sections, n_tag: int, n_names: int) -> bool:
 
 
 @kernel
-def _has_events(block: Sections, shape: int, exact: bool) -> bool:
+def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
     """Whether the lines of every event make one of this shape."""
     events, lines, good = block.events, block.lines, True
     for i in range(len(events) - 1):
         short_loop()
         first, end = events[i], events[i + 1]
         if shape == SLOTS:
-            code, _ = slot_problem(lines, block.costs, first, end, lines[end].cost, exact)
+            code, _ = slot_problem(lines, block.costs, first, end, lines[end].cost, as_vw)
             good = good and code == Code.FINE
         else:
             alone = end == first + 1
-            empty = alone and lines[first].shared and not exact
+            empty = alone and lines[first].shared and not as_vw
             good = good and not lines[first].slot and (alone if shape == LINE else not empty)
     return bool(good)
 
 
 @kernel
-def _has_values(features: NDArray[np.uint32], exact: bool) -> bool:
-    """Whether no value is 0 and, unless `exact`, each is finite."""
+def _has_values(features: NDArray[np.uint32], as_vw: bool) -> bool:
+    """Whether no value is 0 and, unless `as_vw`, each is finite."""
     zeros = infinite = 0
     for i in range(len(features)):
         size = features[i, 1] & np.uint32(0x7FFFFFFF)
         zeros += size == 0
         infinite += size >= _INFINITE
-    return bool(zeros == 0 and (exact or infinite == 0))
+    return bool(zeros == 0 and (as_vw or infinite == 0))
 
 
 @kernel
@@ -108,12 +108,12 @@ def _has_numbers(block: Sections, shape: int) -> bool:
 
 
 @entry_kernel
-def find_problem(block: Sections, n_tag: int, n_names: int, shape: int, exact: bool) -> int:
+def find_problem(block: Sections, n_tag: int, n_names: int, shape: int, as_vw: bool) -> int:
     """Find out what is wrong with a block, if anything: `FINE`, `POINTERS`, `EVENTS` or `NUMBERS`."""
     if not _points_within(block, n_tag, n_names):
         return POINTERS
-    if not _has_events(block, shape, exact):
+    if not _has_events(block, shape, as_vw):
         return EVENTS
-    if not _has_values(block.features, exact) or not (exact or _has_numbers(block, shape)):
+    if not _has_values(block.features, as_vw) or not (as_vw or _has_numbers(block, shape)):
         return NUMBERS
     return FINE

@@ -34,7 +34,7 @@ _TEXTS: Final = {
 }
 
 
-def problem_of(block: Block, *, shape: int, exact: bool) -> str:
+def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
     """Say what is wrong with a block of events of one of the `SHAPES`; nothing, if it is as readers make it.
 
     In native mode all numbers have to be finite, and weights and probabilities in their range.
@@ -43,7 +43,7 @@ def problem_of(block: Block, *, shape: int, exact: bool) -> str:
         return _TEXTS[NUMBERS]
     features: NDArray[np.uint32] = block.features.view(np.uint32).reshape(-1, 2)
     sections = Sections(block.event_start, block.lines, block.spans, block.costs, features)
-    found = find_problem(sections, len(block.tag), len(block.namespaces), shape, exact)
+    found = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
     return _TEXTS.get(found, "")
 
 

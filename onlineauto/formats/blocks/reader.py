@@ -168,7 +168,7 @@ class BlockReader:
         if events not in SHAPES:
             raise self._damage(f"its header has events of the kind {events!r}, which there is not")
         self._shape = SHAPES[str(events)]
-        self._exact = found.rules.get("vw_exact") is not False
+        self._as_vw = found.rules.get("vw_exact") is not False
         return found.rules
 
     def _read_frame(self) -> Block | None:
@@ -192,7 +192,7 @@ class BlockReader:
         if checksum(body) != head["body_checksum"]:
             raise self._damage(f"{which} {_WRONG}")
         block = self._make_block(body, sizes, which)
-        if problem := problem_of(block, shape=self._shape, exact=self._exact):
+        if problem := problem_of(block, shape=self._shape, as_vw=self._as_vw):
             raise self._damage(f"{which} {problem}")
         self._n_frames, self._n_events = self._n_frames + 1, n_events
         return block

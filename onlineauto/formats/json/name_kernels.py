@@ -36,13 +36,13 @@ class Name(NamedTuple):
     last: _Word
 
 
-def name_of(exact: bytes, any_case: bytes = b"") -> Name:
-    """Make the name of `exact` and then `any_case`, small letters that may be capital ones."""
-    text = exact + any_case
+def name_of(head: bytes, any_case: bytes = b"") -> Name:
+    """Make the name of `head` and then `any_case`, small letters that may be capital ones."""
+    text = head + any_case
     size = len(text)
     if not 0 < size <= 3 * _WORD:
         raise ValueError(f"a name of 1 to {3 * _WORD} bytes is wanted, not {text!r}")
-    fold = bytes(len(exact)) + bytes([_LOWER]) * len(any_case)
+    fold = bytes(len(head)) + bytes([_LOWER]) * len(any_case)
     last = max(size - _WORD, 0)
     return Name(size, *(_word_at(text, fold, at) for at in (0, min(_WORD, last), last)))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.interop.vw.decay import VwDecay
 from onlineauto.interop.vw.evidence import estimator_of
 from onlineauto.interop.vw.file import VwDescent, VwFile, VwHead, VwShape, vw_file_bytes
@@ -149,7 +150,7 @@ def _explorer(workspace: Workspace, name: str) -> tuple[float, ...]:
     if EXPLORER_FIELDS[name] == "ff":
         return tuple(map(float, exploration.costs))
     learnt = int(exploration.counts[EXPLORED])
-    return (max(exploration.tau - learnt, 0) if name == "first" else learnt,)
+    return (left_to_explore(workspace.configuration, learnt) if name == "first" else learnt,)
 
 
 def _decay(decay: Decay) -> VwDecay:

@@ -16,6 +16,7 @@ from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.stored import Stored
 from onlineauto.interop.vw.evidence import evidence_of
@@ -157,7 +158,9 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
         exploration.costs[:] = file.explorer
     elif file.explorer:
         (count,) = file.explorer
-        exploration.counts[EXPLORED] = max(exploration.tau - count, 0) if name == "first" else count
+        exploration.counts[EXPLORED] = (
+            left_to_explore(configuration, int(count)) if name == "first" else count
+        )
 
 
 def _fill_sums(learner: Learner, descent: VwDescent) -> None:

@@ -10,7 +10,7 @@ from onlineauto.engine.stream.source import kind_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.exact.semantics import EXACT
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.epsilon_decay import models_of
+from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.interop.vw.file import VwShape
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import make_rule

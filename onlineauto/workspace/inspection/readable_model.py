@@ -15,6 +15,7 @@ import numpy as np
 
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.kinds.first import left_to_explore
 from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import (
@@ -126,7 +127,8 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
             yield f"_min_cost {exploration.costs[0]:g}"
             yield f"_max_cost {exploration.costs[1]:g}"
         elif explorer in _COUNTERS:
-            left = max(exploration.tau - counter, 0) if explorer == "first" else counter
+            first = explorer == "first"
+            left = left_to_explore(workspace.configuration, counter) if first else counter
             yield f"cb {_COUNTERS[explorer]} adf storing example counter:  = {left}"
     if workspace.configuration.get("automl") is not None and not weights_only:
         yield from readable_search(workspace.searching, by_letter=workspace.semantics.reports_as_vw)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers._kernels import Exploration
 
-_ZERO = np.float32(0)
 _ONE = np.float32(1)
-_CLOSE = np.float32(1e-6)
 _MOST = 20
+GREEDIFY = 0
+"""Place, among the numbers of the explorer, of whether the first model learns every event once."""
 
 
 @inline_kernel
@@ -36,9 +36,9 @@ def poisson(number: F32) -> int:
 @kernel
 def draw_time(at: Exploration, policy: int) -> int:
     """Draw how often a model learns the event at hand; the first one does once if it is greedified."""
-    if at.greedify and policy == 0:
+    if at.numbers[GREEDIFY] > 0.0 and policy == 0:
         return 1
-    if at.exact:
+    if at.quirks.steps_generator:
         at.random[0] = step_on(at.random[0])
         return poisson(number_of(at.random[0]))
     at.counts[DRAWN] += 1
@@ -61,19 +61,3 @@ def add_vote(
         sums[order[i]] += ranked[i]
         if i < leading:
             votes[order[i]] += _ONE / np.float32(leading)
-
-
-@inline_kernel
-def count_votes(votes: NDArray[np.float32], n: int) -> None:
-    """Replace votes by shares."""
-    total = 0.0
-    for action in range(n):
-        total += votes[action]
-    all_votes = np.float32(total)
-    if all_votes <= _CLOSE:
-        for action in range(n):
-            votes[action] = _ONE if action == 0 else _ZERO
-        return
-    share = _ONE / all_votes
-    for action in range(n):
-        votes[action] *= share

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from onlineauto.explorers.explorer import Explorer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
-    from onlineauto.options import Configuration
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
 
 __all__ = ["Greedy"]
 
@@ -28,9 +31,19 @@ class Greedy(Explorer):
     flags = ()
     uses = ("epsilon", "first_only")
     epsilon = 0.05
+    direct = True
     predicts_apart = False
 
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """Nothing of its own."""
-        del configuration, exact
-        return {}
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel for scores that are not of the loop, which has ε-greedy in itself."""
+        from onlineauto.explorers.pmf.greedy_kernels import greedy as spread
+        from onlineauto.jit import entry_kernel
+
+        @entry_kernel
+        def greedy(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            spread(score, len(score), at.epsilon, at.first_only)
+
+        return greedy

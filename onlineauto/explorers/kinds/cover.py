@@ -4,9 +4,6 @@ The first policy learns as ``--cb_type`` has it. Every other learns from doubly 
 less a bonus for those that the policies before it leave aside; then each policy's choice gets the same share
 of probability, and every action a least one, which falls as events are learnt unless ``--epsilon`` fixes it.
 
-VW mixes up actions and ranks where it adds the policies' scores, by which it lists actions of the same
-probability; so does ``--vw_exact``.
-
 Source: Agarwal, Hsu, Kale, Langford, Li & Schapire, *Taming the Monster: A Fast and Simple Algorithm for
 Contextual Bandits*, 2014, section 3.3; VW's ``--cover``.
 """
@@ -20,8 +17,13 @@ from onlineauto.explorers.explorer import Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
 __all__ = ["Cover", "CoverOptions"]
@@ -64,24 +66,47 @@ class Cover(Explorer):
 
     name = "cover"
     flags = ("cover",)
+    options = (CoverOptions,)
+    ensemble = "cover"
     uses = ("epsilon", "first_only")
     epsilon = 1.0
     cb_types = ("mtr", "ips", "dr")
     predicts_apart = False
 
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """How many policies there are, and how they differ."""
-        del exact
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return what choosing otherwise is paid, whether the floor falls, and whether there is none."""
         options = configuration[CoverOptions]
-        return {
-            "policies": options.cover or 1,
-            "psi": options.psi,
-            "nounif": options.nounif,
-            "decays": "epsilon" not in configuration.supplied,
-        }
+        return options.psi, "epsilon" not in configuration.supplied, options.nounif
 
-    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
-        """A model for each policy, and one that estimates costs; VW has room for twice as many."""
+    def models(self, configuration: Configuration) -> int:
+        """Return how many policies there are."""
+        return configuration[CoverOptions].cover or 1
+
+    def parts(self, configuration: Configuration, *, estimates: bool, quirks: ExploringQuirks) -> int:
+        """A model for each policy, and one that estimates costs."""
         del estimates
-        times = 2 if exact and configuration.get("cb_type") != "ips" else 1
-        return times * ((configuration[CoverOptions].cover or 1) + 1)
+        times = 2 if quirks.twice_the_policies and configuration.get("cb_type") != "ips" else 1
+        return times * (self.models(configuration) + 1)
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel; the room has shares and summed scores. It lists the likeliest action first."""
+        import numpy as np
+
+        from onlineauto.explorers._kernels import rank_by_probability
+        from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
+        from onlineauto.explorers.pmf.floor_kernels import falling_floor, hold_floor
+        from onlineauto.jit import entry_kernel
+
+        @entry_kernel
+        def cover(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, votes = len(score), room[VOTES]
+            least = falling_floor(at, bool(at.numbers[1] > 0.0), n)
+            hold_floor(votes, n, least * np.float32(n), not at.numbers[2] > 0.0, room[WORK])
+            rank_by_probability(votes, room[SUMS], n, order)
+            for i in range(n):
+                score[i] = votes[order[i]]
+
+        return cover

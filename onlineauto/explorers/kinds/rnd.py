@@ -9,7 +9,7 @@ the largest bonus.
 Guesses are drawn from the hash of the feature's name, and members only learn what was logged. VW draws them
 from the number of a weight, by a generator whose numbers for near ones are alike, also those of its members;
 and with another ``--cb_type`` than mtr it teaches the members that actions not logged cost nothing. So
-``--vw_exact`` refuses it.
+exact mode refuses it.
 
 Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's ``--rnd``.
 """
@@ -23,8 +23,12 @@ from onlineauto.explorers.explorer import Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
 __all__ = ["Rnd", "RndOptions"]
@@ -66,19 +70,40 @@ class Rnd(Explorer):
 
     name = "rnd"
     flags = ("rnd",)
+    options = (RndOptions,)
+    ensemble = "rnd"
 
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """How many models there are, that of the costs included, and how the members guess and learn."""
-        del exact
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return the noise of what the members learn, and the variance of what they guess."""
         options = configuration[RndOptions]
-        return {
-            "policies": 1 + (options.rnd or 1),
-            "noise": options.rnd_alpha,
-            "variance": options.rnd_invlambda,
-        }
+        return options.rnd_alpha, options.rnd_invlambda
 
-    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
-        """As many models, each with its own estimates."""
-        return (1 + (configuration[RndOptions].rnd or 1)) * super().parts(
-            configuration, estimates=estimates, exact=exact
-        )
+    def models(self, configuration: Configuration) -> int:
+        """Return how many models there are, that of the costs included."""
+        return 1 + (configuration[RndOptions].rnd or 1)
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel; the room has a bonus for each action: how little is known of it."""
+        import numpy as np
+
+        from onlineauto.explorers.explore_kernels import BONUS, WORK
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf.softmax_kernels import softmax
+        from onlineauto.jit import entry_kernel
+
+        one, euler, least = np.float32(1), np.float32(0.57721566490153286), np.float32(1e-3)
+
+        @entry_kernel
+        def rnd(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, bonus, most = len(score), room[BONUS], least
+            for action in range(n):
+                most = max(most, bonus[action])
+            for i in range(n):
+                score[i] -= euler * (bonus[order[i]] - most)
+            softmax(score, n, one / most)
+            hold_floor(score, n, at.epsilon, True, room[WORK])
+
+        return rnd

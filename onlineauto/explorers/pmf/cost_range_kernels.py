@@ -56,18 +56,15 @@ def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
 
 
 @inline_kernel
-def _is_known(sensitivity: F32, exact: bool) -> bool:
-    """Whether a label moves the prediction by so much; if not at all, nothing is known of the cost.
-
-    VW goes on with 0, and what comes of it is no number; so we do if `exact`.
-    """
-    return math.isfinite(sensitivity) and (sensitivity > _ZERO or exact)
+def _is_known(sensitivity: F32, unmoved: bool) -> bool:
+    """Whether a label moves the prediction by so much; if not at all, only the quirk `unmoved_is_known`."""
+    return math.isfinite(sensitivity) and (sensitivity > _ZERO or unmoved)
 
 
 @inline_kernel
-def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, unmoved: bool) -> F32:
     """Lowest plausible cost (float32), by the sensitivity to a label of `low` - 1."""
-    if prediction < low or not _is_known(sensitivity, exact):
+    if prediction < low or not _is_known(sensitivity, unmoved):
         return low
     cost = prediction - sensitivity * largest_weight(prediction - low + _ONE, allowed, sensitivity)
     if cost < low:  # which what is no number is not
@@ -78,9 +75,9 @@ def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high:
 
 
 @inline_kernel
-def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, exact: bool) -> F32:
+def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, unmoved: bool) -> F32:
     """Highest plausible cost (float32), by the sensitivity to a label of `high` + 1."""
-    if prediction > high or not _is_known(sensitivity, exact):
+    if prediction > high or not _is_known(sensitivity, unmoved):
         return high
     cost = prediction + sensitivity * largest_weight(high + _ONE - prediction, allowed, sensitivity)
     if cost > high:

@@ -6,8 +6,8 @@ them is proved to earn more than the champion did over the same events, it becom
 larger ε; so a change of the stream is noticed, and answered. One that has grown too old to be a fresh start
 gives way to a new one.
 
-Where VW errs, ``--vw_exact`` does too: a model that begins anew keeps sums of the one before, with
-``--cb_type dr`` the wrong weights are cleared. Rewards outside [0, 1] are cut off; without ``--vw_exact``,
+Where VW errs, exact mode does too: a model that begins anew keeps sums of the one before, with
+``--cb_type dr`` the wrong weights are cleared. Rewards outside [0, 1] are cut off; in native mode
 ``--cost_range`` says where they are.
 
 Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002 (decaying
@@ -24,11 +24,15 @@ from onlineauto.explorers.explorer import Explorer, explores
 from onlineauto.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["EpsilonDecay", "EpsilonDecayOptions", "check_epsilon_decay", "models_of"]
+__all__ = ["EpsilonDecay", "EpsilonDecayOptions", "models_of"]
 
 _NEEDS = ("epsilon_decay",)
 
@@ -123,43 +127,60 @@ class EpsilonDecay(Explorer):
 
     name = "epsilon_decay"
     flags = ("epsilon_decay",)
+    options = (EpsilonDecayOptions,)
+    ensemble = "epsilon_decay"
     uses = ("epsilon", "first_only")
     epsilon = 0.05
     stack = ("cb_explore_adf_greedy",)
 
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """How many models there are."""
-        del exact
-        return {"policies": configuration[EpsilonDecayOptions].model_count}
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return room for the champion's ε, which the loop writes there at every event."""
+        del configuration
+        return (0.0,)
 
-    def parts(self, configuration: Configuration, *, estimates: bool, exact: bool) -> int:
-        """As many models, each with its own estimates."""
-        return configuration[EpsilonDecayOptions].model_count * super().parts(
-            configuration, estimates=estimates, exact=exact
-        )
+    def models(self, configuration: Configuration) -> int:
+        """Return how many models there are."""
+        return configuration[EpsilonDecayOptions].model_count
 
+    def check(self, configuration: Configuration) -> None:
+        """Refuse slots: models that begin anew are not for them.
 
-def check_epsilon_decay(configuration: Configuration) -> None:
-    """Refuse what models that begin anew cannot be together with, and options without any effect.
+        Raises
+        ------
+        OptionError
+            With ``--ccb_explore_adf``.
+        """
+        super().check(configuration)
+        if "ccb_explore_adf" in configuration.supplied:
+            raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
 
-    Raises
-    ------
-    OptionError
-        Such as ``--epsilon``, of which there is one for each model.
-    """
-    options, exact = configuration[EpsilonDecayOptions], bool(configuration.get("vw_exact"))
-    if not options.epsilon_decay:
-        return
-    if "ccb_explore_adf" in configuration.supplied:
-        raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
-    if "epsilon" in configuration.supplied and not options.constant_epsilon and not exact:
-        raise OptionError(
-            "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: leave it out"
-        )
-    if "cb_sample" in configuration.supplied and exact:
-        raise OptionError(
-            "--cb_sample with --epsilon_decay is not reproduced by --vw_exact: Vowpal Wabbit draws for every "
-            "model, and again to predict; leave --vw_exact out"
-        )
-    if "cost_range" in configuration.supplied and exact:
-        raise OptionError("--cost_range has no effect with --vw_exact, which decides as Vowpal Wabbit does")
+    def check_effects(self, configuration: Configuration) -> None:
+        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant.
+
+        Raises
+        ------
+        OptionError
+            If it is supplied.
+        """
+        constant = configuration[EpsilonDecayOptions].constant_epsilon
+        if "epsilon" in configuration.supplied and not constant:
+            raise OptionError(
+                "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: "
+                "leave it out"
+            )
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel."""
+        import numpy as np
+
+        from onlineauto.explorers.pmf.greedy_kernels import greedy
+        from onlineauto.jit import entry_kernel
+
+        @entry_kernel
+        def epsilon_decay(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            greedy(score, len(score), np.float32(at.numbers[0]), at.first_only)
+
+        return epsilon_decay

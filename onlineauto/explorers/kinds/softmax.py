@@ -15,8 +15,12 @@ from onlineauto.explorers.explorer import Explorer
 from onlineauto.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
 __all__ = ["Softmax", "SoftmaxOptions"]
@@ -48,8 +52,28 @@ class Softmax(Explorer):
 
     name = "softmax"
     flags = ("softmax",)
+    options = (SoftmaxOptions,)
 
-    def parameters(self, configuration: Configuration, *, exact: bool) -> Mapping[str, float]:
-        """How greedy it is."""
-        del exact
-        return {"lambda_": abs(configuration[SoftmaxOptions].lambda_)}
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return how greedy it is."""
+        return (abs(configuration[SoftmaxOptions].lambda_),)
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel."""
+        import numpy as np
+
+        from onlineauto.explorers.explore_kernels import WORK
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf.softmax_kernels import softmax as spread
+        from onlineauto.jit import entry_kernel
+
+        @entry_kernel
+        def softmax(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n = len(score)
+            spread(score, n, np.float32(at.numbers[0]))
+            hold_floor(score, n, at.epsilon, True, room[WORK])
+
+        return softmax

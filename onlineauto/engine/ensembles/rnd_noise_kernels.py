@@ -1,4 +1,4 @@
-"""Random network distillation: random guesses, noise, and probabilities of costs less a bonus."""
+"""Random network distillation: normal numbers, and the noise of what members learn."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import numpy as np
 
 from onlineauto.explorers._kernels import DRAWN
 from onlineauto.explorers.sample_kernels import mixed_state, number_of, step_on
-from onlineauto.explorers.softmax_kernels import softmax
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.explorers._kernels import Exploration
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _TWO = np.float32(2)
-_EULER = np.float32(0.57721566490153286)
-_LEAST_BONUS = np.float32(1e-3)
+NOISE, VARIANCE = 0, 1
+"""Places among the numbers of the explorer: noise of what members learn, variance of their guesses."""
 
 
 @inline_kernel
@@ -42,23 +39,4 @@ def draw_noise(at: Exploration) -> F32:
     """Noise (float32) of what a member is about to learn."""
     number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
     at.counts[DRAWN] += 1
-    return at.noise * number
-
-
-@kernel
-def rnd(score: NDArray[np.float32], order: NDArray[np.int32], n: int, bonus: NDArray[np.float32]) -> None:
-    """Replace ranked scores by probabilities.
-
-    Parameters
-    ----------
-    order : int32[n]
-        Actions by rank.
-    bonus : float32[n]
-        How little is known of each action, by its number.
-    """
-    most = _LEAST_BONUS
-    for action in range(n):
-        most = max(most, bonus[action])
-    for i in range(n):
-        score[i] -= _EULER * (bonus[order[i]] - most)
-    softmax(score, n, _ONE / most)
+    return np.float32(at.numbers[NOISE]) * number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,15 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ZERO = np.float32(0)
-
-
-@inline_kernel
-def cover_floor(epsilon: F32, decays: bool, learnt: int, n: int) -> F32:
-    """Least probability (float32) of an action: epsilon / n, or less as events are learnt."""
-    least = epsilon / np.float32(n)
-    if decays:
-        return min(least, epsilon / np.float32(math.sqrt(np.float64(learnt * n))))
-    return least
+PSI, FALLS = 0, 1
+"""Places among the numbers of the explorer: what choosing otherwise is paid; whether the floor falls."""
 
 
 @inline_kernel

@@ -6,14 +6,18 @@ Source: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.explorers._kernels import LEARNT
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -82,3 +86,12 @@ def hold_floor(
     for i in range(n):
         if everywhere or pmf[i] > _ZERO:
             pmf[i] = max(pmf[i] - taken, least)
+
+
+@inline_kernel
+def falling_floor(at: Exploration, falls: bool, n: int) -> F32:
+    """Least probability (float32) of an action: epsilon / n, or less as events are learnt if it `falls`."""
+    least = at.epsilon / np.float32(n)
+    if falls:
+        return min(least, at.epsilon / np.float32(math.sqrt(np.float64(at.counts[LEARNT] * n))))
+    return least

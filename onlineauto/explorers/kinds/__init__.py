@@ -1,0 +1,1 @@
+"""The explorers of the package, one file each: options, what depends on them, and the kernel."""

@@ -1,0 +1,107 @@
+"""Bagging: several models vote, each having learnt from its own random sample of the events.
+
+Each model learns every event as often as a Poisson distribution with the mean 1 says, which is drawing events
+with replacement, online. Where the models agree there is little to find out; where they do not, each one's
+choice is tried in its turn. Under ``--automl`` every live config has its own bag; all of them learn an event
+equally often, so that they differ in what they are and not in their luck.
+
+Source: Oza & Russell, *Online Bagging and Boosting*, 2001; Bietti, Agarwal & Langford, *A Contextual Bandit
+Bake-off*, 2021, algorithm 4; VW's ``--bag`` and ``--greedify``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.options import Configuration
+
+__all__ = ["Bag", "BagOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BagOptions:
+    """Bagging."""
+
+    title: ClassVar[str] = "Exploration: bagging"
+
+    bag: int | None = option(
+        None,
+        "Let N models vote, each of which learns every event a random number of times.",
+        keep=True,
+        minimum=1,
+        maximum=2**16,
+        metavar="N",
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+    greedify: bool = option(
+        False, "Let the first of these models learn every event once.", keep=True, needs=("bag",)
+    )
+
+
+class Bag(Explorer):
+    """Models that vote."""
+
+    name = "bag"
+    flags = ("bag",)
+    options = (BagOptions,)
+    ensemble = "bag"
+    uses = ("epsilon", "first_only")
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return whether the first model is as good as without the others."""
+        return (configuration[BagOptions].greedify,)
+
+    def models(self, configuration: Configuration) -> int:
+        """Return how many models vote."""
+        return configuration[BagOptions].bag or 1
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel; the room has votes and summed scores. It lists the likeliest action first."""
+        import numpy as np
+
+        from onlineauto.explorers._kernels import rank_by_probability
+        from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.jit import entry_kernel, kernel
+
+        zero, one, close = np.float32(0), np.float32(1), np.float32(1e-6)
+
+        @kernel
+        def count(votes: NDArray[np.float32], n: int) -> None:
+            """Replace votes by shares."""
+            total = 0.0
+            for action in range(n):
+                total += votes[action]
+            all_votes = np.float32(total)
+            if all_votes <= close:
+                for action in range(n):
+                    votes[action] = one if action == 0 else zero
+                return
+            share = one / all_votes
+            for action in range(n):
+                votes[action] *= share
+
+        @entry_kernel
+        def bag(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, votes = len(score), room[VOTES]
+            count(votes, n)
+            hold_floor(votes, n, at.epsilon, True, room[WORK])
+            rank_by_probability(votes, room[SUMS], n, order)
+            for i in range(n):
+                score[i] = votes[order[i]]
+
+        return bag

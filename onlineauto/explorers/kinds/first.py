@@ -1,0 +1,85 @@
+"""Explore first: all actions alike for the first events that are learnt, then only the best.
+
+For as long as it explores the log is uniform, which suits every later comparison; after that nothing is
+found out any more.
+
+Source: VW's ``--first``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.options import Configuration
+
+__all__ = ["First", "FirstOptions", "left_to_explore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstOptions:
+    """Explore first."""
+
+    title: ClassVar[str] = "Exploration: first"
+
+    first: int | None = option(
+        None,
+        "Choose among all actions alike until N events are learnt, and the best one after that.",
+        keep=True,
+        minimum=0,
+        maximum=2**63 - 1,
+        metavar="N",
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+
+
+def left_to_explore(configuration: Configuration, learnt: int) -> int:
+    """Return after how many more events exploring ends, once so many are learnt."""
+    return max((configuration[FirstOptions].first or 0) - learnt, 0)
+
+
+class First(Explorer):
+    """All actions alike at first, then the best."""
+
+    name = "first"
+    flags = ("first",)
+    options = (FirstOptions,)
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return how many events are for exploring."""
+        return (configuration[FirstOptions].first or 0,)
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel."""
+        import numpy as np
+
+        from onlineauto.explorers._kernels import LEARNT
+        from onlineauto.explorers.explore_kernels import WORK
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.jit import entry_kernel
+
+        zero, one = np.float32(0), np.float32(1)
+
+        @entry_kernel
+        def first(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, exploring = len(score), bool(at.counts[LEARNT] < at.numbers[0])
+            for i in range(n):
+                score[i] = one / np.float32(n) if exploring else zero
+            if not exploring:
+                score[0] = one
+            hold_floor(score, n, at.epsilon, True, room[WORK])
+
+        return first

@@ -1,0 +1,124 @@
+"""RegCB: explore the actions that may still be the best, given how sure their costs are.
+
+The range in which the cost of an action plausibly lies is narrow where much has been learnt
+(`onlineauto.explorers.cost_range`). Eliminating (``--regcb``), the actions whose range begins below the end
+of every other's are chosen alike; optimistic (``--regcbopt``), the one whose range begins lowest is.
+
+The costs are learnt as they are, by regression, without importance weights. Where VW errs, exact mode does
+too: see `weighs_last_action` and `ties_are_certain` in `onlineauto.explorers.quirks`; and interactions of
+wildcards are left out of the plausible costs.
+
+Source: Foster, Agarwal, Dudík, Luo & Schapire, *Practical Contextual Bandits with Regression Oracles*, 2018,
+algorithms 1 and 2; VW's ``--regcb`` and ``--regcbopt``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.explorers.cost_range import CostRangeOptions
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.options import Configuration
+
+__all__ = ["Regcb", "RegcbOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegcbOptions:
+    """RegCB."""
+
+    title: ClassVar[str] = "Exploration: RegCB"
+
+    regcb: bool = option(
+        False,
+        "Choose alike among all actions that may still be the best.",
+        keep=True,
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+    regcbopt: bool = option(
+        False,
+        "Choose the action with the lowest cost that is plausible.",
+        keep=True,
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+
+
+class Regcb(Explorer):
+    """The actions that may still be the best."""
+
+    name = "regcb"
+    flags = ("regcb", "regcbopt")
+    options = (RegcbOptions, CostRangeOptions)
+    uses = ("first_only",)
+    mellowness = 0.1
+    cb_types = ("mtr",)
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return whether it is optimistic."""
+        return (configuration[RegcbOptions].regcbopt,)
+
+    def bounds(self, configuration: Configuration) -> bool:
+        """Always."""
+        del configuration
+        return True
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel."""
+        import numpy as np
+
+        from onlineauto.explorers.pmf.cost_range_kernels import best_highest
+        from onlineauto.jit import entry_kernel, kernel
+
+        zero, one = np.float32(0), np.float32(1)
+        float_max = np.float32(np.finfo(np.float32).max)
+
+        @kernel
+        def among_left(order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]) -> None:
+            """Give the same probability to each action whose range begins below the end of all others'."""
+            n = len(pmf)
+            limit, left = best_highest(room, n), 0
+            for action in range(n):
+                left += 1 if room[0, action] <= limit else 0
+            for i in range(n):
+                pmf[i] = one / np.float32(left) if room[0, order[i]] <= limit else zero
+
+        @kernel
+        def lowest(
+            at: Exploration, order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            """Fill in 1 for the action whose range begins lowest; several share it, unless the first only."""
+            n = len(pmf)
+            best, tied, low = 0, 0, float_max
+            for action in range(n):
+                if room[0, action] < low:
+                    best, low = action, room[0, action]
+            for action in range(n):
+                tied += 1 if room[0, action] == low else 0
+            share = one
+            if not at.quirks.ties_are_certain and not at.first_only and tied > 0:
+                share = one / np.float32(tied)
+            for i in range(n):
+                alike = not at.first_only and room[0, order[i]] == low
+                pmf[i] = share if order[i] == best or alike else zero
+
+        @entry_kernel
+        def regcb(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            if at.numbers[0] > 0.0:
+                lowest(at, order, score, room)
+            else:
+                among_left(order, score, room)
+
+        return regcb

@@ -1,0 +1,150 @@
+"""SquareCB: an action's probability falls with the inverse of how much worse it looks than the best.
+
+With K actions, an action that looks worse by Δ has the probability 1 / (K + γ Δ), and the best one the rest;
+γ grows with the events learnt, so that exploring fades out. The costs are learnt as they are, by regression,
+without importance weights.
+
+With ``--elim`` only actions that may still be the best are explored: those whose lowest plausible cost is not
+above the highest plausible cost of another.
+
+Where VW errs, exact mode does too: see `weighs_last_action`, `miscounts_left` and `no_floor_of_left` in
+`onlineauto.explorers.quirks`.
+
+Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
+2020, algorithm 1; VW's ``--squarecb``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.options import Configuration
+
+__all__ = ["Squarecb", "SquarecbOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquarecbOptions:
+    """SquareCB."""
+
+    title: ClassVar[str] = "Exploration: SquareCB"
+
+    squarecb: bool = option(
+        False,
+        "Choose an action with a probability that falls with the inverse of how much worse than the best it "
+        "looks.",
+        keep=True,
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+    gamma_scale: float = option(
+        10.0,
+        "How much --squarecb prefers what looks better, after the first event.",
+        keep=True,
+        override=True,
+        minimum=0,
+        needs=("squarecb",),
+    )
+    gamma_exponent: float = option(
+        0.5,
+        "Exponent by which that grows with the events learnt.",
+        keep=True,
+        override=True,
+        needs=("squarecb",),
+    )
+    elim: bool = option(
+        False, "Explore only actions that may still be the best.", keep=True, needs=("squarecb",)
+    )
+
+
+class Squarecb(Explorer):
+    """Probabilities by the inverse of how much worse an action looks."""
+
+    name = "squarecb"
+    flags = ("squarecb",)
+    options = (SquarecbOptions,)
+    mellowness = 0.001
+    cb_types = ("mtr",)
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return how greedy it is, and whether actions are eliminated."""
+        options = configuration[SquarecbOptions]
+        return options.gamma_scale, options.gamma_exponent, options.elim
+
+    def bounds(self, configuration: Configuration) -> bool:
+        """Only to eliminate actions."""
+        return configuration[SquarecbOptions].elim
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel."""
+        import numpy as np
+
+        from onlineauto.explorers._kernels import LEARNT
+        from onlineauto.explorers.explore_kernels import WORK
+        from onlineauto.explorers.pmf.cost_range_kernels import best_highest
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.jit import F32, entry_kernel, kernel
+
+        zero, one = np.float32(0), np.float32(1)
+        float_max = np.float32(np.finfo(np.float32).max)
+
+        @kernel
+        def among_all(score: NDArray[np.float32], n: int, gamma: F32) -> None:
+            """Replace ranked scores by 1 / (n + γ · what is lost), the first one by the rest."""
+            best, total = score[0], zero
+            for i in range(1, n):
+                score[i] = one / (np.float32(n) + gamma * (score[i] - best))
+                total += score[i]
+            score[0] = one - total
+
+        @kernel
+        def among_left(
+            order: NDArray[np.int32],
+            score: NDArray[np.float32],
+            n: int,
+            gamma: F32,
+            plausible: NDArray[np.float32],
+            miscounts: bool,
+        ) -> None:
+            """Do so for the actions that may be the best; others have the probability 0."""
+            limit = best_highest(plausible, n)
+            first, left = -1, 0
+            for i in range(n):
+                if plausible[0, order[i]] <= limit:
+                    left += 1 if first < 0 or not miscounts else 0
+                    first = i if first < 0 else first
+            best, total = score[first] if first >= 0 else float_max, zero
+            first = max(first, 0)
+            for i in range(n):
+                if plausible[0, order[i]] > limit:  # as what is no number is not
+                    score[i] = zero
+                elif i != first:
+                    score[i] = one / (np.float32(left) + gamma * (score[i] - best))
+                    total += score[i]
+            score[first] = one - total
+
+        @entry_kernel
+        def squarecb(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, scale, exponent = len(score), np.float32(at.numbers[0]), np.float32(at.numbers[1])
+            gamma = scale * np.float32(np.float64(at.counts[LEARNT]) ** np.float64(exponent))
+            if at.numbers[2] > 0.0:
+                among_left(order, score, n, gamma, room, at.quirks.miscounts_left)
+            else:
+                among_all(score, n, gamma)
+            if at.numbers[2] == 0.0 or not at.quirks.no_floor_of_left:
+                hold_floor(score, n, at.epsilon, True, room[WORK])
+
+        return squarecb

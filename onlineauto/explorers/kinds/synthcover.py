@@ -1,0 +1,139 @@
+"""Synthetic cover: probability is poured over the actions, a hundredth at a time, each onto the best one.
+
+Whatever an action gets makes its cost look higher by a bit, until another looks better: the costs, clipped to
+those seen so far, are filled up to a common level. No model but the one is needed, unlike ``--cover``.
+
+In VW the cost that is about to be learnt widens the range first, and so is part of the prediction; exact mode
+does that too, native mode predicts before.
+
+Source: VW's ``--synthcover``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.explorers.explorer import Explorer
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.options import Configuration
+
+__all__ = ["Synthcover", "SynthcoverOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthcoverOptions:
+    """Synthetic cover."""
+
+    title: ClassVar[str] = "Exploration: synthetic cover"
+
+    synthcover: bool = option(
+        False,
+        "Pour probability over the actions, each bit onto the best one, which makes it look worse.",
+        keep=True,
+        needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
+    )
+    synthcoverpsi: float = option(
+        0.1,
+        "How much worse an action would look by all of the probability.",
+        keep=True,
+        override=True,
+        above=0,
+        metavar="PSI",
+        needs=("synthcover",),
+    )
+    synthcoversize: int = option(
+        100,
+        "Into how many bits the probability is divided.",
+        keep=True,
+        minimum=1,
+        maximum=2**32 - 1,
+        metavar="N",
+        needs=("synthcover",),
+    )
+
+
+class Synthcover(Explorer):
+    """Probability poured onto the best, bit by bit."""
+
+    name = "synthcover"
+    flags = ("synthcover",)
+    options = (SynthcoverOptions,)
+    sees_costs = True
+
+    def numbers(self, configuration: Configuration) -> tuple[float, ...]:
+        """Return how much a cost rises by all of the probability, and into how many bits that is divided."""
+        options = configuration[SynthcoverOptions]
+        return options.synthcoverpsi, options.synthcoversize
+
+    def announced(self, configuration: Configuration) -> tuple[str, ...]:
+        """Its options."""
+        options, epsilon = configuration[SynthcoverOptions], float(str(configuration.get("epsilon")))
+        lines = ["Using synthcover for CB exploration", f"synthcoversize = {options.synthcoversize}"]
+        if "epsilon" in configuration.supplied and epsilon > 0:
+            lines.append(f"epsilon = {epsilon:g}")
+        return (*lines, f"synthcoverpsi = {options.synthcoverpsi:g}")
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """Return the kernel; it lists the likeliest action first, of those alike the last."""
+        import numpy as np
+
+        from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability
+        from onlineauto.explorers.explore_kernels import FILLED, WORK
+        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.jit import entry_kernel, kernel, short_loop
+
+        zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)
+
+        @kernel
+        def pour(at: Exploration, pmf: NDArray[np.float32], cost: NDArray[np.float32], n: int) -> None:
+            """Fill in the probabilities of two or more actions, by their numbers; `cost` is filled up."""
+            psi, size = np.float32(at.numbers[0]), int(at.numbers[1])
+            bit = one / np.float32(size)
+            for action in range(n):
+                pmf[action], cost[action] = zero, max(at.costs[LOW], min(cost[action], at.costs[HIGH]))
+            poured = 0
+            while poured < size:
+                best = 0
+                for action in range(1, n):
+                    short_loop()
+                    best = action if cost[action] < cost[best] else best
+                second = infinite
+                for action in range(n):
+                    short_loop()
+                    second = min(second, cost[action]) if action != best else second
+                while True:  # at least once, so that a cost that is no number stops nothing
+                    pmf[best] += bit
+                    cost[best] += bit * psi
+                    poured += 1
+                    if poured >= size or not second >= cost[best]:
+                        break
+
+        @entry_kernel
+        def synthcover(
+            at: Exploration, order: NDArray[np.int32], score: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
+            n, filled, pmf = len(score), room[FILLED], room[0]
+            if n == 1:
+                score[0] = one
+                return
+            for i in range(n):
+                filled[order[i]] = score[i]
+            pour(at, pmf, filled, n)
+            hold_floor(pmf, n, at.epsilon, True, room[WORK])
+            for action in range(n):
+                filled[action] = -np.float32(action)
+            rank_by_probability(pmf, filled, n, order)
+            for i in range(n):
+                score[i] = pmf[order[i]]
+
+        return synthcover
