@@ -16,8 +16,7 @@ from onlineauto.interop.remembered_lines import RememberedLines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.source import Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.sources.source import Source

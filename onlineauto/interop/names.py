@@ -80,7 +80,8 @@ class LineNames:
     Parameters
     ----------
     as_vw, json, log, chain_hash : bool
-        True if text is read as VW reads it; true if lines are JSON, or a decision-service log; ``--chain_hash``.
+        True if text is read as VW reads it; if lines are JSON; if they are a decision-service log; and
+        ``--chain_hash``.
     hash, hash_seed
         As of `NameHashes`.
 

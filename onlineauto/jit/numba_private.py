@@ -75,7 +75,7 @@ class KernelCache(FunctionCache):
         me: Any = self
         function = me._py_func
         kernels: list[Any] = [cell.cell_contents for cell in function.__closure__ or ()]
-        names = [each.__qualname__ if isinstance(each, CPUDispatcher) else repr(each) for each in kernels]
+        names = [getattr(each, "__qualname__", None) or repr(each) for each in kernels]
         return sig, codegen.magic_tuple(), (function.__code__.co_code, *names)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
