@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from onlineauto.explorers import EXPLORERS
 from onlineauto.jit.cache import kernel_sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +22,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 KERNEL_FILES = [path for path in FILES if path.name.endswith("_kernels.py")]
+EXPLORER_FILES = sorted((PACKAGE / "explorers" / "kinds").glob("[a-z]*.py"))
+"""Files that make a kernel when they are asked for it."""
 MOST_FILES = 15
 """Files that a folder may have; with more it holds two concepts."""
 AT_IMPORT = {"_powers_by_steps", "_word_at", "name_of"}
@@ -206,7 +209,7 @@ def test_compiled_functions_live_in_kernel_files() -> None:
     elsewhere = [
         f"{named(path)} {node.name}"
         for path in FILES
-        if path.parent != PACKAGE / "jit" and path not in KERNEL_FILES
+        if path.parent != PACKAGE / "jit" and path not in (*KERNEL_FILES, *EXPLORER_FILES)
         for node in functions(path)
         if not KERNELS.isdisjoint(decorators(node))
     ]
@@ -226,6 +229,21 @@ def test_compiled_code_depends_on_files_that_the_cache_is_stamped_with() -> None
         if name.partition(".")[0] == "onlineauto"
     }
     assert {place_of_module(name) for name in modules} <= set(kernel_sources())
+
+
+def test_kernels_of_explorers_depend_on_such_files_and_their_own() -> None:
+    """They are kept by the content of their own file beside that stamp."""
+    assert len(EXPLORER_FILES) == len(EXPLORERS)
+    for path in EXPLORER_FILES:
+        makers = [node for node in functions(path) if node.name == "kernel"]
+        taken = {
+            node.module
+            for maker in makers
+            for node in ast.walk(maker)
+            if isinstance(node, ast.ImportFrom) and node.module
+        }
+        assert len(makers) == 1
+        assert {place_of_module(name) for name in taken - {"onlineauto.jit"}} <= set(kernel_sources()), path
 
 
 def test_modules_of_options_import_only_the_standard_library() -> None:

@@ -9,6 +9,8 @@ from contextlib import ExitStack
 import numpy as np
 
 from onlineauto.engine.event.live_config_kernels import swap_lanes
+from onlineauto.explorers import EXPLORERS
+from onlineauto.explorers.exploration import pmf_address
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.jit import cache_directory, note_warm, watch_compiling
 from onlineauto.workspace.workspace import Workspace
@@ -64,7 +66,9 @@ def warm_up(part: str = "all") -> float:
             workspace.fit(8 * _EVENT)
             swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
             workspace.estimates.lower(0), workspace.estimates.upper(0)
-        Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
+        sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
+        for explorer in EXPLORERS.values():
+            pmf_address(explorer, sampling.learner.task.exploration)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
         if part != "text":
             for _ in JsonReader(_JSON, log=True, multiline=False):

@@ -15,12 +15,13 @@ from onlineauto.explorers.kinds.rnd import Rnd
 from onlineauto.explorers.kinds.softmax import Softmax
 from onlineauto.explorers.kinds.squarecb import Squarecb
 from onlineauto.explorers.kinds.synthcover import Synthcover
+from onlineauto.options import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.explorers.explorer import Explorer
-    from onlineauto.options import Registry
+    from onlineauto.options.option import Group
 
 __all__ = ["EXPLORERS", "extend", "register"]
 
@@ -43,7 +44,6 @@ _EXPLORERS: dict[str, Explorer] = {
 EXPLORERS: Mapping[str, Explorer] = MappingProxyType(_EXPLORERS)
 """By their names; the first is the one that explores when no other is chosen."""
 
-_REGISTERED: list[Explorer] = []
 _EXTENDED: list[Registry] = []
 
 
@@ -60,13 +60,18 @@ def register(explorer: Explorer) -> None:
     if explorer.name in EXPLORERS:
         raise ValueError(f"there is an explorer {explorer.name} already")
     for registry in _EXTENDED:
-        registry.add(*explorer.options)
+        Registry((*registry.groups, *_missing(registry, explorer)))
+    for registry in _EXTENDED:
+        registry.add(*_missing(registry, explorer))
     _EXPLORERS[explorer.name] = explorer
-    _REGISTERED.append(explorer)
 
 
 def extend(registry: Registry) -> None:
-    """Let a registry of options have those of explorers from outside, of all that there are and will be."""
-    for explorer in _REGISTERED:
-        registry.add(*explorer.options)
+    """Let a registry of options have those of all explorers, of those that are registered later too."""
+    for explorer in EXPLORERS.values():
+        registry.add(*_missing(registry, explorer))
     _EXTENDED.append(registry)
+
+
+def _missing(registry: Registry, explorer: Explorer) -> list[Group]:
+    return [group for group in explorer.options if group not in registry.groups]

@@ -74,12 +74,11 @@ def kernel_of(explorer: type[Explorer]) -> Callable[..., None]:
     return explorer.kernel()
 
 
-def pmf_address(configuration: Configuration, at: Exploration) -> int:
-    """Return where the machine code is that makes probabilities of scores; it is compiled if need be.
+def pmf_address(explorer: Explorer, at: Exploration) -> int:
+    """Return where an explorer's machine code is, compiled if need be; 0 if the loop needs none.
 
     It is another in every process, so it must be kept in nothing that is copied or saved.
     """
-    explorer = chosen_explorer(configuration)
     if not at.active or explorer.direct:
         return 0
     arguments: tuple[Any, ...] = (

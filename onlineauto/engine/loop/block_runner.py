@@ -16,6 +16,7 @@ from onlineauto.engine.loop.buffers import (
     make_results,
 )
 from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.features.records import make_stream
 from onlineauto.jit import Sealed
@@ -106,7 +107,7 @@ class BlockRunner:
         semantics: Semantics,
     ) -> None:
         self._layout, self._learner, self._searching = layout, learner, searching
-        self._configuration = configuration
+        self._explorer = chosen_explorer(configuration)
         self._semantics = semantics
         self._slot_finder = SlotFinder(configuration, layout)
         self._buffers = make_buffers(actions=16, slots=learner.shape.configs)
@@ -183,7 +184,7 @@ class BlockRunner:
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
         if self._pmf is None:
-            self._pmf = pmf_address(self._configuration, learner.task.exploration)
+            self._pmf = pmf_address(self._explorer, learner.task.exploration)
         parts = (
             learner.task,
             learner.rule,

@@ -1,0 +1,44 @@
+"""A hyperparameter from outside the package is searched as those of the package are.
+
+Adding options is for good, so the test has a process of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = """
+from onlineauto import Workspace
+from onlineauto.workspace.options import REGISTRY
+from tests.options.own_hyperparameter import CautionOptions
+
+REGISTRY.add(CautionOptions)
+
+EVENT = b"shared |u a\\n0:-1:0.5 |b y\\n|b z\\n\\n"
+given = dict(cb_explore_adf=True, bit_precision=8, learning_rate=0.125)
+whole, part = Workspace(**given), Workspace(**given, caution=0.25)
+for each in (whole, part):
+    each.fit(EVENT)
+assert abs(part.weights).sum() > 0
+assert (whole.weights != part.weights).any()
+
+searching = Workspace(**given, automl=3, search="caution", lease=1000)
+searching.fit(100 * EVENT)
+rates = searching.learner.model.settings["rate"].tolist()
+print(sorted(rates))
+for slot, rate in enumerate(rates):
+    again = Workspace(**given, caution=rate, quadratic="ub")  # with which the search begins
+    again.fit(100 * EVENT)
+    lane = slot * searching.searching.slots.live.slot_step
+    found, expected = searching.weights[:, 0, lane], again.weights[:, 0, 0]
+    assert abs(found - expected).max() < 1e-5, (slot, rate, found[found != 0], expected[expected != 0])
+"""
+
+
+def test_it_changes_what_a_live_config_learns() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[0.25, 1.0, 4.0]\n"
