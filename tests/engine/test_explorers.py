@@ -118,7 +118,7 @@ def test_cb_explore_adf(options: Options, events: list[Event], holdout: list[boo
     check({**options, "cb_explore_adf": True}, events, holdout)
 
 
-@pytest.mark.parametrize("options", [EXACT[each] for each in (1, 3, 5, 8, 13, 16, 18, -3)], ids=named)
+@pytest.mark.parametrize("options", [EXACT[each] for each in (1, 3, 5, 8, 13, 15, 17, -3)], ids=named)
 @settings(max_examples=8)
 @given(events=numbered_events(n_actions=3), holdout=HOLDOUT)
 def test_cb_explore(options: Options, events: list[Event], holdout: list[bool]) -> None:

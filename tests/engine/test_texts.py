@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onlineauto import Workspace
 from onlineauto.errors import InputError, ParseError
 from onlineauto.formats.text_reader import TextReader
+from tests.formats.reading import text_reader
 from tests.naive.blocks import Event, as_text
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of
@@ -150,10 +151,10 @@ def test_each_text_is_read_as_if_alone(
         "strict": strict,
         "name": "file",
     }
-    kept = TextReader(b"", **options, block_bytes=block_bytes)
+    kept = text_reader(b"", **options, block_bytes=block_bytes)
     pool = st.sampled_from([*(EVENTS if multiline else LINES), b"", b"\n"])
     for text in data.draw(st.lists(pool, max_size=8)):
-        alone = TextReader(text, **options)
+        alone = text_reader(text, **options)
         expected, error = outcome(iter(alone))
         got, again = outcome(parsed(kept, text))
         assert again == error
