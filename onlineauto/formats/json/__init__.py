@@ -1,1 +1,1 @@
-"""VW's JSON and decision-service logs."""
+"""Readers of VW's JSON and of decision-service logs."""

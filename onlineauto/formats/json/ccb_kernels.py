@@ -1,7 +1,8 @@
-"""Slots of JSON: ``_slots`` of the context, ``_outcomes`` of a log, and their ``_a``, ``_p``, ``_inc``.
+"""Read CCB slots of JSON: ``_slots``, a log's ``_outcomes``, and their ``_a``, ``_p``, ``_inc``.
 
-What was logged of a slot stands in the slot or in its outcome. In exact mode a cost may stand anywhere: it
-waits, as in VW, for the next slot or outcome that has actions.
+What was logged for a slot is written in the slot itself or in its outcome. In exact mode a cost may be
+anywhere: as
+in VW, it is kept for the next slot or outcome that lists actions.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ _ACTIONS, _INCLUDED = name_of(b"_a"), name_of(b"_", b"inc")
 def open_slots(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, stage: Stage, reader: Reader
 ) -> int:
-    """Open the array of slots at `p`; the byte after its bracket.
+    """Open the array of slots at `p` and return the position after its bracket.
 
-    VW wants it in the context itself, behind the actions, and closes the context's own namespace.
+    VW accepts the array only in the context itself and after the actions. It closes the context's own
+    namespace.
     """
     event, state = stage.event[0], reader.state[0]
     outer = stage.frames[event.depth - 1]
@@ -98,9 +100,9 @@ def open_outcomes(
     event: Records,
     frames: Records,
 ) -> int:
-    """Open the array of what was logged of the slots, at `p`; the byte after its bracket.
+    """Open the array of logged outcomes of the slots at `p` and return the position after its bracket.
 
-    Native mode puts it off, if the context is still to come, and wants one only.
+    Native mode accepts only one such array. If it comes before the context, it is skipped and read later.
     """
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
@@ -120,7 +122,10 @@ def open_outcomes(
 def open_slot(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, kind: int, stage: Stage, reader: Reader
 ) -> int:
-    """Open the slot, or what was logged of one, at `p`; the byte after its brace; natively null is none."""
+    """Open the slot, or the logged outcome of one, at `p` and return the position after its brace.
+
+    In native mode null stands for no slot and is skipped.
+    """
     event, state = stage.event[0], reader.state[0]
     if p < end and data[p] == _N and not rules.quirks.narrow_json:
         return read_word(data, p, end, rules, state, event)[1]
@@ -150,7 +155,7 @@ def open_slot(
 
 @kernel
 def is_in_slots(event: Records, frames: Records) -> bool:
-    """Whether a slot or an outcome is open."""
+    """Return whether the innermost object lies within a slot or an outcome."""
     for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
         if frames[i].kind >= SLOTS:
             return True
@@ -159,7 +164,10 @@ def is_in_slots(event: Records, frames: Records) -> bool:
 
 @kernel
 def _action_of(value: F32) -> np.uint32:
-    """Number of an action; NaN is 0, as VW has it, and what is out of range is that of none."""
+    """Return the action number of a JSON number.
+
+    NaN gives 0, as in VW. A value out of range gives the largest number, which no action has.
+    """
     if np.isnan(value):
         return np.uint32(0)
     return np.uint32(np.int64(value)) if 0 <= value < _LARGEST else np.uint32(_LARGEST - 1)
@@ -175,7 +183,7 @@ def _read_included(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the list of the actions that a slot is confined to; the byte after it."""
+    """Read the list of the actions that a slot is confined to and return the position after it."""
     event, state = stage.event[0], reader.state[0]
     p, listed, more = open_list(data, p, end)
     while more:
@@ -199,7 +207,7 @@ def read_slot_list(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot: the byte after it."""
+    """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot and return the position after it."""
     event, state, frames = stage.event[0], reader.state[0], stage.frames
     if event.depth < 2 or frames[event.depth - 2].kind < SLOTS:
         fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
@@ -221,7 +229,7 @@ def read_slot_list(
 
 @kernel
 def forget_label(event: Records) -> None:
-    """Forget what was logged, as it was given to who it is for."""
+    """Clear the label that was read, so that the next slot or line starts without one."""
     event.listed = event.pmf = 0
     event.found = event.has_probability = False
     event.action, event.cost, event.probability = 0, UNLABELLED, _ZERO
@@ -229,9 +237,11 @@ def forget_label(event: Records) -> None:
 
 @kernel
 def _problem(event: Records, again: bool, anything: bool) -> Code:
-    """What is wrong with what was logged of a slot, `again` if that was said before.
+    """Return the code of what is wrong with the label of a slot, or `FINE`.
 
-    VW takes any cost and any probability, and the last of two outcomes.
+    `again` says that the slot has an outcome already. `anything` accepts any cost and any probability, and
+    the
+    last of two outcomes, as VW does.
     """
     if event.listed != event.pmf or event.listed == 0:
         return Code.SLOT_LISTS
@@ -248,7 +258,7 @@ def _problem(event: Records, again: bool, anything: bool) -> Code:
 
 @kernel
 def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
-    """Give a slot what was logged of it, at the end of its object or of that of its outcome."""
+    """Assign what was logged to a slot, when its object or its outcome's object ends."""
     event, lines, costs = stage.event[0], stage.lines, stage.costs
     at, start, end = event.line, event.label_start, event.label_end
     event.line = 0
@@ -265,7 +275,7 @@ def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
 
 @kernel
 def rank_outcomes(stage: Stage) -> None:
-    """Take the logged actions for the ranking, at the end of the outcomes."""
+    """Count the logged actions of the slots as the ranking of the log line, when the outcomes end."""
     event = stage.event[0]
     for slot in range(event.first_slot, event.first_slot + event.n_slots):
         if has_outcome(stage.lines[slot], stage.costs):
@@ -276,7 +286,7 @@ def rank_outcomes(stage: Stage) -> None:
 
 @kernel
 def settle_single_slot(stage: Stage) -> None:
-    """Make the label of an event without slots that of a slot, as VW does."""
+    """Turn the label of an event without slots into the label of a single slot, as VW does."""
     event = stage.event[0]
     if event.n_slots > 0 or not event.found:
         return

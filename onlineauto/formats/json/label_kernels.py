@@ -1,4 +1,4 @@
-"""Labels of JSON: ``_label``, ``_label_...``, ``_labelIndex``, and which line they belong to."""
+"""Read JSON labels (``_label``, ``_label_...``, ``_labelIndex``) and assign them to lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ _NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
 
 @kernel
 def _claim(rules: JsonRules, state: Records, event: Records) -> None:
-    """In native mode, let a label within an action be that action's, and no other's."""
+    """Assign the label to the action that contains it, in native mode.
+
+    A label for another action is refused.
+    """
     if rules.quirks.early_labels or rules.slots or event.line == 0:
         return
     if event.index >= 0 and event.index != event.line - 1:
@@ -70,7 +73,7 @@ def _set_simple(
     event: Records,
     line: Records,
 ) -> None:
-    """Set a property of a simple label."""
+    """Set the property `name` of a simple label to `value`."""
     code, limit = Code.FINE, rules.quirks.any_number or (math.isfinite(value) and abs(value) < UNLABELLED)
     if is_name(data, name[0], name[1], _LABEL):
         line.label = value
@@ -95,7 +98,7 @@ def _set_simple(
 
 @kernel
 def _note(event: Records, bounds: NDArray[np.int64]) -> None:
-    """Note the bounds of what was read last of the label."""
+    """Copy the text bounds of the part of the label that was read last to `bounds`."""
     bounds[0], bounds[1] = event.label_start, event.label_end
 
 
@@ -108,7 +111,7 @@ def _set_cost(
     state: Records,
     event: Records,
 ) -> None:
-    """Set a property of a contextual bandit's label."""
+    """Set the property `name` of a contextual bandit's label to `value`."""
     if is_name(data, name[0], name[1], _COST):
         event.cost = value
         _note(event, event.cost_at)
@@ -139,13 +142,16 @@ def read_label_property(
     lines: Records,
     frames: Records,
 ) -> int:
-    """Read the value at `p`, of the property `name` of a label: a number or ``"NaN"``; the byte after it."""
+    """Read the value at `p` of the label's property `name` and return the position after it.
+
+    The value is a number, ``"NaN"``, null or, for ``_label_...``, an object.
+    """
     byte = data[p] if p < end else 0
     value, after, kind = _NAN, p, MALFORMED
     if byte == _LETTER_N:
         _word, after = read_word(data, p, end, rules, state, event)
         return after
-    if byte == _OPEN_OBJECT:  # of `_label_...`: an object as that of `_label`
+    if byte == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
         return read_label(data, p, end, rules, state, event, lines, frames)
     if byte == _QUOTE:
         string = read_json_string(data, marks, p, end, rules, state, event)
@@ -176,10 +182,10 @@ def read_label(
     lines: Records,
     frames: Records,
 ) -> int:
-    """Open the object at `p` that is a label, or read a number that is one; the byte after it."""
+    """Open the label object at `p`, or read a label that is a number, and return the position after it."""
     byte = data[p] if p < end else 0
     if byte == _OPEN_OBJECT:
-        if rules.slots or frames[event.depth - 1].kind == LABEL:  # to VW the line is a slot no more
+        if rules.slots or frames[event.depth - 1].kind == LABEL:  # for VW such a line is no longer a slot
             fail(state, event, Code.JSON_UNEXPECTED, p, p + 1, rules.strict)
         line = lines[event.line]
         line.label = UNLABELLED
@@ -203,13 +209,13 @@ def read_label(
 
 @kernel
 def _is_weighted(line: Records) -> bool:
-    """Whether native mode has a use for weight and initial prediction of a line."""
+    """Return whether native mode accepts the weight and the initial prediction of a line."""
     return bool(_ZERO <= line.weight < UNLABELLED and abs(line.initial) < UNLABELLED)
 
 
 @kernel
 def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
-    """Take a text for the label of the line, written as in VW's text."""
+    """Read `text` as the label of the current line, in the syntax of VW text."""
     event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
     start, end = text.at, text.after
     line, known = stage.lines[event.line], state.costs
@@ -246,14 +252,14 @@ def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: S
 def read_label_index(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
-    """Read the index of the labelled action, from 0; the byte after it."""
+    """Read the index of the labelled action, counted from 0, and return the position after it."""
     value, after, kind = read_number_or_null(data, p, end, rules, state, event)
     if kind == MALFORMED:
         return after
     if kind != INTEGER:
         fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
         return end
-    if value < 2.0**31:  # VW's is an int, and a negative one is none
+    if value < 2.0**31:  # VW reads an int; larger values become negative, which means no index
         event.index = np.int64(value)
     event.index_at[0], event.index_at[1] = p, after
     return after
@@ -261,7 +267,7 @@ def read_label_index(
 
 @kernel
 def settle_label(event: Records, lines: Records, costs: Records) -> None:
-    """Give the label that was found to the line at hand, as VW does at the end of a label object."""
+    """Assign the label that was read to the current line, as VW does at the end of a label object."""
     if event.found:
         add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
     forget_label(event)
@@ -269,9 +275,9 @@ def settle_label(event: Records, lines: Records, costs: Records) -> None:
 
 @kernel
 def settle_context(rules: JsonRules, state: Records, stage: Stage) -> None:
-    """Give the label that was found to its line as VW does, at the end of the context.
+    """Assign the label that was read to its line at the end of the context, as VW does.
 
-    The line is that of the index, and stays the one that labels are given to.
+    If an index was given, its line gets the label, and stays the current line for later labels.
     """
     event = stage.event[0]
     if event.index + 1 >= event.lines:
@@ -288,7 +294,7 @@ def settle_context(rules: JsonRules, state: Records, stage: Stage) -> None:
 
 @kernel
 def _label_problem(rules: JsonRules, event: Records) -> Code:
-    """What is wrong with the label that was found, in native mode."""
+    """Return the code of what is wrong with the label in native mode, or `FINE`."""
     if not (math.isfinite(event.cost)):
         return Code.COST_NOT_FINITE
     if event.has_probability:
@@ -300,9 +306,9 @@ def _label_problem(rules: JsonRules, event: Records) -> Code:
 
 @kernel
 def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
-    """Give the label that was found to its line, wherever in the event it stands: native mode.
+    """Assign the label to its line, wherever in the event it was written (native mode).
 
-    An event that should have slots and has none gets one, as a single decision.
+    If slots are expected and the event has none, it becomes a single slot.
     """
     event = stage.event[0]
     start, end = event.label_start, event.label_end

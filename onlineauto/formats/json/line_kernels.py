@@ -1,4 +1,4 @@
-"""Read the lines of a chunk of JSON into records: events as such, or those of a decision-service log."""
+"""Read the lines of a chunk of JSON into records: plain events, or those of a decision-service log."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ _QUOTE, _COMMA, _COLON = 34, 44, 58
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
 _ONE = np.float32(1)
 _ZERO = np.float32(0)
-_SHORTEST_NAME = 5  # `"":{},`, without one byte, is the least that brings a name
+_SHORTEST_NAME = 5  # `"":{}` is the shortest member that can add a name
 
 
 @inline_kernel
 def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> None:
-    """Close the innermost object or array."""
+    """Close the innermost object or array and finish what it described."""
     event, state = stage.event[0], reader.state[0]
     event.depth -= 1
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
@@ -94,7 +94,10 @@ def _read_named(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the member at `p` of an object: the byte after it, or after what its value opens with."""
+    """Read the member at `p` of an object and return the position after it.
+
+    If its value is an object or an array, this is the position after the opening bracket.
+    """
     event, state = stage.event[0], reader.state[0]
     if p >= end or load1(data, p) != _QUOTE:
         fail(state, event, Code.JSON_MEMBER, p, end, rules.strict)
@@ -128,9 +131,9 @@ def _read_tree(
     stage: Stage,
     reader: Reader,
 ) -> None:
-    """Read the object at `p`, whose frame is open, and all in it; nothing may follow it.
+    """Read the whole object at `p`, whose frame is open; nothing may follow it.
 
-    Outcomes that are before the context are read last.
+    Outcomes that come before the context are read last.
     """
     event, frames, state = stage.event[0], stage.frames, reader.state[0]
     p, after = p + 1, p
@@ -167,7 +170,10 @@ def _read_tree(
 
 @kernel
 def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
-    """What the weights of the event's lines are divided by, as only that share of such events was logged."""
+    """Return the share of such events that was logged; the weights of the lines are divided by it.
+
+    The share is 1 - ``pdrop``, or 1 for simple labels.
+    """
     start, end = event.drop_start, event.drop_end
     if not _ZERO <= event.drop < _ONE:
         fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict)
@@ -176,7 +182,7 @@ def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
 
 @kernel
 def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
-    """Whether a good line of a log has something to learn from; counts it."""
+    """Count a good line of a log and return whether it has something to learn from."""
     count_event(event, log)
     if event.skip:
         return False
@@ -188,7 +194,7 @@ def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
 
 @inline_kernel
 def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
-    """Complete the event, and find out whether it can be learnt."""
+    """Complete the event, and mark it bad if it cannot be learnt."""
     event = stage.event[0]
     if rules.multiline and event.lines < 2:
         fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
@@ -198,9 +204,9 @@ def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
 
 @inline_kernel
 def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records, stage: Stage) -> int:
-    """Open the object of a line: where it is, -1 if the line is to be skipped.
+    """Open the object of a line and return its position, or -1 if the line is to be skipped.
 
-    VW reads a line of a log only if it begins with a brace.
+    VW reads a line of a log only if its first byte is a brace.
     """
     event = stage.event[0]
     begin_event(event)
@@ -222,7 +228,10 @@ def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records
 
 @kernel
 def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """Objects and arrays that open, or a few more: those of the next 63 bytes."""
+    """Return how many objects and arrays open in ``data[start:end]``.
+
+    The count may include those of the next 63 bytes.
+    """
     n = 0
     for i in range(start, end, LANES):
         n += ones(equal(data, i, _OPEN_LIST) | equal(data, i, _OPEN_OBJECT))
@@ -231,7 +240,7 @@ def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 @inline_kernel
 def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
-    """Whether the table of names has room for those that a line may bring."""
+    """Return whether the table of names has enough free rows for all names that a line may add."""
     room = len(names) // 2 - state.names - 2
     if (place.stop - place.start) // _SHORTEST_NAME <= room:
         return True
@@ -242,27 +251,27 @@ def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Recor
 def read_json_lines(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, reader: Reader, stage: Stage
 ) -> tuple[int, int]:
-    """Read lines from `p` on, which is a line's beginning, to `end`.
+    """Read lines into records, from `p`, the beginning of a line, to `end`.
 
     Parameters
     ----------
     data : uint8[:]
-        The text, and behind it, from ``stage.event[0].scratch`` on, room for twice as much and 64 bytes.
+        The text. From ``stage.event[0].scratch`` on, a scratch of twice its size and 64 bytes follows.
     p, end : int
-        The bytes ``p <= i < end`` are read; 0 begins with empty records.
+        The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
     rules : JsonRules
-        How to read.
+        The rules to read by.
     reader : Reader
-        Where to write, and the marks of ``data[:end]``; its breaks are newlines only.
+        The records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
     stage : Stage
-        Where to put an event together.
+        The stage on which an event is assembled.
 
     Returns
     -------
     reason : int
         `DONE`, `GROW` or `STOPPED`.
     p : int
-        Where to go on.
+        The position to continue from.
     """
     state, event, log = reader.state[0], stage.event[0], stage.log[0]
     if p == 0:

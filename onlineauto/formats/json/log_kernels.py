@@ -1,4 +1,4 @@
-"""The envelope of an event in a decision-service log, and the log's counters."""
+"""Read the envelope of an event in a decision-service log, and keep the log's counters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 UNKNOWN = -1
-"""The byte after a member that is not of the envelope."""
+"""Returned in place of a position, for a member that does not belong to the envelope."""
 
 _QUOTE, _OPEN_OBJECT, _UNDERSCORE = 34, 123, 95
 _ZERO = np.float32(0)
@@ -58,13 +58,13 @@ _LABEL_INDEX = name_of(b"_label", b"index")
 
 @inline_kernel
 def is_label_property(data: NDArray[np.uint8], key: String) -> bool:
-    """Whether a key is ``_label_`` and more."""
+    """Return whether a key begins with ``_label_``."""
     return is_name(data, key.start, min(key.start + _LABEL_.size, key.end), _LABEL_)
 
 
 @inline_kernel
 def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
-    """Whether a key is ``_labelIndex``; the case of "Index" does not matter."""
+    """Return whether a key is ``_labelIndex``; the case of "Index" does not matter."""
     return is_name(data, key.start, key.end, _LABEL_INDEX)
 
 
@@ -72,7 +72,7 @@ def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
 def read_original_cost(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
-    """Add the number at `p` to the event's cost before it was changed; the byte after it."""
+    """Add the number at `p` to the event's original cost and return the position after it."""
     value, after, kind = read_number_or_null(data, p, end, rules, state, event)
     if kind == MALFORMED:
         return after
@@ -104,7 +104,7 @@ def _read_text(
     event: Records,
     bounds: NDArray[np.int64],
 ) -> int:
-    """Note where the string at `p` is; the byte after it."""
+    """Store the bounds of the string at `p` in `bounds` and return the position after it."""
     passed = other_than(data, p, end, _QUOTE, rules, state, event)
     if passed >= 0:
         return passed
@@ -133,7 +133,7 @@ def _open_context(
     event: Records,
     frames: Records,
 ) -> int:
-    """Open the context at `p`; the byte after its brace."""
+    """Open the context at `p` and return the position after its brace."""
     passed = other_than(data, p, end, _OPEN_OBJECT, rules, state, event)
     if passed >= 0:
         return passed
@@ -158,7 +158,7 @@ def read_envelope(
     lines: Records,
     frames: Records,
 ) -> int:
-    """Read the value at `p` of a member of the envelope: the byte after it, or `UNKNOWN`."""
+    """Read the value at `p` of a member of the envelope and return the position after it, or `UNKNOWN`."""
     start, stop = key.start, key.end
     if is_name(data, start, stop, _C):
         return _open_context(data, p, end, rules, state, event, frames)
@@ -199,7 +199,10 @@ def read_envelope(
 
 @kernel
 def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], known: bool) -> bool:
-    """Note the bounds of an event's string as the log's first or last; whether there is a first now."""
+    """Copy the bounds of an event's string to the log's first or last; return whether it has a first.
+
+    `known` says whether it has one already. An empty string is ignored.
+    """
     if bounds[1] - bounds[0] <= 2:
         return known
     to = last if known else first
@@ -209,7 +212,7 @@ def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.
 
 @kernel
 def count_event(event: Records, log: Records) -> None:
-    """Count an event that is good, be it learnt or not."""
+    """Count a good event of a log, whether it is learnt or skipped."""
     log.has_first_id = _note(event.id, log.first_id, log.last_id, log.has_first_id)
     log.has_first_time = _note(event.time, log.first_time, log.last_time, log.has_first_time)
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)

@@ -1,4 +1,4 @@
-"""Where a JSON text has strings, lines, and the bytes that VW replaces: bitmaps, see `mark_kernels`."""
+"""Mark strings, lines and the bytes that VW replaces in a JSON text, as bitmaps (see `mark_kernels`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _mark(
     odd: NDArray[np.uint8],
     place: int,
 ) -> None:
-    """Mark 64 bytes from `i` on in eight bytes of the bitmaps."""
+    """Mark the 64 bytes from `i` on in the eight bytes at `place` of each bitmap."""
     control = below(data, i, _SPACE)
     store8(marks, place, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
     store8(breaks, place, equal(data, i, _NEWLINE))
@@ -42,7 +42,7 @@ def find_json_marks(
     breaks: NDArray[np.uint8],
     odd: NDArray[np.uint8],
 ) -> None:
-    """Fill the bitmaps of ``data[:end]``; its end is marked in each.
+    """Fill the bitmaps of ``data[:end]``; the position `end` is marked in each.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def find_json_marks(
     end : int
         Its end.
     marks : uint8[:]
-        Gets what ends a string, or goes on with it: quotes, backslashes and control bytes.
+        Receives the bytes that end or interrupt a string: quotes, backslashes and control bytes.
     breaks : uint8[:]
-        Gets newlines.
+        Receives newlines.
     odd : uint8[:]
-        Gets what VW replaces in a string, or splits it at: blanks, bars, colons and control bytes.
+        Receives the bytes that VW replaces in a string or splits it at: blanks, bars, colons, control bytes.
     """
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):

@@ -1,4 +1,4 @@
-"""Members of the objects of a context, and elements of its arrays: features, namespaces, actions."""
+"""Read members of the objects of a context and elements of its arrays: features, namespaces, actions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ _TAG, _SAME, _INCLUDED = name_of(b"_", b"tag"), name_of(b"__", b"aid"), name_of(
 
 @inline_kernel
 def _copy(data: NDArray[np.uint8], start: int, end: int, to: int) -> int:
-    """Copy bytes, eight at a time, and up to seven more than asked for; the byte after the copy."""
+    """Copy ``data[start:end]`` to `to` and return the position after the copy.
+
+    Eight bytes are copied at a time, so up to seven bytes after the copy are overwritten.
+    """
     after = to + end - start
     while start < end:
         store8(data, to, load8(data, start))
@@ -87,7 +90,7 @@ def _copy(data: NDArray[np.uint8], start: int, end: int, to: int) -> int:
 
 @inline_kernel
 def _copy_replaced(data: NDArray[np.uint8], odd: NDArray[np.uint8], string: String, to: int) -> int:
-    """Copy a string with ``_`` for blanks, tabs, bars and colons; the byte after the copy."""
+    """Copy a string with ``_`` for blanks, tabs, bars and colons, and return the position after the copy."""
     if string.plain and next_one(odd, string.start) >= string.end:
         return _copy(data, string.start, string.end, to)
     for i in range(string.start, string.end):
@@ -100,7 +103,10 @@ def _copy_replaced(data: NDArray[np.uint8], odd: NDArray[np.uint8], string: Stri
 def _hash_of_string(
     data: NDArray[np.uint8], key: String, value: String, seed: np.uint32, rules: JsonRules, stage: Stage
 ) -> np.uint32:
-    """Hash of a member whose value is a string: of both put together, or of one after the other."""
+    """Return the hash of a member whose value is a string.
+
+    Key and value are hashed as one string, or with `chain_hash` one after the other.
+    """
     begin, odd = stage.event[0].scratch, stage.odd
     if rules.chain_hash:
         end = _copy_replaced(data, odd, value, begin)
@@ -121,7 +127,7 @@ def _hash_of_string(
 def _read_text_features(
     data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, frame: Records
 ) -> None:
-    """Stage the words of a text; bars and colons count as ``_``."""
+    """Stage the words of a text as features; bars and colons count as ``_``."""
     begin = stage.event[0].scratch
     p = text.start
     while p < text.end:
@@ -138,7 +144,7 @@ def _read_text_features(
 def _read_number(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> tuple[np.float32, int]:
-    """Read the value of a feature, which native mode wants to be finite."""
+    """Return the value of a feature at `p`, finite in native mode, and the position after it."""
     value, after, kind = read_json_number(data, p, end)
     if kind == MALFORMED:
         fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
@@ -162,7 +168,7 @@ def _open_actions(
     lines: Records,
     frames: Records,
 ) -> int:
-    """Open the array of actions at `p`; the byte after its bracket."""
+    """Open the array of actions at `p` and return the position after its bracket."""
     passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
     if passed >= 0:
         return passed
@@ -187,7 +193,7 @@ def _read_string_member(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read ``_text``, ``_tag`` or a ``_label`` that is a string."""
+    """Read ``_text``, ``_tag`` or a ``_label`` that is a string, and return the position after it."""
     event, state = stage.event[0], reader.state[0]
     passed = other_than(data, p, end, _QUOTE, rules, state, event)
     if passed >= 0:
@@ -207,9 +213,9 @@ def _read_string_member(
 
 @kernel
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
-    """Whether a member says what a slot was logged with, or is confined to.
+    """Return whether a member lists the logged actions of a slot or those that it is confined to.
 
-    In the context of a log probabilities do so only `with_pmf`: in a slot or an outcome.
+    ``_p`` counts only `with_pmf`: elsewhere in the context of a log it is no list of a slot.
     """
     start, end = key.start, key.end
     actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
@@ -227,7 +233,7 @@ def _read_special(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the value at `p` of a member whose name begins with ``_``: the byte after it."""
+    """Read the value at `p` of a member whose name begins with ``_`` and return the position after it."""
     event, state, start, stop = stage.event[0], reader.state[0], key.start, key.end
     n = _LABEL.size
     if is_name(data, start, min(start + n, stop), _LABEL):
@@ -277,9 +283,9 @@ def skip_unread(
     state: Records,
     event: Records,
 ) -> int:
-    """Skip the value at `p` of a member that is not read: the byte after it.
+    """Skip the value at `p` of a member that is not used, and return the position after it.
 
-    VW skips it only if the name has no escapes and no blank before its colon.
+    VW skips it only if its name has no escapes and its colon directly follows.
     """
     if rules.quirks.narrow_json and not (key.plain and data[key.end + 1] == _COLON):
         fail(state, event, Code.JSON_COLON, key.at, p, rules.strict)
@@ -299,11 +305,14 @@ def read_member(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the value at `p` of a namespace's member: the byte after it, or after what it opens with."""
+    """Read the value at `p` of a namespace's member and return the position after it.
+
+    If it is an object or an array, this is the position after the opening bracket.
+    """
     event, state = stage.event[0], reader.state[0]
     byte = load1(data, p) if p < end else np.uint8(0)
     if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
-        if is_name(data, key.start, key.end, _MULTI):  # of all special members the one that every event has
+        if is_name(data, key.start, key.end, _MULTI):  # tested first: nearly every event has it
             return _open_actions(data, p, end, rules, state, event, stage.lines, stage.frames)
         return _read_special(data, marks, key, p, end, rules, stage, reader)
     if byte == _QUOTE:
@@ -335,7 +344,10 @@ def read_member(
 def _open_action(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
 ) -> int:
-    """Open the action at `p`: the byte after its brace; natively null is none."""
+    """Open the action at `p` and return the position after its brace.
+
+    In native mode null stands for no action and is skipped.
+    """
     event = stage.event[0]
     byte = data[p] if p < end else 0
     if byte == _N and not rules.quirks.narrow_json:
@@ -359,7 +371,7 @@ def _read_string_element(
     stage: Stage,
     state: Records,
 ) -> int:
-    """Read a string of an array: a feature of that name."""
+    """Stage a string of an array as a feature of that name, and return the position after it."""
     event = stage.event[0]
     string = read_json_string(data, marks, p, end, rules, state, event)
     to = _copy_replaced(data, stage.odd, string, event.scratch)
@@ -378,7 +390,10 @@ def read_element(
     stage: Stage,
     reader: Reader,
 ) -> int:
-    """Read the element at `p` of an array: the byte after it, or after what it opens with."""
+    """Read the element at `p` of an array and return the position after it.
+
+    If it is an object or an array, this is the position after the opening bracket.
+    """
     event, state = stage.event[0], reader.state[0]
     if frame.kind == MULTI:
         return _open_action(data, p, end, rules, state, stage)

@@ -1,4 +1,4 @@
-"""Names that mean something in JSON: compared eight bytes at a time, with constants of the machine code."""
+"""Compare special JSON names eight bytes at a time with constants that are compiled into the kernels."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["Name", "is_name", "name_of"]
 
 _WORD = 8
-_LOWER = 0x20  # what a small letter has that its capital has not
+_LOWER = 0x20  # the bit that makes a capital letter small
 
 
 class _Word(NamedTuple):
-    """Eight bytes of a name, or as many as it has."""
+    """Up to eight bytes of a name."""
 
-    at: int  # where in the name they begin
-    fold: np.uint64  # set before they are compared
-    mask: np.uint64  # of those that count
+    at: int  # offset within the name
+    fold: np.uint64  # bits that are set before comparing, to ignore case
+    mask: np.uint64  # bits that are compared
     bytes: np.uint64
 
 
 class Name(NamedTuple):
-    """A name of up to 24 bytes; its words may overlap."""
+    """A name of up to 24 bytes, as words that may overlap."""
 
     size: int
     first: _Word
@@ -37,8 +37,8 @@ class Name(NamedTuple):
 
 
 def name_of(head: bytes, any_case: bytes = b"") -> Name:
-    """Make the name of `head` and then `any_case`, small letters that may be capital ones."""
-    text = head + any_case
+    """Return the `Name` of `head` followed by `any_case`, small letters that also match their capitals."""
+    text = exact + any_case
     size = len(text)
     if not 0 < size <= 3 * _WORD:
         raise ValueError(f"a name of 1 to {3 * _WORD} bytes is wanted, not {text!r}")
@@ -60,7 +60,10 @@ def _is_word(data: NDArray[np.uint8], start: int, word: _Word) -> bool:
 
 @inline_kernel
 def is_name(data: NDArray[np.uint8], start: int, end: int, name: Name) -> bool:
-    """Whether ``data[start:end]`` is `name`; there have to be eight bytes from `start` on."""
+    """Return whether ``data[start:end]`` is `name`.
+
+    At least eight bytes must be readable from `start` on.
+    """
     if end - start != name.size:
         return False
     if not _is_word(data, start, name.first):

@@ -1,4 +1,4 @@
-"""JSON numbers as VW's reader has them: a float64 with the errors of its steps, rounded to float32."""
+"""Read JSON numbers as VW does: in float64 with the errors of its steps, then rounded to float32."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["INTEGER", "MALFORMED", "NUMBER", "read_json_number"]
 
 MALFORMED, INTEGER, NUMBER = range(3)
-"""No number or one too large for a float64; a whole number from 0 to 2^32 - 1 without point and exponent; any
-other."""
+"""Kinds of numbers.
+
+`MALFORMED` is no number, or one too large for a float64. `INTEGER` is a whole number from 0 to 2^32 - 1 without
+point and exponent. `NUMBER` is any other.
+"""
 
 _POWERS = np.array([float(f"1e{i}") for i in range(309)])
 _ZERO = np.float32(0)
@@ -42,7 +45,7 @@ def _digit(data: NDArray[np.uint8], p: int) -> np.uint64:
 
 @kernel
 def _scaled(number: float, exponent: int) -> float:
-    """``number * 10**exponent`` in the steps of RapidJSON's normal precision."""
+    """Return ``number * 10**exponent``, computed in the steps of RapidJSON's normal precision."""
     if exponent < -308:
         number /= _POWERS[308]
         exponent += 308
@@ -55,7 +58,7 @@ def _scaled(number: float, exponent: int) -> float:
 
 @kernel
 def _read_exponent(data: NDArray[np.uint8], p: int, end: int, decimals: int) -> tuple[int, int]:
-    """Read what follows an ``e``: the exponent and the byte after it, or -1 if it is malformed."""
+    """Return the exponent after an ``e`` and the position after it, or -1 for the latter if malformed."""
     negative = p < end and data[p] == _MINUS
     if p < end and (data[p] == _MINUS or data[p] == _PLUS):
         p += 1
@@ -76,7 +79,7 @@ def _read_exponent(data: NDArray[np.uint8], p: int, end: int, decimals: int) -> 
 
 @kernel
 def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
-    """Read any number; RapidJSON's ``ParseNumber``."""
+    """Read any number as RapidJSON's ``ParseNumber`` does: its value, the position after it, its kind."""
     negative = data[start] == _MINUS
     p = start + 1 if negative else start
     first, most = p, (_LARGEST_NEGATIVE if negative else _LARGEST)
@@ -126,14 +129,14 @@ def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int,
 
 @inline_kernel
 def read_json_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
-    """Read the number at `start`.
+    """Read the number at `start`: its value, the position after it, its kind.
 
     Returns
     -------
     value : float32
-        As VW's reader has it: up to 15 digits are exact before they are divided by their power of ten.
+        The value as VW reads it. Up to 15 digits are exact before they are divided by their power of ten.
     after : int
-        The byte after it; if it is malformed, anything from `start` to the `end`.
+        The position after it. For a malformed number, any position from `start` to `end`.
     kind : int
         `MALFORMED`, `INTEGER` or `NUMBER`.
 

@@ -1,4 +1,4 @@
-"""Put an event of JSON together: its lines, the namespaces that are open, features, costs; and write it."""
+"""Assemble an event of JSON (lines, open namespaces, features, costs) and write it to the records."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI, SLOTS, OUTCOMES = range(7)
-"""Kinds of objects and arrays; the last four are arrays."""
+"""Kinds of open objects and arrays; the last four are arrays."""
 
 _SPACE = 32
 _ONE = np.float32(1)
@@ -57,7 +57,7 @@ _ZERO = np.float32(0)
 
 @kernel
 def begin_event(event: Records) -> None:
-    """Forget the event."""
+    """Reset the stage for a new event."""
     event.depth = 0
     event.bad = event.closed = event.found = event.has_probability = event.skip = False
     event.lines = event.groups = event.segments = event.features = event.costs = event.line = 0
@@ -76,7 +76,7 @@ def begin_event(event: Records) -> None:
 
 @kernel
 def begin_line(event: Records, lines: Records) -> None:
-    """Stage one more line, and fill it from now on."""
+    """Add a line to the staged event and make it the current one."""
     event.line = event.lines
     line = lines[event.lines]
     line.groups = line.first = line.last = line.first_cost = line.last_cost = -1
@@ -88,14 +88,14 @@ def begin_line(event: Records, lines: Records) -> None:
     event.lines += 1
 
 
-# -- what is open ------------------------------------------------------------------------------------------
+# -- open frames -------------------------------------------------------------------------------------------
 
 
 @inline_kernel
 def open_frame(
     kind: int, p: int, rules: JsonRules, state: Records, event: Records, frames: Records
 ) -> Records:
-    """Open an object or an array; the event is bad, if there are too many in one another."""
+    """Open an object or an array and return its frame; the event is bad if too many are nested."""
     if event.depth == len(frames):
         fail(state, event, Code.JSON_TOO_DEEP, p, p + 1, rules.strict)
         event.depth -= 1
@@ -117,7 +117,7 @@ def open_namespace(
     names: Records,
     frame: Records,
 ) -> None:
-    """Let a frame be the namespace called ``data[start:end]``."""
+    """Make a frame that of the namespace called ``data[start:end]``."""
     empty = start == end
     if (empty and not rules.quirks.empty_namespace) or (end == start + 1 and load1(data, start) == _SPACE):
         open_default(rules, state, frame)
@@ -125,13 +125,13 @@ def open_namespace(
     name = names[name_slot(data, start, end, rules, state, names)]
     frame.number = name.number
     frame.hash = name.hash
-    frame.byte = 0 if empty else np.int64(load1(data, start))  # a C string's first byte is its end
+    frame.byte = 0 if empty else np.int64(load1(data, start))  # an empty C string begins with its 0
     frame.lost = rules.quirks.lost_namespaces and frame.byte >= 128
 
 
 @kernel
 def open_default(rules: JsonRules, state: Records, frame: Records) -> None:
-    """Let a frame be the namespace without a name."""
+    """Make a frame that of the namespace without a name."""
     frame.number = default_number(state)
     frame.hash = rules.default_hash
     frame.byte = _SPACE
@@ -139,7 +139,7 @@ def open_default(rules: JsonRules, state: Records, frame: Records) -> None:
 
 @kernel
 def open_again(frame: Records, outer: Records) -> None:
-    """Let a frame be the namespace that the one around it is."""
+    """Make a frame that of the same namespace as the frame around it."""
     frame.number = outer.number
     frame.hash = outer.hash
     frame.byte = outer.byte
@@ -148,7 +148,7 @@ def open_again(frame: Records, outer: Records) -> None:
 
 @inline_kernel
 def _find_group(stage: Stage, byte: int) -> int:
-    """Group of the line for namespaces that begin with this byte, made if it is not there."""
+    """Return the current line's group for namespaces that begin with `byte`, and make it if it is missing."""
     event, groups = stage.event[0], stage.groups
     line = stage.lines[np.uint64(event.line)]
     i = line.groups
@@ -190,7 +190,7 @@ def _open_segment(stage: Stage, frame: Records) -> None:
 
 @inline_kernel
 def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> None:
-    """Stage a feature of the frame's namespace, unless it is 0."""
+    """Stage a feature of the frame's namespace, unless its value is 0."""
     if value == _ZERO or frame.lost:
         return
     event = stage.event[0]
@@ -205,7 +205,7 @@ def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> N
 
 @inline_kernel
 def close_namespace(stage: Stage, frame: Records) -> None:
-    """List the group of a namespace that has had features, unless it is listed."""
+    """List the group of a namespace that has features, unless it is listed already."""
     if frame.group < 0 or stage.groups[np.uint64(frame.group)].listed:
         return
     groups, line = stage.groups, stage.lines[np.uint64(stage.event[0].line)]
@@ -219,7 +219,7 @@ def close_namespace(stage: Stage, frame: Records) -> None:
 
 @kernel
 def _stage_cost(event: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> int:
-    """Stage a cost of no line: which one it is."""
+    """Stage a cost that belongs to no line yet, and return its index."""
     i = event.costs
     event.costs += 1
     costs[i].action = action
@@ -231,7 +231,7 @@ def _stage_cost(event: Records, costs: Records, action: np.uint32, cost: F32, pr
 
 @kernel
 def _append_costs(line: Records, costs: Records, first: int, last: int) -> None:
-    """Let the staged costs from `first` to `last` follow those of a line."""
+    """Append the staged costs from `first` to `last` to those of a line."""
     if line.last_cost >= 0:
         costs[line.last_cost].next = first
     else:
@@ -249,14 +249,14 @@ def add_staged_cost(
     cost: F32,
     probability: F32,
 ) -> None:
-    """Stage a cost of the line `at`."""
+    """Stage a cost for line `at`."""
     i = _stage_cost(event, costs, action, cost, probability)
     _append_costs(lines[at], costs, i, i)
 
 
 @kernel
 def include(event: Records, costs: Records, action: np.uint32) -> None:
-    """Stage an action that the slot which is given its label next is confined to."""
+    """Stage an action to which the slot that is closed next will be confined."""
     i = _stage_cost(event, costs, action, UNLABELLED, CONFINED)
     if event.last_included >= 0:
         costs[event.last_included].next = i
@@ -267,7 +267,10 @@ def include(event: Records, costs: Records, action: np.uint32) -> None:
 
 @kernel
 def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
-    """Confine a slot, the line `at`, to the actions that were staged; if it is none, they are forgotten."""
+    """Confine the slot at line `at` to the staged actions.
+
+    If the line is no slot, the staged actions are dropped.
+    """
     if event.first_included >= 0 and lines[at].slot:
         _append_costs(lines[at], costs, event.first_included, event.last_included)
     event.first_included = event.last_included = -1
@@ -275,7 +278,7 @@ def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
 
 @kernel
 def has_outcome(line: Records, costs: Records) -> bool:
-    """Whether a slot's line has an outcome, which is before the actions that it is confined to."""
+    """Return whether a slot's line has an outcome; it precedes the actions that the slot is confined to."""
     i = line.first_cost
     return bool(i >= 0 and costs[i].probability != CONFINED)
 
@@ -290,9 +293,9 @@ def put_outcome(
     cost: F32,
     probability: F32,
 ) -> None:
-    """Stage the outcome of a slot, the line `at`, before the actions that it is confined to.
+    """Stage the outcome of the slot at line `at`, before the actions that the slot is confined to.
 
-    It takes the place of one that the slot may have.
+    It replaces an outcome that the slot already has.
     """
     line = lines[at]
     confined = costs[line.first_cost].next if has_outcome(line, costs) else line.first_cost
@@ -308,7 +311,7 @@ def put_outcome(
 
 @inline_kernel
 def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
-    """Write the spans of a line: group by group, as they are listed."""
+    """Write the spans of a line, group by group in the order in which they were listed."""
     state, i = reader.state[0], staged.first
     while i >= 0:
         group = stage.groups[np.uint64(i)]
@@ -328,7 +331,11 @@ def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
 
 @kernel
 def _write_costs(state: Records, staged: Records, from_: Records, line: Records, costs: Records) -> None:
-    """Write the costs of a line; a shared one that has any is a line with one more cost, as VW has it."""
+    """Write the costs of a line.
+
+    As in VW, a shared line that has costs is written as a line that is not shared, with one more cost in
+    front.
+    """
     i = staged.first_cost
     line.shared = staged.shared and i < 0
     if staged.shared and i >= 0:
@@ -341,12 +348,12 @@ def _write_costs(state: Records, staged: Records, from_: Records, line: Records,
 
 @inline_kernel
 def write_event(data: NDArray[np.uint8], begin: int, weight: F32, stage: Stage, reader: Reader) -> None:
-    """Write the lines of the staged event, which begins at `begin`; their weights are divided by `weight`."""
+    """Write the lines of the staged event, read from `begin`, with their weights divided by `weight`."""
     state, n, n_slots = reader.state[0], stage.event[0].lines, stage.event[0].n_slots
     first_slot = stage.event[0].first_slot
     for k in range(n):
         i = k
-        if n_slots > 0 and k >= first_slot:  # slots come last
+        if n_slots > 0 and k >= first_slot:  # slots are written after all actions
             i = k + n_slots if k + n_slots < n else k + n_slots - n + first_slot
         staged = stage.lines[np.uint64(i)]
         line = open_line(state, reader.lines, begin)

@@ -1,4 +1,4 @@
-"""Labels written as text: in a JSON string, where both modes read them as VW does, and in VW's own text."""
+"""Read labels in VW's syntax: in a JSON string, where both modes read them as VW does, and in VW text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GRAPH = np.frombuffer(b"graph", np.uint8)
 
 @kernel
 def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tuple[int, int]:
-    """Bounds of the next part that is not empty; empty at the end."""
+    """Return the bounds of the next part that is not empty; the bounds are equal if there is none."""
     while p < end and data[p] == separator:
         p += 1
     start = p
@@ -51,7 +51,7 @@ def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> t
 
 @kernel
 def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
-    """How many parts there are that are not empty."""
+    """Return the number of parts that are not empty."""
     n = 0
     while True:
         start, p = next_vw_part(data, p, end, separator)
@@ -62,10 +62,11 @@ def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) ->
 
 @kernel
 def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
-    """VW's ``float_of_string``: 0, with a warning, for what is no number.
+    """Return a number as VW's ``float_of_string`` does: 0 with a warning if it is none.
 
-    After a part that is only form feeds and the like, C's ``strtof`` runs on into what follows. VW's even
-    leaves the line; what it finds there depends on its buffer, so this one does not.
+    If a part begins with a form feed or similar blank, C's ``strtof`` reads on into the next part. VW's even
+    reads
+    past the line, into whatever its buffer contains; here reading stops at `line_end`.
     """
     limit = line_end if 11 <= data[start] <= 13 else end
     value, after = parse_vw_float(data, start, limit)
@@ -79,7 +80,7 @@ def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, stat
 def read_vw_simple(
     data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records
 ) -> None:
-    """Read ``[label [weight [initial]]]``; more words than these are no label."""
+    """Read ``[label [weight [initial]]]`` into `line`; more words than these are no label."""
     n = count_vw_parts(data, p, end, _SPACE)
     if n > 3:
         report(state, Code.VW_TOO_MANY_TOKENS, p, end, False)
@@ -97,7 +98,7 @@ def read_vw_simple(
 
 @kernel
 def vw_probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
-    """Probability, brought between 0 and 1."""
+    """Return the probability in ``data[start:end]``, clipped to [0, 1] with a warning."""
     value = vw_number(data, start, end, line_end, state)
     if value > _ONE:
         report(state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
@@ -112,7 +113,7 @@ def vw_probability(data: NDArray[np.uint8], start: int, end: int, line_end: int,
 def _read_cost(
     data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
 ) -> None:
-    """Read ``action[:cost[:probability]]``; empty parts do not count."""
+    """Read ``action[:cost[:probability]]`` and append it to the costs; empty parts do not count."""
     n = count_vw_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
         report(state, Code.VW_MALFORMED_COST, start, end, True)
@@ -141,7 +142,7 @@ def _read_cost(
 def read_vw_costs(
     data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
 ) -> None:
-    """Read the words of a contextual-bandit label; ``shared`` alone is a mark and no cost."""
+    """Read the words of a contextual-bandit label; ``shared`` alone marks the line and is no cost."""
     first = state.costs
     while not state.fatal:
         start, p = next_vw_part(data, p, end, _SPACE)
@@ -163,7 +164,7 @@ def read_vw_label(
     line: Records,
     costs: Records,
 ) -> None:
-    """Read a label that stands alone, in a JSON string."""
+    """Read a label that stands alone in a JSON string."""
     if rules.simple:
         read_vw_simple(data, start, end, end, state, line)
     else:

@@ -1,4 +1,4 @@
-"""Strings, words and unread values of JSON."""
+"""Read JSON tokens: strings, words, lists of numbers; skip values that are not used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 FALSE, TRUE, NULL = range(3)
-"""What words mean."""
+"""Meanings of the JSON words."""
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _N = 34, 92, 44, 58, 110
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
@@ -50,18 +50,18 @@ _ESCAPES[np.frombuffer(b'"\\/bfnrt', np.uint8)] = np.frombuffer(b'"\\/\b\f\n\r\t
 
 
 class String(NamedTuple):
-    """Where a string is in the buffer, once its escapes are decoded."""
+    """Bounds of a string in the buffer, after its escapes are decoded."""
 
     start: int
     end: int
-    after: int  # the byte after it in the text
-    at: int  # its quote
-    plain: bool  # it has no escapes
+    after: int  # position after it in the text
+    at: int  # position of its opening quote
+    plain: bool  # whether it has no escapes
 
 
 @inline_kernel
 def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
-    """The first byte from `p` on that is no blank; within a line."""
+    """Return the first position from `p` on that is not blank, within a line."""
     while p < end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
         p += 1
     return p
@@ -69,7 +69,7 @@ def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
 
 @kernel
 def _hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> int:
-    """Value of four hexadecimal digits, -1 if they are none."""
+    """Return the value of four hexadecimal digits, -1 if they are malformed."""
     if p + 4 > end:
         return -1
     value = 0
@@ -87,7 +87,7 @@ def _hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> int:
 
 @kernel
 def _read_code_point(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    r"""Read what follows ``\u``: a code point, -1 if it is malformed, and the byte after it."""
+    r"""Read what follows ``\u``: return a code point, or -1 if it is malformed, and the position after it."""
     high = _hexadecimal(data, p, end)
     p += 4
     if not 0xD800 <= high <= 0xDFFF:
@@ -102,7 +102,7 @@ def _read_code_point(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, in
 
 @kernel
 def _write_code_point(data: NDArray[np.uint8], to: int, point: int) -> int:
-    """Write a code point as UTF-8; the byte after it."""
+    """Write a code point as UTF-8 and return the position after it."""
     if point < 0x80:
         data[to] = point
         return to + 1
@@ -130,9 +130,9 @@ def _decode(
     state: Records,
     event: Records,
 ) -> String:
-    """Decode the string at `start`, behind its quote, into the scratch, where it stays.
+    """Decode the string that starts at `start`, after its quote, into the scratch, where it stays.
 
-    See `ReadingQuirks.nul_ends_string`.
+    A NUL is handled as `ReadingQuirks.nul_ends_string` says.
     """
     p, to, last = start, int(event.scratch), -1
     while p < end and data[p] != _QUOTE and data[p] >= 32:
@@ -176,7 +176,7 @@ def read_json_string(
     state: Records,
     event: Records,
 ) -> String:
-    """Read the string whose quote is at `p`; the event is bad, if there is none."""
+    """Read the string whose quote is at `p`; the event is bad if there is none."""
     stop = next_one_near(marks, p + 1)
     if stop < end and load1(data, stop) == _QUOTE:
         return String(p + 1, stop, stop + 1, p, True)
@@ -187,7 +187,7 @@ def read_json_string(
 def read_word(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> tuple[int, int]:
-    """Read ``true``, ``false`` or ``null``: what it means, and the byte after it."""
+    """Read ``true``, ``false`` or ``null`` and return its meaning and the position after it."""
     if is_name(data, p, min(p + 4, end), _TRUE):
         return TRUE, p + 4
     if is_name(data, p, min(p + 5, end), _FALSE):
@@ -202,7 +202,10 @@ def read_word(
 def other_than(
     data: NDArray[np.uint8], p: int, end: int, mark: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
-    """The byte after what is at `p`, -1 if it begins with `mark`: null is nothing, the rest is a fault."""
+    """Return -1 if the byte at `p` is `mark`, else the position after what is there.
+
+    Null is skipped. Anything else makes the event bad.
+    """
     byte = data[p] if p < end else 0
     if byte == mark:
         return -1
@@ -216,7 +219,10 @@ def other_than(
 def read_number_or_null(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> tuple[F32, int, int]:
-    """Read a number as `read_json_number` does; null, and what is a fault, are malformed ones."""
+    """Read a number as `read_json_number` does.
+
+    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported.
+    """
     if p < end and data[p] == _N:
         return _ZERO, read_word(data, p, end, rules, state, event)[1], MALFORMED
     value, after, kind = read_json_number(data, p, end)
@@ -236,7 +242,7 @@ def skip_value(
     state: Records,
     event: Records,
 ) -> int:
-    """Skip the value at `start`, without a look at more than its strings and brackets; the byte after it.
+    """Skip the value at `start` and return the position after it; only strings and brackets are looked at.
 
     Source
     ------
@@ -274,7 +280,7 @@ def _read_entry(
     state: Records,
     event: Records,
 ) -> tuple[F32, int, bool]:
-    """Read a number, ``"NaN"`` or null: the value, the byte after it, and whether it is a value."""
+    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value."""
     byte = load1(data, p) if p < end else np.uint8(0)
     if byte == _N:
         _, after = read_word(data, p, end, rules, state, event)
@@ -293,9 +299,9 @@ def _read_entry(
 
 @inline_kernel
 def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, bool]:
-    """Open the list at `p`, or one entry without brackets.
+    """Open the list at `p`, or a single entry without brackets.
 
-    Returns the first byte of what is in it, whether there are brackets, and whether there are entries.
+    Returns the position of its content, whether there are brackets, and whether there are entries.
     """
     if p >= end or data[p] != _OPEN_LIST:
         return p, False, True
@@ -316,9 +322,9 @@ def next_entry(
     state: Records,
     event: Records,
 ) -> tuple[F32, int, bool, bool]:
-    """Read an entry of what `open_list` opened, and the comma or the bracket behind it.
+    """Read an entry of what `open_list` opened, and the comma or bracket after it.
 
-    Returns the value, the byte behind, whether it is a value, and whether there are more.
+    Returns the value, the position after it, whether it is a value, and whether more follow.
     """
     value, p, known = _read_entry(data, marks, p, end, rules, state, event)
     if not listed:
@@ -341,7 +347,7 @@ def read_list(
     state: Records,
     event: Records,
 ) -> tuple[int, F32, int]:
-    """Read a list of numbers, or one number: how many, the first of them, and the byte after it."""
+    """Read a list of numbers, or one number: how many there are, the first, and the position after them."""
     n, first = 0, _ZERO
     p, listed, more = open_list(data, p, end)
     while more:
