@@ -82,7 +82,7 @@ class LineNames:
     exact, json, log, chain_hash : bool
         ``--vw_exact``; true if lines are JSON, or a decision-service log; ``--chain_hash``.
     hash, hash_seed
-        As of `NameHashes`.
+        As for `NameHashes`.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class LineNames:
                 if string and not number_first:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
                     continue
-                if not value or float(value):  # those that are 0 are not read
+                if not value or float(value):  # features of value 0 are not read
                     self._put(namespace, hash_ if name else unnamed, name)
                 unnamed += not name
 
