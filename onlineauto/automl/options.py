@@ -17,7 +17,7 @@ _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 
 OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
-"""Options of the search that ``--epsilon_decay`` goes by too."""
+"""Options of the search that ``--epsilon_decay`` uses, too."""
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""

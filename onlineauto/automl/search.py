@@ -88,7 +88,7 @@ class Rules:
     paired : bool
         Compare challenger and champion event by event, not by a bound for each.
     searched : frozenset of str
-        What is searched: ``interactions`` and names of hyperparameters.
+        Names of what is searched: ``interactions`` and hyperparameters.
     tunable : mapping of str to Tunable
         How each hyperparameter is searched, in the order in which they are tried.
     defaults : mapping of str to float or str

@@ -220,7 +220,7 @@ def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> boo
 
 @inline_kernel
 def _threshold(test: Test) -> float:
-    """Log wealth that proves a point to be below the mean."""
+    """Return the log wealth that proves a point to be below the mean."""
     return -math.log(test.alpha / 2.0)
 
 

@@ -83,7 +83,7 @@ class LineNames:
         True if text is read as VW reads it; if lines are JSON; if they are a decision-service log; and
         ``--chain_hash``.
     hash, hash_seed
-        As of `NameHashes`.
+        As for `NameHashes`.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class LineNames:
                 if string and not number_first:
                     self._put(namespace, self._hashes.hash(string, hash_), f"{name}^{string}")
                     continue
-                if not value or float(value):  # those that are 0 are not read
+                if not value or float(value):  # features of value 0 are not read
                     self._put(namespace, hash_ if name else unnamed, name)
                 unnamed += not name
 

@@ -59,14 +59,14 @@ class _Cache(KernelCache, locator=_Locator):
     """Kernels on the disk, if it can be read and written."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel, None if it is not there."""
+        """Return the kernel of signature `sig` from disk, None if it is not there."""
         try:
             return super().load_overload(sig, target_context)
-        except OSError:  # no directory, or not ours to read
+        except OSError:  # no directory, or one that cannot be read
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a kernel."""
+        """Write a compiled kernel to disk; warn once if the directory cannot be written."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -80,7 +80,7 @@ def _say_once(text: str) -> None:
 
 
 class Entry(Dispatcher):
-    """A kernel for Python to call; kernels may not."""
+    """A kernel that Python calls. Kernels cannot call it."""
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, settings)

@@ -20,7 +20,7 @@ __all__ = ["Inner"]
 
 
 class Inner(Dispatcher):
-    """A kernel for kernels. Called from Python, it is compiled once more, as an `Entry`.
+    """A kernel that kernels call. When Python calls it, it is compiled once more, as an `Entry`.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Inner(Dispatcher):
         return self._called(*arguments)
 
     def compile(self, sig: Any) -> Any:
-        """Compile for callers; return what they know the result by."""
+        """Compile for the argument types of `sig`; return the key by which callers find the result."""
 
         def tell() -> None:
             for listener in self.listeners or [announce_compiling]:

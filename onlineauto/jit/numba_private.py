@@ -165,7 +165,7 @@ def compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], obj
 
 
 def _link(library: Any) -> None:
-    """Take in what is called, and leave optimisation and machine code to the caller."""
+    """Link what the library calls; leave optimisation and machine code to the caller."""
     for callee in dict.fromkeys(library._linking_libraries):
         library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
     library._finalize_dynamic_globals()

@@ -94,7 +94,7 @@ def _kind_of(value: Any) -> SealedType:
 
 
 class Sealed(Typed, Generic[T]):
-    """A tuple of arrays, numbers and such tuples that a kernel may be given, to be `opened` there.
+    """A tuple of arrays, numbers and such tuples; a kernel that receives it calls `opened` to read it.
 
     Attributes
     ----------

@@ -94,7 +94,7 @@ class Model(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Who learns: a live slot, and the lane that holds its weights and its sums."""
+    """The model that learns: a live config, and the lane of its weights and sums."""
 
     slot: int
     lane: int
@@ -297,7 +297,7 @@ def step_scale(rule: Rule, shared: NDArray[np.float64], weight: F32) -> F32:
 
 @kernel
 def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32, step: F32) -> F32:
-    """Let the penalties grow with the step; return the step to take, since they are applied lazily."""
+    """Add the penalties of a step, which are applied to all weights lazily; return the step to take."""
     shared, penalties = model.shared, model.lanes[model.penalised[lane]]
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     slope = np.float64(loss_slope(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum))

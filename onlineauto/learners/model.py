@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["initial_lanes", "initial_state", "initial_weights", "make_model"]
 
 _WIDE = 50.0
-"""Logistic and Poisson predictions live in [-50, 50] from the start."""
-_LINE = 16  # float32 numbers of a cache line
+"""Logistic and Poisson predictions are within [-50, 50] from the start."""
+_LINE = 16  # float32 numbers in a cache line
 _LARGE = 1 << 24
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """State shared by all lanes before the first event: float64[6], see `onlineauto.learners._kernels`."""
+    """Return the state that all lanes share at the start: float64[6], see `onlineauto.learners._kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     state = np.zeros(6)
     state[T] = initial_t(configuration)
@@ -51,7 +51,7 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
-    """State of every lane before the first event: float64[lanes, 4], see `onlineauto.learners._kernels`."""
+    """Return every lane's state at the start: float64[lanes, 4], see `onlineauto.learners._kernels`."""
     state = np.zeros((lanes, 4))
     state[:, CONTRACTION] = 1.0
     state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)
@@ -80,7 +80,7 @@ def make_model(
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
-    """Weight table before the first event: float32[cells, 4, lanes]."""
+    """Return the weight table before the first event: float32[cells, 4, lanes]."""
     update = configuration[UpdateOptions]
     weights = _zeros(cells * 4 * lanes).reshape(cells, 4, lanes)
     if update.initial_weight:
@@ -91,9 +91,9 @@ def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> 
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """So many zeros, from the beginning of a cache line on, so that a cell of four lanes is one line.
+    """Return `n` zeros that begin at a cache line, so that a cell of four lanes is one line.
 
-    A large table is taken in small pages: most of its cells stay untouched, and take no memory then.
+    A large table uses small pages: most of its cells are never touched, and then take no memory.
     """
     if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory = mmap.mmap(-1, 4 * n)

@@ -60,7 +60,7 @@ def _grow(
     size: F32,
     guarded: bool,
 ) -> None:
-    """Let the scale of a lane's feature become `size`, and the weight what it would be with it."""
+    """Set the scale of a lane's feature to `size`, and its weight to what it would be with that scale."""
     if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
         return
     touched[cell] = True

@@ -72,7 +72,7 @@ class Option:
     listed : bool
         True if the word is a list of parts, separated by commas. From Python it may be a list or tuple.
     bare : object
-        The value when the flag is given without one; None if it has to have one.
+        The value when the flag is given without one; None if the flag requires a value.
     tunable : Log, OneOf or None
         How the value is searched; None if it is not.
     """

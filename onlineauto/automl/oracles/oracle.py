@@ -42,7 +42,7 @@ class Space:
     mature : bool
         True if the champion has been champion for at least a first lease.
     searched : frozenset of str
-        What is searched: ``interactions`` and names of hyperparameters, as ``--search`` has them.
+        Names of what is searched: ``interactions`` and hyperparameters, as in ``--search``.
     tunable : mapping of str to Tunable
         How each hyperparameter is searched, in the order in which they are tried.
     defaults : mapping of str to float or str

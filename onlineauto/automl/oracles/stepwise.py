@@ -26,7 +26,7 @@ _SCREENED, _SCREENED_TERMS = 1024, 4096.0
 _CONTEXTS = 32
 """If namespaces are more than twice as many, so many of the best are crossed with as many others in turn."""
 _FAMILY = 20_000
-"""Interactions of the largest family that is looked at."""
+"""Largest number of interactions in a family that is proposed."""
 
 
 class Stepwise(Oracle):
@@ -73,7 +73,7 @@ class Stepwise(Oracle):
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
             interactions, settings = list(_interactions(champion, space)), list(space.one_step(champion))
-            if not space.of_actions:  # losses tell settings apart as soon as interactions
+            if not space.of_actions:  # losses distinguish settings as soon as interactions
                 proposals = [*interactions[:1], *settings[:1], *interactions[1:], *settings[1:]]
             else:
                 proposals = [*interactions, *settings]

@@ -1,4 +1,4 @@
-"""What slots gave, added up by the events that they belong to, as VW reports it."""
+"""Outcomes of slots, added up by event as VW reports them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ _SHOWN = 2
 class EventOutcomes(Outcomes):
     """Outcomes of events that have slots.
 
-    An event is labelled if any of its slots is. Its loss is that of its first slot, or of all.
+    An event is labelled if any of its slots is. Its loss is that of its first slot, or of all its slots.
 
     Attributes
     ----------
     by_slot : Outcomes
-        Those of the slots.
+        Outcomes of the slots.
     """
 
     by_slot: Outcomes
 
     def shown(self, event: int) -> tuple[str, str]:
-        """Label and prediction in the progress table: of two slots the logged, of all the chosen action."""
+        """Return label and prediction for the progress table.
+
+        The label has the logged actions of the first two slots, the prediction the chosen actions of all.
+        """
         slots, first = self.by_slot, 0
         assert slots.slots is not None
         first, last = slots.slots.start[event : event + 2].tolist()
@@ -53,23 +56,23 @@ class EventOutcomes(Outcomes):
 
 
 def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutcomes:
-    """Add up what slots gave by the events that they belong to.
+    """Return the outcomes of events, added up from those of their slots.
 
     Parameters
     ----------
     outcomes : Outcomes
-        Of the slots.
+        Outcomes of the slots.
     slots : Slots
-        Which events they belong to.
+        The events that the slots belong to.
     all_slots : bool
-        The loss of an event is that of all its slots, and not of the first one.
+        The loss of an event is that of all its slots, and not of the first one only.
     """
     n = len(slots.start) - 1
     rows = np.zeros(n, ROW)
     rows["known_action"], rows["known_cost"] = -1, UNLABELLED
     holdout = np.zeros(n, bool)
     holdout[slots.event] = outcomes.holdout
-    for number in range(int(slots.number.max(initial=-1)) + 1):  # float32 terms are added in their order
+    for number in range(int(slots.number.max(initial=-1)) + 1):  # The order of float32 sums matters.
         chosen = slots.number == number
         event = slots.event[chosen]
         if number == 0 or all_slots:
@@ -90,5 +93,5 @@ def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutc
 
 
 def _general(value: np.float32) -> str:
-    """Spell a float32 with six significant digits, as a C++ stream does."""
+    """Return a float32 as text with six significant digits, as a C++ stream writes it."""
     return f"{float(value):g}"

@@ -1,4 +1,4 @@
-"""A slot of an event: the actions that it can have, its label, and what it leaves to the slots after it."""
+"""A CCB slot of an event: the actions that are free for it, its label, and the action that it takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @kernel
 def outcome_of(stream: Stream, slot: int) -> int:
-    """Place of the cost that is the outcome of a slot's line, -1 if it has none."""
+    """Return the index of the cost that is the outcome of a slot's line, -1 if it has none."""
     i = stream.lines[slot].cost
     if i < stream.lines[slot + 1].cost and stream.costs[i].probability != -np.inf:
         return i  # type: ignore[no-any-return]
@@ -33,9 +33,9 @@ def outcome_of(stream: Stream, slot: int) -> int:
 
 @kernel
 def _list_actions(run: Run, event: int) -> tuple[int, int]:
-    """List the lines of the actions that a slot can have.
+    """List the lines of the actions that a slot can have: free ones, of its list if it has one.
 
-    Returns how many there are, and which of them was logged, -1 if none.
+    Returns their number, and which of them was logged, -1 if none.
     """
     stream, scratch, row = run.stream, run.scratch, run.stream.slots[event]
     first, end, slot = row[SHARED_LINE] + 1, row[FIRST_SLOT], row[SLOT_LINE]
@@ -61,7 +61,7 @@ def _list_actions(run: Run, event: int) -> tuple[int, int]:
 
 @kernel
 def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
-    """Find the actions that a slot can have, its label, and the groups that they share."""
+    """Open the groups that the actions of a slot share; return its actions and its label."""
     stream, row = run.stream, run.stream.slots[event]
     n, logged = _list_actions(run, event)
     shared, told = row[SHARED_LINE], row[TOLD]
@@ -73,7 +73,7 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
     if logged < 0:
         return actions, Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     known = stream.costs[outcome_of(stream, slot)]
-    if known.cost == _FLOAT_MAX:  # VW takes the action, and learns nothing
+    if known.cost == _FLOAT_MAX:  # VW chooses the logged action, but does not learn it.
         return actions, Label(np.int64(logged), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     weight = stream.lines[run.scratch.lines[logged]].weight
     return actions, Label(np.int64(logged), known.cost, known.probability, weight, _ZERO)
@@ -81,7 +81,7 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 @kernel
 def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None:
-    """Account for an event, whose last slot this is."""
+    """Account for the event whose last slot is at index `event`."""
     stream, first = run.stream, event
     shared = stream.slots[event, SHARED_LINE]
     labelled = bool(results.rows[event].labelled)
@@ -93,7 +93,7 @@ def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None
 
 @kernel
 def _own_features(run: Run, slot: int) -> int:
-    """Features of a slot's line and the constant, which VW counts if there is no action to be had."""
+    """Return the features of a slot's line and the constant, which VW counts if no action is free."""
     n = 1 if run.layout.constant_key >= 0 else 0
     for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):
         if not run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]:
@@ -105,10 +105,10 @@ def _own_features(run: Run, slot: int) -> int:
 def settle_slot(
     context: Sealed[Context], stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:
-    """Number the actions of a slot as its event does, and take the first one from the slots after it.
+    """Fill in the row of a predicted slot: number its actions as the event does, and take the first one.
 
-    The loss is that of this action, if it is the logged one. After the last slot of an event that `counts`,
-    the event is accounted for.
+    The slots after it cannot have that action. The loss is that of this action if it is the logged one, else
+    0. After the last slot of an event that `counts`, the event is accounted for.
     """
     run = run_on(opened(context), stream)
     row, slots, slot = results.rows[event], stream.slots, stream.slots[event, SLOT_LINE]

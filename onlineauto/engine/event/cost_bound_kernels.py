@@ -1,4 +1,4 @@
-"""Plausible costs of the actions of an event, by which some explorers choose."""
+"""Bounds on the costs of the actions of an event, by which some explorers choose."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ONE = np.float32(1)
 
 @kernel
 def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weight: F32) -> None:
-    """Fill in the champion's plausible costs of all actions, whose scores are known; nothing is learnt.
+    """Fill in the lowest and highest plausible cost of each action, by the champion; learn nothing.
 
-    The event has this importance weight (float32).
+    The scores of the actions must be known. `weight` is the importance weight (float32) of the event.
 
-    With the quirk `keeps_squares` Σ x² of an action is kept from then on, unless VW takes the shared features
-    off in between, which it does not where actions are drawn.
+    With the quirk `keeps_squares` the Σ x² of each action is kept for later learners. VW drops it if it
+    removes the shared features in between: for events with a shared line, unless actions are drawn.
     """
     opened_context = opened(context)
     run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers

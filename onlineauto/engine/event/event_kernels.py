@@ -1,4 +1,4 @@
-"""What an event is: its actions, what they share, its label."""
+"""An event: its actions, the groups that they share, its label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @kernel
 def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
-    """Logged action of a ``--cb N`` line: the first observed cost."""
+    """Return the label of a ``--cb N`` line: its first observed cost."""
     weight = stream.lines[line].weight
     for i in range(stream.lines[line].cost, stream.lines[line + 1].cost):
         short_loop()
@@ -37,7 +37,7 @@ def _label_of_line(stream: Stream, line: int, n_actions: int) -> Label:
 
 @inline_kernel
 def _label_of_event(stream: Stream, first: int, n: int) -> Label:
-    """Logged action of an ADF event: the line with a cost, whatever its probability."""
+    """Return the label of an ADF event: the first line with one cost, whatever its probability."""
     weight = stream.lines[first].weight if n > 0 else _ONE
     for action in range(n):
         short_loop()
@@ -49,7 +49,7 @@ def _label_of_event(stream: Stream, first: int, n: int) -> Label:
 
 @inline_kernel
 def _simple_label(stream: Stream, line: int) -> Label:
-    """Label of a single line, as if it were the cost of its only action."""
+    """Return the label of a single line, as if it were the cost of its only action."""
     read = stream.lines[line]
     action = np.int64(0) if read.label != _FLOAT_MAX else np.int64(-1)
     return Label(action, read.label, _ONE, read.weight, read.initial)
@@ -78,7 +78,10 @@ def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 @inline_kernel
 def open_event(run: Run, event: int) -> tuple[Actions, Label]:
-    """Find the actions and the label of an event, and the groups that its actions share."""
+    """Open the groups that the actions of an event share; return its actions and its label.
+
+    A logged action without a probability is taken as logged uniformly, if the task says so.
+    """
     actions, label = _open_event(run, event)
     if run.task.uniform and label.action >= 0 and label.probability == _ZERO:
         probability = _ONE / np.float32(actions.n)
@@ -88,7 +91,7 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 @inline_kernel
 def learns_from(run: Run, label: Label, holdout: bool) -> bool:
-    """Return whether the model learns from an event, which may be held out."""
+    """Return whether the model learns from an event with this label; `holdout` is true if it is held out."""
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False
     return not holdout or (run.task.quirks.learns_held_out and run.task.shape == CB_ADF)

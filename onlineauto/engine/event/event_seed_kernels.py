@@ -1,4 +1,4 @@
-"""What names an event to be drawn by: a tag ``seed=NAME``."""
+"""The name by which an event's action is drawn: a tag ``seed=NAME``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ def name_events(
     named: NDArray[np.bool_],
     murmur: bool,
 ) -> None:
-    """Fill in the hash of each event's name, a `murmur` or an FNV-1a one, and which events have one.
+    """Fill `name` with the hash of each event's name, and `named` with whether it has one.
 
     Parameters
     ----------
     tag, tag_start : uint8[], int64[n_lines + 1]
         Bytes of all tags, and where those of each line begin.
     first_line : int64[n_events]
-        Line of each event, or slot, whose tag counts.
+        Line of each event, or slot, that has the tag.
+    name, named : uint64[n_events], bool[n_events]
+        To be filled; `named` is false and `name` is 0 before.
+    murmur : bool
+        Hash with MurmurHash3, and not with FNV-1a.
     """
     for event in range(len(name)):
         start, end = tag_start[first_line[event]], tag_start[first_line[event] + 1]

@@ -1,4 +1,4 @@
-"""One example: list its features, predict it, learn it."""
+"""The features of one action: list them, predict, learn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
-"""Links."""
+"""Codes of the link functions."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -31,7 +31,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def apply_link(link: int, raw: F32) -> F32:
-    """Turn a clipped prediction (float32) into what is predicted."""
+    """Return the prediction (float32) that a link makes of a clipped sum."""
     if link == LOGIT:
         return _ONE / (_ONE + math.exp(-raw))
     if link == GLF1:
@@ -43,15 +43,16 @@ def apply_link(link: int, raw: F32) -> F32:
 
 @inline_kernel
 def line_of(run: Run, actions: Actions, action: int) -> int:
-    """Line of an action."""
+    """Return the line of an action of an event."""
     return run.scratch.lines[action] if run.task.slots else actions.first + action
 
 
 @inline_kernel
 def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
-    """Make the groups of one action.
+    """Open the groups of one action, behind those that all actions share.
 
-    Returns their end, the number of own features, and whether the shared ones are not as they were.
+    Returns the end of the groups, the number of own features, and whether a shared group has changed. It has
+    if the action has own features in it, and always under ``--cb N``, where hashes depend on the action.
     """
     scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
     merged = run.task.shape == CB
@@ -70,7 +71,7 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
 
 @inline_kernel
 def shown_features(run: Run, actions: Actions, action: int, counted: Counted) -> int:
-    """Features of an action as VW shows them: a late ``shared`` line counts for all other lines."""
+    """Return the features of an action as VW prints them: a late ``shared`` line counts for all others."""
     features = counted.own + counted.crossed
     lines = run.stream.lines
     if run.task.shape != CB_ADF or not lines[line_of(run, actions, action)].shared:
@@ -81,7 +82,7 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
 
 @inline_kernel
 def _count(interactions: Interactions, example: Example, own: int, linear: int) -> Counted:
-    """Count what VW reports of an example with so many own and so many linear features."""
+    """Return the counts that VW reports of an example with `own` features, `linear` of which are listed."""
     held = 0
     for r in range(example.n_runs):
         product = example.runs[r].product
@@ -95,7 +96,10 @@ def _count(interactions: Interactions, example: Example, own: int, linear: int) 
 def list_action(
     run: Run, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
 ) -> tuple[Example, Counted]:
-    """List the features of one action of an event, and screen it if it is about to be learnt."""
+    """List the features of one action of an event; if it `screens`, measure interactions by `label` too.
+
+    Returns the listed features and their counts. Fills `buffers.squares` if the rule needs Σ x².
+    """
     scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
     interactions, cell, value = run.interactions, buffers.cell, buffers.value
     groups, own, _ = open_action(run, actions, action)
@@ -114,7 +118,7 @@ def list_action(
 
 @inline_kernel
 def begin_squares(n: int, buffers: Buffers) -> None:
-    """Nobody has asked for Σ x² of any of the `n` actions."""
+    """Set Σ x² of each of the `n` actions to NaN: no learner has asked for it yet."""
     for action in range(n):
         short_loop()
         buffers.first_squares[action] = np.float32(math.nan)
@@ -122,7 +126,10 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 @inline_kernel
 def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
-    """Σ x² (float32) of what a slot uses of the listed action, or what a quirk keeps of it."""
+    """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
+
+    With the quirk `keeps_squares` it is the number that the first learner got, if any has asked for it.
+    """
     if run.task.quirks.keeps_squares and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]
     return buffers.squares[slot]
@@ -140,10 +147,10 @@ def predict_or_learn(
     learns: bool,
     known: F32,
 ) -> tuple[F32, F32, bool]:
-    """Predict an example and, if it `learns`, learn it after widening the label range.
+    """Predict an example and, if it `learns`, widen the range of labels and learn it.
 
-    The raw prediction may be `known`, otherwise that is NaN. Returns the raw and the clipped prediction
-    (float32), both from before the update, and whether there was anything to learn.
+    `known` is the raw prediction, NaN if it must be computed. Returns the raw and the clipped prediction
+    (float32), both from before the update, and whether there was a loss to learn from.
     """
     model, rule = run.model, rule_of(run.rule, run.model, place.slot)
     if rule.guarded:

@@ -1,4 +1,4 @@
-"""Live slots in the loop: count namespaces, look after leases, observe rewards, find a better challenger."""
+"""Live configs in the loop: count namespaces, check leases, observe rewards and losses, test challengers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _MEMORY = 256.0
 _SHARE = 1e-3
 
 LEANING = 0.25
-"""At this level, rewards speak against what losses say."""
+"""Level at which the reward test leans against a verdict by losses, and so prevents it."""
 
 
 @inline_kernel
@@ -70,7 +70,11 @@ def _count_line(
     mark: int,
     slot: bool = False,
 ) -> bool:
-    """Count the namespaces of a line that no mark above `above` has yet; return whether one is new."""
+    """Count `times` each namespace of a line that has features; return whether one is new.
+
+    A namespace is skipped if its mark is `above`, since the shared line has counted it, or already `mark`.
+    With `slot`, the line is a slot's, whose default namespace has a key of its own.
+    """
     new = False
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -121,7 +125,7 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
 
 @inline_kernel
 def lease_is_due(live: Live) -> bool:
-    """Whether a live slot has learnt as many events as it was given, or a place is to be filled."""
+    """Return whether the lease of a live config is over, or a waiting config can become live."""
     due = live.fill
     for slot in range(live.n):
         short_loop()
@@ -131,7 +135,7 @@ def lease_is_due(live: Live) -> bool:
 
 @inline_kernel
 def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
-    """Count the namespaces of the event at the cursor, unless that is done; return whether one is new."""
+    """Count the namespaces of the event at the cursor, but only once; return whether one is new."""
     if cursor[STEP] >= MET:
         return False
     cursor[STEP] = MET
@@ -154,7 +158,7 @@ def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
 
 @inline_kernel
 def learner(live: Live, turn: int) -> int:
-    """Slot that learns at a turn: the challengers first, the champion last."""
+    """Return the live config that learns at a turn: the challengers first, the champion last."""
     if turn == live.n - 1:
         return 0
     return live.n - 1 - turn if live.reversed else turn + 1
@@ -162,13 +166,13 @@ def learner(live: Live, turn: int) -> int:
 
 @inline_kernel
 def place_of(live: Live, slot: int, part: int) -> Place:
-    """Where part `part` of a slot's model lies."""
+    """Return live config `slot` with the lane of its part `part`."""
     return Place(slot, slot * live.slot_step + part * live.part_step)
 
 
 @inline_kernel
 def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
-    """Action to which a slot gives its lowest score, the first of several."""
+    """Return the action that has the lowest score of live config `slot`, the first one of a tie."""
     best = 0
     for action in range(1, n):
         short_loop()
@@ -187,7 +191,7 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
 
 @inline_kernel
 def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
-    """Let every challenger's estimators see the reward of its own best action and of the champion's."""
+    """Add an event to all reward estimators: the reward of each config's best action, and the champion's."""
     live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.quirks.raw_rewards:
@@ -226,15 +230,15 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
 
 @inline_kernel
 def _predicted(live: Live, cost: F32) -> np.float64:
-    """Reward that the champion predicts of an action, within those that were seen."""
+    """Return the reward that the champion predicts, from the cost `cost`, clipped to the rewards seen."""
     low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
     reward = np.float64(cost if live.cost_is_reward else -cost)
-    return min(reward, high) if reward >= low else low  # as NaN is not
+    return min(reward, high) if reward >= low else low  # NaN gives `low`
 
 
 @inline_kernel
 def _loss(run: Run, raw: F32, target: F32) -> np.float64:
-    """Loss of a prediction, clipped to the labels seen so far."""
+    """Return the loss of a raw prediction, which is clipped to the labels seen so far."""
     rule, shared = run.rule, run.model.shared
     low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     prediction = clip(shared, raw)
@@ -243,7 +247,7 @@ def _loss(run: Run, raw: F32, target: F32) -> np.float64:
 
 @inline_kernel
 def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Label) -> None:
-    """Let every challenger's estimators see its loss and the champion's on what was logged."""
+    """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
     live, simple = run.live, run.task.shape == SIMPLE
     weight = np.float64(label.weight) if simple else 1.0
     champion = weight * _loss(run, score[action, 0], label.cost)
@@ -283,7 +287,7 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Lab
 
 @inline_kernel
 def _share(live: Live) -> None:
-    """Let the says sum to 1, and none be so small that it would take long to grow."""
+    """Scale the weights of the mix to sum to 1; keep each large enough to grow again soon."""
     total = 0.0
     for slot in range(live.n):
         short_loop()
@@ -296,7 +300,7 @@ def _share(live: Live) -> None:
 
 @inline_kernel
 def mixed(run: Run, score: NDArray[np.float32]) -> F32:
-    """What all slots together predict of a single line."""
+    """Return the prediction (float32) of a single line by the mix of all live configs."""
     total = 0.0
     for slot in range(run.live.n):
         short_loop()
@@ -306,10 +310,11 @@ def mixed(run: Run, score: NDArray[np.float32]) -> F32:
 
 @inline_kernel
 def better_challenger(live: Live) -> int:
-    """Last live slot that is proved to be better than the champion; 0 if none is.
+    """Return the last live config that is proved to be better than the champion, 0 if none is.
 
-    Where a point between the bounds is known it stays one until somebody's weight is not 0: a reward of 0
-    raises no lower bound, as no bet wins by it, and lowers no upper one.
+    If a quick check has shown that the bounds do not cross, the config is settled until it or the champion
+    has a weight other than 0. An observation of 0 neither raises a lower bound, since no bet wins by it, nor
+    lowers an upper one.
     """
     found = 0
     for slot in range(1, live.n):
@@ -324,23 +329,24 @@ def better_challenger(live: Live) -> int:
 
 @inline_kernel
 def reward_level(live: Live, slot: int) -> float:
-    """Probability of error of a challenger's test by rewards, which shares its level with that by losses."""
+    """Return the error probability of a challenger's reward test: half of its level if losses test it too."""
     level: float = live.levels[slot] * (0.5 if live.by_loss and live.alike[slot] else 1.0)
     return level
 
 
 @inline_kernel
 def loss_level(live: Live, slot: int) -> float:
-    """Probability of error of a challenger's test by losses."""
+    """Return the error probability of a challenger's loss test: a share of its level, see `share`."""
     level: float = live.levels[slot] * share(live.spread[slot]) * (0.5 if live.by_reward else 1.0)
     return level
 
 
 @inline_kernel
 def verdict(live: Live) -> tuple[int, int]:
-    """What is proved of a challenger, as a signal, and of which; `BLOCK_END` if nothing is.
+    """Return (signal, live config) for the strongest proven verdict, else (`BLOCK_END`, 0).
 
-    Losses prove nothing that rewards lean against.
+    A reward verdict beats a loss verdict, which beats one that a challenger is worse. A loss verdict is
+    ignored while the reward test leans the other way.
     """
     if not live.paired:
         slot = better_challenger(live)
@@ -367,7 +373,7 @@ def verdict(live: Live) -> tuple[int, int]:
 
 @entry_kernel
 def copy_lane(weights: NDArray[np.float32], cells: NDArray[np.int64], source: int, target: int) -> None:
-    """Copy what differs in some cells from one lane to another; zeros of either sign are equal, as in VW."""
+    """Copy `cells` of lane `source` to lane `target`; 0.0 and -0.0 count as equal, as in VW."""
     for cell in cells:
         for field in range(weights.shape[1]):
             if weights[cell, field, target] != weights[cell, field, source]:
@@ -376,7 +382,7 @@ def copy_lane(weights: NDArray[np.float32], cells: NDArray[np.int64], source: in
 
 @entry_kernel
 def swap_lanes(weights: NDArray[np.float32], cells: NDArray[np.int64], one: int, other: int) -> None:
-    """Swap some cells of two lanes."""
+    """Swap `cells` of two lanes."""
     for cell in cells:
         for field in range(weights.shape[1]):
             if weights[cell, field, one] != weights[cell, field, other]:

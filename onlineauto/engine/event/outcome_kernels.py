@@ -1,4 +1,4 @@
-"""The row of an event: opened before it is predicted, settled behind."""
+"""The row of an event in the results: opened before it is predicted, filled in afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNLABELLED = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
-    """Begin the results of an event behind those of the one before."""
+    """Open the row of an event; its actions follow those of the event before."""
     row = results.rows[event]
     row.known_action = -1
     row.known_cost = _UNLABELLED
@@ -35,7 +35,7 @@ def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
 
 @inline_kernel
 def _cost_of(label: Label, action: int, estimate: F32) -> F32:
-    """Estimated cost (float32) of choosing `action`: IPS, or doubly robust if there is an estimate."""
+    """Return the estimated cost (float32) of choosing `action`: doubly robust, or IPS if `estimate` is 0."""
     if action == label.action:
         return (label.cost - estimate) / label.probability + estimate
     return estimate
@@ -53,9 +53,9 @@ def settle_bandit(
     standing: int,
     buffers: Buffers,
 ) -> bool:
-    """Rank the actions by the champion's scores, explore if asked to, and write the event's row.
+    """Rank the actions by the champion's scores, explore if the task says so, and fill in the event's row.
 
-    Returns whether the event is labelled with a known probability.
+    Returns whether the event has a logged action with a known probability.
     """
     n = actions.n
     row = results.rows[event]

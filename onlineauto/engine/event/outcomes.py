@@ -1,4 +1,4 @@
-"""What learning a block gave: one row an event, or slot, one entry an action."""
+"""Outcomes of a block: one row for each event, or slot, and one entry for each of its actions."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ class Outcomes:
     Attributes
     ----------
     rows : ROW[n]
-        Records of the events, of which the columns are views but for those of the input.
+        Records of the events. The properties are views of their columns.
     line : int64[n]
-        Line of the block that begins the event (its tag is printed with the prediction).
+        First line of the event in the block; its tag is printed with the prediction.
     loss : float32[n]
         Progressive loss, importance weight included; 0 if unlabelled.
     weight : float32[n]
         Weight of the event in the averages.
     labelled, holdout : bool[n]
-        Whether it has a label; whether it was held out of training.
+        True if the event has a label; true if it was held out of training.
     n_features : int64[n]
-        Features used, constant and interactions included, as VW sums them up for its last line.
+        Number of features used, with the constant and interactions, as VW sums them up for its last line.
     shown_features : int64[n]
-        The same as VW shows it in a row of the progress table; differs under ``--cb_adf``, where the sum
-        takes the shared line once and the table once for each action.
+        The same as VW prints it in a row of the progress table. The two differ under ``--cb_adf``: the sum
+        counts the shared line once, the table once for each action.
     label : float32[n]
         Single-line regression and classification: the label (`UNLABELLED` if none).
     prediction : float32[n]
-        Single-line: the prediction after the link. ``--cb N``: the chosen action, 1-based.
+        Single lines: the prediction after the link. ``--cb N``: the chosen action, 1-based.
     raw : float32[n]
-        Single-line: the prediction before clipping and link.
+        Single lines: the prediction before clipping and link.
     known_action : int64[n]
         Contextual bandits: 0-based index of the logged action, -1 if none.
     known_cost, known_probability : float32[n]
-        Its cost and logged probability.
+        Cost and logged probability of the logged action.
     action_start : int64[n + 1]
         First entry of each event in `action` and `score`; all 0 for single-line learners.
     action : int32[]
@@ -56,8 +56,8 @@ class Outcomes:
     score : float32[]
         Probability of each action (``--cb_explore*``) or its predicted cost (``--cb_adf``).
     slots : Slots or None
-        Of ``--ccb_explore_adf``, where there is an entry for every slot in place of every event: which event
-        each is of. Its actions are those that no slot before it has, the chosen one first.
+        The events that slots belong to under ``--ccb_explore_adf``, where each row is a slot and not an
+        event. The actions of a slot are those that no slot before it was given, the chosen one first.
     """
 
     rows: Records
@@ -105,17 +105,17 @@ class Outcomes:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Whether each event has a label: bool[n]."""
+        """True for each event that has a label: bool[n]."""
         return self.rows["labelled"]  # type: ignore[no-any-return]
 
     @property
     def n_features(self) -> NDArray[np.int64]:
-        """Features used: int64[n]."""
+        """Number of features used by each event: int64[n]."""
         return self.rows["n_features"]  # type: ignore[no-any-return]
 
     @property
     def shown_features(self) -> NDArray[np.int64]:
-        """Features as shown in a row of the progress table: int64[n]."""
+        """Number of features of each event as printed in a row of the progress table: int64[n]."""
         return self.rows["shown_features"]  # type: ignore[no-any-return]
 
     @property
@@ -135,10 +135,10 @@ class Outcomes:
 
     @property
     def known_cost(self) -> NDArray[np.float32]:
-        """Its cost: float32[n]."""
+        """Cost of the logged action: float32[n]."""
         return self.rows["known_cost"]  # type: ignore[no-any-return]
 
     @property
     def known_probability(self) -> NDArray[np.float32]:
-        """Its logged probability: float32[n]."""
+        """Logged probability of the logged action: float32[n]."""
         return self.rows["known_probability"]  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Passes over the actions of an event: which actions each visits, what they are taught, what is rare.
+"""Passes over the actions of an event: which actions each pass visits, and with which targets and weights.
 
-What is rare is handed the sealed context and opens it for itself: were it handed all that is in there, the
-loop would keep that at hand for it, at the cost of every event.
+Rare paths take the sealed context and open it themselves: passing `Run` by value would keep all its arrays
+live across the hot loop, at the cost of every event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
-"""Passes over the actions of an event; penalties make their order matter, since the lanes share them."""
+"""Passes over the actions of an event. Their order matters, since the lanes may share penalties."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -36,9 +36,9 @@ _ONE = np.float32(1)
 def visited(
     run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
 ) -> tuple[int, int]:
-    """First and last action that a pass visits."""
+    """Return the range [first, end) of the actions that the pass `phase` visits."""
     if phase == SCORE:
-        # a line that is learnt is predicted on the way, unless live slots are to be compared
+        # Learning a single line predicts it as well. Only a search needs the scores before.
         return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
     if not learns or (phase == ESTIMATE and (cb_type != DR or run.task.shape == SIMPLE)):
         return 0, 0
@@ -49,7 +49,7 @@ def visited(
 
 @inline_kernel
 def target_of(run: Run, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
-    """Cost (float32) to regress for an action."""
+    """Return the cost (float32) that a model learns for `action`, by `cb_type`."""
     if action != label.action:
         return estimate if cb_type == DR else _ZERO
     if cb_type == IPS:
@@ -63,7 +63,10 @@ def target_of(run: Run, label: Label, action: int, estimate: F32, cb_type: int) 
 
 @inline_kernel
 def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) -> F32:
-    """Importance weight (float32) of the examples of the learning pass of one of a slot's policies."""
+    """Return the importance weight (float32) with which `policy` of live config `slot` learns an event.
+
+    Under ``mtr`` this also counts the event and its actions, whose mean number scales the weight.
+    """
     if run.task.shape == SIMPLE or run.model.settings[slot].cb_type != MTR:
         return label.weight
     sums, at = run.model.sums[slot], 2 * policy
@@ -75,7 +78,7 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 
 @inline_kernel
 def run_on(at: Context, stream: Stream) -> Run:
-    """What works on a block in a context."""
+    """Return the `Run` of a context on the block `stream`."""
     return Run(
         at.task, at.rule, at.layout, at.interactions, at.again,
         at.scratch, stream, at.model, at.live, at.screen,
@@ -84,7 +87,7 @@ def run_on(at: Context, stream: Stream) -> Run:
 
 @inline_kernel
 def over_again(run: Run) -> Run:
-    """The same, when VW goes over the features once more, with the interactions that it remembers."""
+    """Return `run` with the interactions of its second visit to the features, of which VW forgets some."""
     return Run(
         run.task, run.rule, run.layout, run.again, run.again,
         run.scratch, run.stream, run.model, run.live, run.screen,
@@ -93,7 +96,7 @@ def over_again(run: Run) -> Run:
 
 @inline_kernel
 def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
-    """Count the event in the time that learning rates decay with."""
+    """Add the weight of an event to the time by which learning rates decay."""
     model.shared[T] += weight
     if labelled and holdout:
         model.shared[HOLDOUT_WEIGHT] += weight
@@ -119,5 +122,5 @@ def draw_otherwise(
     named: bool,
     keeps: bool,
 ) -> None:
-    """Put an action first, see `put_first`."""
+    """Put the logged action or a drawn one first, as `put_first` does."""
     put_first(opened(context).task.exploration, order, score, n, logged, name, named, keeps)

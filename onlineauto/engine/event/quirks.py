@@ -1,4 +1,4 @@
-"""Quirks: what Vowpal Wabbit does with an event and native mode does not, each under a name of its own."""
+"""Quirks: the oddities of Vowpal Wabbit in dealing with an event, each under a name of its own."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ __all__ = ["NO_QUIRKS", "Quirks"]
 
 
 class Quirks(NamedTuple):
-    """Oddities of Vowpal Wabbit that the kernels of an event follow where they are on.
+    """Oddities of Vowpal Wabbit; the kernels of an event follow those that are on.
 
-    Native mode has them all off. Predictions and models that agree with VW to the bit need every one of them.
+    Native mode has them all off. Exact mode has them all on, to agree with VW to the bit.
     """
 
     learns_held_out: bool = False
-    """VW holds single lines out, but goes on learning from held-out events of several lines."""
+    """VW does not learn held-out single lines, but it does learn held-out events of several lines."""
 
     adds_in_order: bool = False
-    """VW adds up the score of every action term by term, in the order of its features. Native mode adds up
-    what all actions of an event share once; the sum is rounded otherwise."""
+    """VW adds up the score of each action term by term, in the order of its features. Native mode adds up
+    the terms that all actions share only once, so its sums are rounded differently."""
 
     keeps_squares: bool = False
-    """VW computes Σ x² of an action when a learner first asks for it, and hands the same number to all
-    others, whose features may differ."""
+    """VW computes Σ x² of an action when a learner first asks for it, and uses the same number for all other
+    learners, although their features may differ."""
 
     raw_rewards: bool = False
-    """VW neither cuts rewards off at the ends of their range nor bounds importance weights, as the proof of
-    its bounds on rewards would have it."""
+    """VW neither clips rewards to their range nor bounds importance weights, although the proof of its bounds
+    on rewards assumes both."""
 
     draws_aside: bool = False
-    """VW draws the actions of events that it only predicts from the same numbers as all others, so predicting
-    changes what is drawn later."""
+    """VW draws the actions of events that it only predicts from the same random numbers as all others, so
+    predicting changes later draws."""
 
     draws_logged: bool = False
-    """VW puts the logged action of a slot first whenever it trains, also if nothing is learnt from it."""
+    """VW puts the logged action of a slot first whenever it trains, even if it learns nothing from it."""
 
     murmur_names: bool = False
-    """VW hashes the NAME of a tag ``seed=NAME`` with MurmurHash3; native mode takes FNV-1a, all 64 bits."""
+    """VW hashes the NAME of a tag ``seed=NAME`` with MurmurHash3; native mode uses 64-bit FNV-1a."""
 
     leaves_slots: bool = False
-    """VW leaves namespaces of a slot on the list of the shared line, where the slots behind it find them."""
+    """VW leaves namespaces of a slot on the list of the shared line, and the slots after it see them."""
 
     begins_anew_in_part: bool = False
-    """When a model of ``--epsilon_decay`` begins anew, VW sets its weights to 0, whatever they began as, and
-    keeps the sums that go with them. It looks for its lanes as if every model had a single one: with
-    estimates it clears those of others."""
+    """When a model of ``--epsilon_decay`` begins anew, VW sets its weights to 0 instead of their initial
+    values, and keeps the sums that go with them. VW computes its lanes as if every model had one: if models
+    have a second one for estimates of costs, VW clears lanes of other models."""
 
 
 NO_QUIRKS = Quirks()

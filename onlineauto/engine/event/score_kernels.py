@@ -1,8 +1,8 @@
-"""Scores of all actions of an event, for all live slots: what they share is added up once.
+"""Scores of all actions of an event, for all live configs; the terms that actions share are added up once.
 
-The features and products of the shared line, the same for every action, are summed once per event. Where an
-action has features of its own in a shared namespace, every term is added in the order of its features; with
-the quirk `adds_in_order` everywhere.
+The features and products of the shared line are the same for every action, so they are summed once per event.
+An action that has features of its own in a shared namespace is summed term by term, in the order of its
+features. With the quirk `adds_in_order` every action is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Run
 
 EVENT, ACTION = 0, 1
-"""Rows of the totals: what is the same for every action of an event; the sum of one action."""
+"""Rows of the totals: the part that all actions of an event share; the sum of one action."""
 
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
-    """Return whether scores need no list of features: no penalty cuts weights off."""
+    """Return whether scores need no list of features: no live config has an L1 penalty."""
     if run.task.shape == SIMPLE and not run.live.searching:
         return False
     for slot in range(run.live.n):
@@ -41,7 +41,7 @@ def scores_directly(run: Run) -> bool:
 
 @inline_kernel
 def _contraction(run: Run, slot: int) -> Four:
-    """What the penalties of four slots multiply their scores by."""
+    """Return the factors by which L2 penalties shrink the scores of four live configs, from `slot` on."""
     lanes, whose, last = run.model.lanes, run.model.penalised, run.live.n - 1
     return four(
         np.float32(lanes[whose[slot], CONTRACTION]),
@@ -53,7 +53,7 @@ def _contraction(run: Run, slot: int) -> Four:
 
 @inline_kernel
 def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> None:
-    """Add the features of a group to a row of the totals."""
+    """Add the features of a group to row `row` of the totals of the first `slots` live configs."""
     start, end, mask = run.scratch.groups[group].start, run.scratch.groups[group].end, run.task.mask
     for slot in range(0, slots, 4):
         short_loop()
@@ -64,7 +64,7 @@ def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> 
 
 @inline_kernel
 def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a namespace itself to a row of the totals; it counts among the own features already."""
+    """Add a product of one factor to a row of the totals; return 0, since it counts as own features."""
     interactions, mask = run.interactions, run.task.mask
     place = run.scratch.places[interactions.factor[interactions.start[product]]]
     for slot in range(0, slots, 4):
@@ -160,7 +160,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
 
 @inline_kernel
 def _part(run: Run, buffers: Buffers) -> int:
-    """Part the products: those of shared namespaces alone to the front, in any order; return how many."""
+    """Put products of shared namespaces alone first in `buffers.parted`, in any order; return how many."""
     interactions, places = run.interactions, run.scratch.places
     n = len(interactions.start) - 1
     front, back = 0, n
@@ -181,9 +181,9 @@ def _part(run: Run, buffers: Buffers) -> int:
 
 @inline_kernel
 def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers: Buffers) -> tuple[int, int]:
-    """Fill `buffers.score` for the first `slots` live slots; `initial` is what sums begin with.
+    """Fill `buffers.score` for the first `slots` live configs, with sums that begin with `initial`.
 
-    Returns the features of the champion as they are counted and as they are shown.
+    Returns two numbers of the champion's features: as VW counts them, and as its progress table prints them.
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared

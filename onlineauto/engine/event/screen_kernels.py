@@ -1,12 +1,14 @@
-"""Screening: what each of many interactions seems to gain, at the price of about one action.
+"""Screening: estimate the gain of each of many interactions, for about the time that one action takes.
 
-An interaction that the champion lacks has a small model of its own, of what the champion's prediction leaves
-over: for every feature the mean of these residuals, shrunk as if it had been 0 on ten events more; several
-features say what they say on average. Its gain is how much smaller the squares of the residuals would have
-been, each predicted before it was known. The gain of leaving an interaction of the champion out is the loss
-that its terms have caused; the other weights stay as they are.
+An interaction that the champion lacks has a small model of the champion's residuals: for each feature the
+mean of its residuals, shrunk as if they had been 0 on ten more events. Its prediction is the average over the
+features of the interaction. Its gain is the reduction of the squared residuals, each predicted before it was
+known.
 
-That is no proof of anything: it orders what is tried.
+For an interaction that the champion has, the gain is that of leaving it out: the loss that its terms have
+caused, if the other weights stay as they are.
+
+Gains prove nothing. They only order what the search tries.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Buffers, Run, Screen
 
 SUM, COUNT, LARGEST = 0, 1, 2
-"""Entries of a feature: Σ x·residual and Σ x², with x as a part of the largest seen, and that."""
+"""Entries of a feature: Σ x·residual and Σ x², with |x| as a part of the largest seen; and that largest."""
 
 _CLOSELY, _STRIDE = 1024, 4
-"""After so many events, only one in so many is looked at."""
+"""The first `_CLOSELY` events are all measured, after them one in `_STRIDE`."""
 _SHRINKAGE = np.float32(10)
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -37,7 +39,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def _explain(screen: Screen, buffers: Buffers, n: int, residual: F32) -> F32:
-    """Let the model of an interaction, whose features are listed, learn a residual; return its prediction."""
+    """Predict a residual by the `n` listed features of an interaction; learn it; return the prediction."""
     table, mask = screen.table, np.uint32(len(screen.table) - 1)
     total = _ZERO
     for i in range(n):
@@ -62,7 +64,7 @@ def _explain(screen: Screen, buffers: Buffers, n: int, residual: F32) -> F32:
 
 @inline_kernel
 def _part_of(run: Run, buffers: Buffers, n: int) -> F32:
-    """What the listed features add to the champion's prediction."""
+    """Return what the `n` listed features add to the champion's prediction."""
     total = _ZERO
     for i in range(n):
         short_loop()
@@ -72,9 +74,9 @@ def _part_of(run: Run, buffers: Buffers, n: int) -> F32:
 
 @inline_kernel
 def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
-    """See what the interactions that are screened would have changed.
+    """Add the gains of all screened interactions on an action that is about to be learnt.
 
-    The groups of an action are open, which is about to be learnt; `score` is the champion's, of before.
+    The groups of the action must be open. `score` is the champion's prediction of it.
     """
     screen, rule, shared = run.screen, run.rule, run.model.shared
     screen.seen[0] += 1

@@ -1,4 +1,4 @@
-"""What the loop works on: the records that its kernels pass around."""
+"""The records that the kernels of the loop pass around."""
 
 from __future__ import annotations
 
@@ -34,141 +34,145 @@ __all__ = [
 ]
 
 SIMPLE, CB_ADF, CB = 0, 1, 2
-"""Shapes of events: one label a line; one action a line; all actions on one line."""
+"""Shapes of events: a single line with a label; one line for each action; all actions on one line."""
 
 
 class Decay(NamedTuple):
-    """The models of ``--epsilon_decay``, the champion last; the one that began last is the first."""
+    """The models of ``--epsilon_decay``, the youngest first; the last one is the champion."""
 
     test: Test
     initial: F32  # ε before the first event
-    constant: bool  # ε is that of the explorer
-    explores: bool  # a challenger's reward is that of exploring
+    constant: bool  # ε is the explorer's and does not decay
+    explores: bool  # rewards of challengers are estimated for ε-greedy choices, not for greedy ones
     cost_is_reward: bool
     low: F32  # lowest reward
-    high: F32
-    min_scope: int
-    min_events: int
+    high: F32  # highest reward
+    min_scope: int  # a challenger that is not older is kept
+    min_events: int  # a challenger that is younger is not compared
     shift: int
     unlearnt: NDArray[np.float32]  # [4]: a cell of a model that begins anew
-    everywhere: bool  # also cells that nothing has touched are not so
-    place: NDArray[np.int64]  # [models]: which of the policies' lanes a model has
+    everywhere: bool  # untouched cells must be reset too: their initial value is not `unlearnt`
+    place: NDArray[np.int64]  # [models]: the policy whose lanes a model has
     evidence: NDArray[
         np.float64
-    ]  # [models, models, LOWER | UPPER, SIZE]: of each, since each before it began
-    epsilon: NDArray[np.float32]  # [1]: the champion's ε when it predicted last
+    ]  # [models, models, LOWER | UPPER, SIZE]: on model i, since model j <= i began
+    epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
     tally: NDArray[np.int64]  # [3]: PROMOTED, DROPPED, OUTSIDE_RANGE
 
 
 PROMOTED, DROPPED, OUTSIDE_RANGE = range(3)
-"""Entries of the tally of a decay: changes of champion; challengers that grew old; rewards out of range."""
+"""Entries of a decay's tally: changes of champion; challengers dropped as too old; rewards out of range."""
 
 
 class Task(NamedTuple):
-    """What to do with an event."""
+    """The constants by which events are predicted and learnt, from the options."""
 
     shape: int
-    slots: bool  # events of shape CB_ADF have slots, which the loop goes through one by one
-    n_actions: int  # of ``--cb N``
-    numbering: Numbering  # of ``--cb N``
+    slots: bool  # events of shape CB_ADF have slots; the loop visits each slot as an event
+    n_actions: int  # under ``--cb N``
+    numbering: Numbering  # under ``--cb N``
     exploration: Exploration
     decay: Decay
-    parts: int  # lanes of a live slot
-    predicts_apart: bool  # the explorer predicts an event before it learns it, and not on the way
+    parts: int  # lanes of a live config
+    predicts_apart: bool  # the explorer predicts an event before it is learnt, not while it is learnt
     clip_p: F32
-    uniform: bool  # a label without a probability was logged uniformly
+    uniform: bool  # a label without a probability counts as logged uniformly
     link: int
     binary: bool
     training: bool
     quirks: Quirks
-    mask: np.uint64  # low bits of a hash that are the cell
+    mask: np.uint64  # selects the low bits of a hash that number the cell
 
 
 class Live(NamedTuple):
-    """The live slots; slot 0 is the champion, and the only one unless there is a search."""
+    """The live configs. Number 0 is the champion, and the only one unless there is a search.
 
-    n: int  # live slots now
-    slot_step: int  # lanes between two slots
-    part_step: int  # and between the parts of one, if it has several
+    An axis ``slots`` has one entry for each live config that there can be, the first `n` of which are in use.
+    """
+
+    n: int  # live configs now
+    slot_step: int  # lanes between two live configs
+    part_step: int  # lanes between two parts of a live config
     searching: bool
-    fill: bool  # an empty place waits for a config
+    fill: bool  # a config waits, and there are fewer live configs than there can be
     test: Test
     cost_is_reward: bool
-    reversed: bool
+    reversed: bool  # challengers learn in descending order
     lease: NDArray[np.int64]  # [slots]
-    updates: NDArray[np.int64]  # [slots]: events learnt since the slot got its config
+    updates: NDArray[np.int64]  # [slots]: events learnt since the config is live
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
-    paired: bool  # the pairs decide, and not the bounds
-    by_reward: bool  # rewards may carry a change of champion
-    by_loss: bool  # so may losses, where configs are alike
-    replaceable: bool  # a config waits for the place of one that is worse
-    review: int  # stop when so many events are learnt
-    pairs: NDArray[np.float64]  # [slots, paired SIZE]: what each challenger earns against the champion
-    losses: NDArray[np.float64]  # [slots, paired SIZE]: and what it loses less
-    alike: NDArray[np.bool_]  # [slots]: by their losses challenger and champion can be told apart
-    prices: NDArray[np.float64]  # [slots]: what a challenger must gain by an event, as a part of the range
-    levels: NDArray[np.float64]  # [slots]: probability of error that each of these tests has
-    policies: NDArray[np.float64]  # [slots, SELF | CHAMPION, POLICY_SIZE]: for intervals, if paired: of the
-    # config; and of the champion, as it was when the slot got its config
-    spread: NDArray[np.float64]  # [slots, SPREAD_SIZE]: how differences of losses vary
-    reach: NDArray[np.float64]  # [2]: largest loss; how large losses are of late
-    recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, each of GROUP events
-    fresh: NDArray[np.int64]  # [1]: how many losses these are
-    mixing: bool  # single lines are predicted by all slots together
-    mix: NDArray[np.float64]  # [slots]: how much each has a say in that; they sum to 1
-    scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and least probability
-    last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: importance weight and reward seen last
-    settled: NDArray[np.bool_]  # [slots]: not better, and not to become so before it or the champion earns
-    tally: NDArray[np.int64]  # [5]: see below
-    counts: NDArray[np.int64]  # [keys]: actions with features in each namespace
-    sizes: NDArray[np.int64]  # [keys]: these features
-    met: NDArray[np.bool_]  # [keys]: met already, or never crossed
-    marks: NDArray[np.int64]  # [keys]: scratch of the count
+    paired: bool  # paired tests decide, not bounds on the reward of each
+    by_reward: bool  # the reward test can change the champion
+    by_loss: bool  # the loss test can change the champion, for configs that are `alike`
+    replaceable: bool  # a config waits to replace a challenger that is proved worse
+    review: int  # the loop stops when so many events are learnt
+    pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's
+    losses: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's losses against the champion's
+    alike: NDArray[np.bool_]  # [slots]: the losses of config and champion can be compared
+    prices: NDArray[np.float64]  # [slots]: gain for each event that is not enough, as a part of the range
+    levels: NDArray[np.float64]  # [slots]: probability of error of both tests of a challenger together
+    policies: NDArray[np.float64]  # [slots, SELF | CHAMPION, POLICY_SIZE]: sums for intervals, if paired: of
+    # the config; and of the champion, at the time when the config became live
+    spread: NDArray[np.float64]  # [slots, SPREAD_SIZE]: spread of the differences of losses
+    reach: NDArray[np.float64]  # [2]: largest loss; mean of recent losses
+    recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, of GROUP events each
+    fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
+    mixing: bool  # a single line's prediction is a weighted mean over all live configs
+    mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
+    scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
+    last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
+    settled: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
+    tally: NDArray[np.int64]  # [5]: see the entries below
+    counts: NDArray[np.int64]  # [keys]: number of actions with features in each namespace
+    sizes: NDArray[np.int64]  # [keys]: number of these features
+    met: NDArray[np.bool_]  # [keys]: seen before, or never crossed
+    marks: NDArray[np.int64]  # [keys]: the line that counted a namespace last, as a mark
 
 
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
 """Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
 
 GROUP = 32
-"""Events whose mean loss is one observation of whether there is drift."""
+"""Number of events whose mean loss is one observation of the drift detector."""
 
 SELF, CHAMPION = 0, 1
-"""Whose reward an estimator of a slot bounds."""
+"""Rows of an estimator: the reward of the config itself; that of the champion over the same events."""
 
 EVENT, STEP, SIGNAL, SLOT = range(4)
-"""Entries of a cursor: the event to go on with and how far it got; why the loop stopped, and who crossed."""
+"""Entries of a cursor: the next event, the last step done of it, why the loop stopped, and the live config
+that the signal is about."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
-"""Signals."""
+"""Signals: the reasons for which the loop stops."""
 
 MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
-"""Steps of an event: its namespaces are counted, and again where a loop does so; the oracle is asked; leases
-are looked after."""
+"""Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
+checked; the leases are checked."""
 
 
 STREAM, ASIDE, NOTICED = range(3)
-"""What events are to the model: part of its stream; aside, to be predicted only; aside, but their namespaces
-are taken note of."""
+"""Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
+counted."""
 
 
 class Screen(NamedTuple):
-    """What each of many interactions seems to gain; see `onlineauto.engine.event.screen_kernels`."""
+    """The estimated gains of many interactions; see `onlineauto.engine.event.screen_kernels`."""
 
     interactions: Interactions
-    inside: NDArray[np.bool_]  # [n]: the champion has it
+    inside: NDArray[np.bool_]  # [n]: the champion has the interaction
     gains: NDArray[np.float64]  # [n]
-    seen: NDArray[np.int64]  # [1]: events since the champion is one
+    seen: NDArray[np.int64]  # [1]: events since the last change of champion
     table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
 
 
 class Context(NamedTuple):
-    """What the loop works with, the same for many blocks."""
+    """The arrays and constants of the loop, the same for many blocks."""
 
     task: Task
     rule: Rule
     layout: Layout
     interactions: Interactions
-    again: Interactions  # those of plausible costs: VW has forgotten some when it comes to them
+    again: Interactions  # for plausible costs, when VW has forgotten some interactions
     scratch: Scratch
     model: Model
     live: Live
@@ -178,7 +182,7 @@ class Context(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A model at work on a block."""
+    """The context of the loop, but for its buffers, together with the block that it works on."""
 
     task: Task
     rule: Rule
@@ -208,58 +212,61 @@ ROW = np.dtype(
     ],
     align=True,
 )
-"""Columns of Outcomes that the loop fills, as a record for each event."""
+"""Columns of `Outcomes` that the loop fills, as a record for each event."""
 
 
 class Results(NamedTuple):
-    """What the loop fills."""
+    """The arrays that the loop fills for a block, and the names by which it draws."""
 
     rows: Records  # [n_events]
     action: NDArray[np.int32]  # [n_actions of all events]
-    score: NDArray[np.float32]  # the same
-    name: NDArray[np.uint64]  # [n_events]: hash of what names an event, to draw by; empty if none is drawn
-    named: NDArray[np.bool_]  # [n_events]
+    score: NDArray[np.float32]  # [n_actions of all events]
+    name: NDArray[np.uint64]  # [n_events]: hash of an event's name, by which its action is drawn; or empty
+    named: NDArray[np.bool_]  # [n_events]: the event has a name
 
 
 class Buffers(NamedTuple):
-    """Working columns that grow with the largest example."""
+    """Working arrays that grow with the largest action and the longest event.
+
+    An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
+    """
 
     cell: NDArray[np.uint32]
-    name: NDArray[np.uint64]  # whole hashes, where an explorer asks for them
+    name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
     value: NDArray[np.float32]
-    runs: Records  # [1 + products]: features that are used together
-    score: NDArray[np.float32]  # [most actions of an event, slots + 3]: four at a time are scored
-    target: NDArray[np.float32]  # [most actions of an event]
-    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule asks for it
-    first_squares: NDArray[np.float32]  # [most actions of an event]: the same, of whoever asked for it first
-    total: NDArray[np.float32]  # [2, slots + 3]: what is the same for every action of an event; that of one
-    cost: NDArray[np.float32]  # [most actions of an event]: estimated costs, for online cover
-    order: NDArray[np.int32]  # [most actions of an event]: a policy's ranking
-    explored: NDArray[np.float32]  # [4, most actions of an event]: room of the explorer
-    parted: NDArray[np.int64]  # [1 + products]: products, those that are the same for every action first
+    runs: Records  # [1 + products]: runs of features that the same live configs use
+    score: NDArray[np.float32]  # [actions, slots + 3]
+    target: NDArray[np.float32]  # [actions]: estimated costs
+    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
+    first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
+    total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
+    cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
+    order: NDArray[np.int32]  # [actions]: a policy's ranking
+    explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
+    parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 
 
 class Counted(NamedTuple):
-    """Numbers that VW reports of an example."""
+    """The numbers of features that VW reports of an example."""
 
     own: int  # own features and the constant
     crossed: int  # features of the champion's interactions
 
 
 class Actions(NamedTuple):
-    """Where the actions of an event are, and what they share: groups [0, n_shared)."""
+    """The lines of an event's actions, and the groups [0, n_shared) that they share."""
 
-    first: int  # line of the first action; of all of them under ``--cb N``
+    first: int  # line of the first action; the only line under ``--cb N``
     n: int
-    n_lines: int  # of the event, the shared one included
+    n_lines: int  # lines of the event, with the shared one
     n_shared: int
-    room: int  # end of the room for features that the shared line uses
+    room: int  # first free feature behind those that the shared line needs
     repeated: int  # shared features that VW counts for each action
-    once: int  # and that it counts once
+    once: int  # shared features that VW counts once
 
 
 class Label(NamedTuple):
-    """What is known of an event: the logged action and its cost, or the label of a single line."""
+    """The logged action of an event and its cost, or the label of a single line."""
 
     action: np.int64  # 0-based, -1 if none
     cost: F32

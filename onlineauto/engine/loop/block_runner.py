@@ -1,4 +1,4 @@
-"""Block runner: takes the loop through block after block, and lets the search answer where it stops."""
+"""Block runner: runs the loop over block after block; the search decides whenever the loop stops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _HasScreen(Protocol):
 
 
 class Decides(Protocol):
-    """What answers the loop where it stops: a search, a replay, or nobody."""
+    """Decides whenever the loop stops: a search or a replay."""
 
     @property
     def slots(self) -> _HasLive:
@@ -55,17 +55,17 @@ class Decides(Protocol):
 
     @property
     def screening(self) -> _HasScreen:
-        """What each interaction seems to gain."""
+        """The estimated gains of interactions."""
 
     @property
     def replays(self) -> bool:
-        """Whether the decisions are those of a journal."""
+        """True if the decisions are those of a journal."""
 
     def open_block(self) -> None:
-        """Make ready for a block."""
+        """Prepare for a block."""
 
     def stop(self, begin: int, end: int) -> int:
-        """Say how far the loop may go, of the events [begin, end) of a block."""
+        """Return the event before which the loop must stop, of the events [begin, end) of a block."""
 
     def answer(
         self,
@@ -77,24 +77,28 @@ class Decides(Protocol):
         through: int,
         random: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Decide on what the loop stopped for at an `event`, behind so many events, and carry it out."""
+        """Decide on the signal of the `cursor`, and apply the decisions to the `model`.
+
+        `event` is the event of the block at which the loop stopped, `through` the number of events since the
+        last stop.
+        """
 
 
 class BlockRunner:
-    """Runs the loop over blocks, with room that grows as they need it.
+    """Runs the loop over blocks, with buffers that grow as blocks need it.
 
     Parameters
     ----------
     configuration : Configuration
         The options.
     layout : Layout
-        How namespaces become groups of features.
+        Maps namespaces to groups of features.
     learner : Learner
-        What learns.
+        The rule and the weights.
     searching : Decides
-        What answers where the loop stops.
+        Decides whenever the loop stops.
     semantics : Semantics
-        Which loop it is, and what traces predicting leaves.
+        Names the loop, and says what predictions change.
     """
 
     def __init__(
@@ -120,11 +124,11 @@ class BlockRunner:
         return vars(self) | {"_context": None, "_pmf": None}
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` takes."""
+        """Return the state, as `restore` takes it."""
         return self._slot_finder.state()
 
     def restore(self, stored: Stored) -> None:
-        """Go on where another left off, of the same options.
+        """Restore a state that was stored with the same options.
 
         Raises
         ------
@@ -135,17 +139,17 @@ class BlockRunner:
         self._context = None
 
     def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
-        """Predict and learn the events of a block, but for those held out, and return what they gave."""
+        """Predict the events of a block, learn all but those held out, and return the outcomes."""
         return self._run(block, holdout, STREAM)
 
     def predict(self, block: Block) -> Outcomes:
-        """Predict the events of a block and return what they gave; nothing is learnt."""
+        """Predict the events of a block and return the outcomes; learn nothing."""
         searches = self._searching.slots.live.searching and not self._searching.replays
         noticed = self._semantics.notices_predicted and searches
         return self._run(block, None, NOTICED if noticed else ASIDE)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
-        """Run the loop over a block; the search takes no note of events that are `ASIDE`."""
+        """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         layout.update(block)
         lasts = standing == STREAM or self._semantics.notices_predicted
@@ -179,7 +183,7 @@ class BlockRunner:
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
     def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
-        """Return what the loop works with, the same as the last time if nothing of it has changed."""
+        """Return the context of the loop for a block: the last one, if none of its parts has changed."""
         layout, learner, scratch = self._layout, self._learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)

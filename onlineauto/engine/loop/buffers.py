@@ -1,4 +1,4 @@
-"""Room for what the loop fills, and the outcomes made of it."""
+"""The arrays that the loop fills, and the outcomes made of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
 
 
 def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: int = 64) -> Buffers:
-    """Working columns: room for so many actions, live slots, features of an action and runs of them."""
+    """Return buffers for so many actions, live configs (`slots`), features of an action and runs of them."""
     return Buffers(
         cell=np.empty(features, np.uint32),
         name=np.empty(features, np.uint64),
@@ -55,19 +55,20 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
 
 
 def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buffers:
-    """Return the buffers or, if they do not suffice for a block, larger ones.
+    """Return the buffers of a context or, if they are too small for a block, larger ones.
 
-    Within a block only lists of features grow, and what is known of the actions of an event is kept.
+    Within a block only lists of features can grow. The arrays of the event's actions are kept then.
     """
     buffers, task, lines = context.value.buffers, context.value.task, stream.events
     room = len(buffers.cell)
     runs = max(len(layout.interactions.start), len(layout.again.start))
     actions = task.n_actions if task.shape == CB else largest(lines)
-    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and what tells a slot
+    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
     counts = (*layout.n_products.items(), *layout.n_apart.items())
     features = own + sum(count * own**order for order, count in counts)
     if features > max(room, _MOST_GUESSED):
-        copies: Any = (each.copy() for each in context.value.scratch)  # slots of an event may be open
+        # The scratch is copied, since slots of an event may be open in it.
+        copies: Any = (each.copy() for each in context.value.scratch)
         features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))), stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
@@ -83,9 +84,10 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
-    """Return the scratch or, if it does not suffice for a block, a larger one.
+    """Return the scratch or, if it is too small for a block, a larger one.
 
-    Within a block only products can become longer, and what earlier slots of an event have taken is kept.
+    Within a block only products can become longer. The actions that earlier slots of an event have taken are
+    kept then.
     """
     spans = largest(block.line_start[block.event_start])
     lines = largest(block.event_start) if layout.slots else 0
@@ -98,10 +100,10 @@ def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
 
 
 def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside: bool = False) -> Results:
-    """Room for the results of a block; if actions are drawn, what to draw by.
+    """Return empty results for a block, with the names by which actions are drawn if they are.
 
-    Slots are drawn for one by one. Those without a name differ in their number where draws are not counted:
-    of events that are `aside`.
+    Each slot draws by itself. The events of the stream count their draws. Events that are `aside` do not, so
+    their slots without a name are named by their number, to draw differently.
     """
     lines = block.event_start[:-1] if slots is None else slots.line
     n, draws = len(lines), task.exploration.samples and task.exploration.active
@@ -122,7 +124,7 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
 
 
 def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
-    """No less than the actions of all events, or slots, together."""
+    """Return an upper bound on the number of actions of all events, or slots, together."""
     if task.shape == SIMPLE:
         return 0
     if slots is not None:
@@ -131,14 +133,14 @@ def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
 
 
 def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
-    """A column of `n` equal numbers."""
+    """Return the first `n` entries of a column of equal numbers, longer if need be."""
     return column[:n] if n <= len(column) else column[:1].repeat(n)
 
 
 def make_outcomes(
     block: Block, holdout: NDArray[np.bool_], results: Results, *, simple: bool, slots: Slots | None = None
 ) -> Outcomes:
-    """What the loop found out about a block, in columns."""
+    """Return the outcomes of a block from the results that the loop has filled."""
     line, rows = block.event_start[:-1] if slots is None else slots.line, results.rows
     n = len(rows)
     n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])

@@ -1,4 +1,4 @@
-"""Slot finder: the slots of one block after the other, and whether they are told from one another by now."""
+"""Slot finder: finds the slots of each block, and remembers whether slots have an index feature yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SlotFinder:
     Parameters
     ----------
     configuration : Configuration
-        Says whether slots are ever told from one another.
+        Says whether slots ever have an index feature.
     layout : Layout
         Says which features are ignored.
     """
@@ -33,18 +33,18 @@ class SlotFinder:
         self._told = None if configuration[SlotOptions].ccb_no_slot_index else False
 
     def find(self, block: Block, *, lasts: bool) -> Slots:
-        """Find the slots of a block; that they are told from one another is remembered, if it `lasts`."""
+        """Return the slots of a block; if it `lasts`, remember that slots have an index feature from here."""
         slots = find_slots(block, self._layout, hash_seed=self._hash_seed, told=self._told)
         if self._told is False and lasts:
             self._told = slots.first_told < len(block)
         return slots
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes."""
+        """Return the state, as `restore` takes it."""
         return {"told": self._told}
 
     def restore(self, stored: Stored) -> None:
-        """Go on where another left off, of the same options.
+        """Restore a state that was stored with the same options.
 
         Raises
         ------

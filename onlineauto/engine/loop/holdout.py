@@ -1,4 +1,4 @@
-"""Holdout: which events several passes set aside, and when to stop for their loss."""
+"""Holdout: the events that several passes set aside, and the decision to stop by their loss."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FLOAT_MAX = np.finfo(np.float32).max
 
 
 class Holdout(Counters):
-    """Marks held-out events and watches their loss from pass to pass.
+    """Marks held-out events and compares their loss from pass to pass.
 
-    Every tenth event is held out (``--holdout_period``), or all after some number (``--holdout_after``), when
-    there are several passes; ``--holdout_off`` holds out none.
+    With several passes one event in ``--holdout_period`` is held out. With ``--holdout_after`` all events
+    after that number are. ``--holdout_off`` holds out none.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Holdout(Counters):
     Attributes
     ----------
     active : bool
-        Whether anything is held out.
+        True if events are held out.
 
     Source: VW ``is_test_only`` and ``summarize_holdout_set``.
     """
@@ -51,10 +51,10 @@ class Holdout(Counters):
         self._no_win = 0
 
     def mark(self, block: Block, *, by_line: bool = False, from_zero: bool = False) -> NDArray[np.bool_]:
-        """Say which events of the next block are held out: bool[n_events].
+        """Return which events of the next block are held out: bool[n_events].
 
-        VW counts the lines of the file, empty ones included, for single lines (`by_line`), and numbers events
-        of several lines `from_zero` for ``--holdout_after``.
+        As VW does, `by_line` numbers events by their line in the file, with empty lines, and `from_zero`
+        numbers them from 0 for ``--holdout_after``.
         """
         n = len(block)
         if not self.active:
@@ -74,7 +74,7 @@ class Holdout(Counters):
             self._weight = total(self._weight, outcomes.weight[held])
 
     def end_pass(self) -> bool:
-        """Close a pass; return whether its held-out loss says to stop."""
+        """Close a pass; return true if the held-out loss did not improve in ``--early_terminate`` passes."""
         if not self.active:
             return False
         loss = np.float32(self._loss / self._weight) if self._weight > 0 else np.float32(_FLOAT_MAX * 0.5)

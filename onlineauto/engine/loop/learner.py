@@ -1,4 +1,4 @@
-"""Learner: the table of weights, the rule by which it learns, and what is done with an event."""
+"""Learner: the table of weights, the rule by which it learns, and the task."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ _COUNTS = ("counts", "tally")
 
 
 class Learner:
-    """What learns, and how.
+    """The weights of all live configs, and the constants by which they predict and learn.
 
     Parameters
     ----------
     configuration : Configuration
         The options.
-    kind : {"simple", "cb_adf", "cb_explore_adf", "cb", "cb_explore"}
-        What an event is (`Workspace.kind`).
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        The kind of the events (`Workspace.kind`).
     semantics : Semantics
-        How the table is laid out, and what is done as Vowpal Wabbit does it.
+        Lays out the table, and names what is done as in Vowpal Wabbit.
 
     Attributes
     ----------
     shape : TableShape
         The shape of the table.
     width : int
-        Lanes of the table that a live config uses.
+        Number of lanes of the table that a live config uses.
     task : Task
-        What to do with an event, and how to explore.
+        The constants by which events are predicted, explored and learnt.
     rule : Rule
         Constants of the update; its learning rate decays from pass to pass.
     model : Model
-        Everything that learning changes.
+        The arrays that learning changes.
     unlearnt : float32[4]
         A cell of the table before the first event.
     current_pass : int
         Number of passes completed.
     fields : int
-        How many of a cell's four numbers a model file keeps.
+        Number of a cell's four numbers that a model file keeps.
 
     Raises
     ------
@@ -111,11 +111,11 @@ class Learner:
         self._first_rate = self.rule.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is copied; the table is the weights in another shape, and would be copied once more."""
+        """Return the attributes of a copy, without the table: it is a view of the weights."""
         return vars(self) | {"model": self.model._replace(table=np.zeros((0, 0), np.float32))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy: let the table be the weights again, since copied arrays do not share memory."""
+        """Become a copy; make the table a view of the weights again, since copied arrays share no memory."""
         vars(self).update(state)
         weights = self.model.weights
         self.model = self.model._replace(table=weights.reshape(len(weights), -1))
@@ -125,7 +125,7 @@ class Learner:
         return [self.shape.lane(part) for part in range(self.width)]
 
     def champion_lane(self) -> int:
-        """Lane of the table by which the champion of the champion's models predicts."""
+        """Return the lane by which the champion predicts; of several models, that of their champion."""
         lanes, place = self.champion_lanes(), self.task.decay.place
         return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
 
@@ -135,7 +135,7 @@ class Learner:
         self.current_pass += 1
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes."""
+        """Return the state, as `restore` takes it."""
         return {
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
@@ -143,19 +143,19 @@ class Learner:
         } | self._lasting()
 
     def take_after(self, other: Learner) -> None:
-        """Predict with what another has learnt, but for its model: it is for the caller to copy that."""
+        """Copy from another learner all that predictions depend on but the model, which the caller copies."""
         self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
         self.fields = 4 if other.task.exploration.bounds and other._semantics.bounds_by_rates else 1
         self._take_over(other._lasting())
 
     def restore(self, stored: Stored) -> None:
-        """Go on where another left off, of the same options, or with another learning rate.
+        """Restore a state that was stored with the same options, but for the learning rate.
 
         Raises
         ------
         ValueError
-            The state is of other options, or of no learner.
+            The state is of other options, or is not a learner's.
         """
         self.current_pass = stored["pass"].count()
         rates = {name: stored["learning_rate"][name].single() for name in ("first", "now")}
@@ -172,7 +172,7 @@ class Learner:
         )
 
     def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Arrays of the explorer that last from event to event."""
+        """Return the arrays of the explorer and of ``--epsilon_decay`` that last from event to event."""
         exploration, decay = self.task.exploration, self.task.decay
         return {
             "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
@@ -180,14 +180,14 @@ class Learner:
         }
 
     def _take_over(self, state: Mapping[str, Any]) -> None:
-        """Let these arrays be as another's are."""
+        """Copy the arrays of `state` into these."""
         for part, arrays in self._lasting().items():
             for name, array in arrays.items():
                 array[...] = state[part][name]
 
 
 def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """An array of the explorer that was stored, in place of another."""
+    """Return the stored array of the explorer called `name`, of the shape of `array`."""
     if name in _COUNTS:
         return stored.counts(array.shape)
     if name == "evidence":
@@ -202,7 +202,7 @@ def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.f
     """Return the weights before the first event: float32[cells, 4, lanes]."""
     try:
         return initial_weights(configuration, cells=shape.cells, lanes=shape.lanes)
-    except (MemoryError, OSError):  # the table is mapped
+    except (MemoryError, OSError):  # OSError: the table is mapped.
         bits = configuration[FeatureOptions].bit_precision
         raise OptionError(
             f"{shape.configs} live configs of 2^{bits} cells do not fit into memory: lower --bit_precision"

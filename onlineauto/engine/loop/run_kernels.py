@@ -1,7 +1,7 @@
-"""The one loop: predict, learn and account for the events of a block.
+"""The loop: predict, learn and account for the events of a block.
 
-It stops where something must be decided, and says why in the cursor, from which it goes on. What is done with
-the actions of an event is in `onlineauto.engine.loop.visit_kernels`.
+It stops when the search must decide something. The cursor says why it stopped and where it continues. The
+passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run_events(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
+    The cursor says where to continue, and receives the signal. `standing` is `STREAM`, `ASIDE` or `NOTICED`.
     """
     at = opened(context)
     run = run_on(at, stream)

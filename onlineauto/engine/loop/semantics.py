@@ -1,4 +1,4 @@
-"""Semantics: everything that a mode decides once, for all that stands on the loop."""
+"""Semantics: all choices in which native and exact mode differ, made once."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class MakesTable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semantics:
-    """What native mode does, or Vowpal Wabbit in its place.
+    """The choices in which native mode and Vowpal Wabbit differ.
 
-    The defaults are those of native mode. Whoever stands above the engine asks for one of these by its name,
-    and never which mode it is.
+    The defaults are native mode. Code that uses the engine asks for one of these by name, never for the mode.
 
     Attributes
     ----------
     place : str
-        Where this object is, as ``module:variable``.
+        Name of the variable that holds this object, as ``module:variable``.
     flags : mapping of str to object
         Options that make a workspace of these semantics.
     quirks : Quirks
@@ -57,37 +56,37 @@ class Semantics:
     table : MakesTable
         Lays out the weights of the live configs.
     guarded : bool
-        Nothing that is not finite gets into weights and sums.
+        Numbers that are not finite never get into weights and sums.
     exploring : ExploringQuirks
         Oddities that explorers follow.
     fills_in_probabilities : bool
         ``--missing_probability uniform`` gives a label without a probability that of a uniform choice.
     bounds_by_rates : bool
-        Plausible costs go by adapted rates in a model that only predicts too. VW asks for them there as if no
-        rate were adapted, and keeps none in a model that is to predict only.
+        Plausible costs use adapted rates even in a model that only predicts. VW computes them there as if no
+        rate were adapted, and saves no rates in a model that is only to predict.
     penalises_on_load : bool
         A model that is loaded to predict has its penalties applied to the weights at once, which rounds them.
     notices_predicted : bool
-        Events that are only predicted leave traces: a search meets their namespaces, and slots are told apart
-        from then on.
+        Events that are only predicted change the model: the search counts their namespaces, and slots have an
+        index feature from then on.
     holds_out_by_line : bool
-        Single lines are held out by their number in the file, empty lines counted, and ``--holdout_after``
-        counts events of several lines from 0.
+        Single lines are held out by their line number in the file, empty lines included, and
+        ``--holdout_after`` counts events of several lines from 0.
     search_draws_with_explorer : bool
         The oracles that draw take numbers from the same generator as the explorer.
     replaced_options : tuple of str
-        Options that models keep, and that VW lets a loaded one be given anew. Native oracles could not make
-        sense of the configs of another one's.
+        Options that models keep and VW allows to change on load. Native oracles cannot use the configs of
+        another oracle, so native mode has none.
     reports_as_vw : bool
         Texts and counts for people are VW's to the letter: readable model, audit, summary and metrics.
     predicts_as_vw : bool
-        VW predicts the same from a model, but for nothing.
+        VW predicts the same, without exception, from a model that it loads.
     spins_off_weights : bool
         A model saved to predict only is VW's: no search, the champion's interactions as if given by hand, and
-        nothing but weights, from which it can go on learning.
+        only weights, from which it can continue to learn.
     merges_as_vw : bool
-        Merging forgets what VW forgets: costs and events of the explorer, the extent of penalties, that slots
-        are told apart; and counts labels as VW's run did.
+        Merging drops what VW drops: costs and events of the explorer, the extent of penalties, and that slots
+        have an index feature. It counts labels as VW's run did.
     """
 
     place: str = "onlineauto.engine.loop.semantics:NATIVE"
@@ -110,7 +109,7 @@ class Semantics:
     merges_as_vw: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Let copies be this very object: it never changes, and kernels cannot be copied."""
+        """Return the recipe of a copy, which is this very object: it never changes, and holds kernels."""
         return resolve_name, (self.place,)
 
 

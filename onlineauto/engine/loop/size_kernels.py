@@ -1,4 +1,4 @@
-"""The size of the largest action of a block, by which buffers are made."""
+"""The size of the largest action of a block, which buffers must hold."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @entry_kernel
 def largest_example(context: Sealed[Context], stream: Stream) -> int:
-    """Return the number of features of the largest action of a block, those of all interactions included.
+    """Return the number of features of the largest action of a block, with those of all interactions.
 
-    Where events have slots, each slot is an event of its own here too, as it is to the loop.
+    If events have slots, each slot counts as an event, as in the loop.
     """
     at = opened(context)
     run = run_on(at, stream)

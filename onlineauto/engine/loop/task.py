@@ -1,4 +1,4 @@
-"""Task: what to do with an event, from the options."""
+"""The task, from the options: the constants by which the loop predicts and learns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHAPES = {
 
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, semantics: Semantics) -> int:
-    """Return how many lanes of weights a live config has; some are for `estimates` of costs."""
+    """Return the number of lanes of a live config, with those for `estimates` of costs if there are any."""
     if kind == "simple":
         return 1
     explorer = chosen_explorer(configuration)
@@ -54,7 +54,7 @@ def make_task(
     unlearnt: NDArray[np.float32],
     semantics: Semantics,
 ) -> Task:
-    """Return what to do with an event of a kind (`Workspace.kind`), for a weight table of this `shape`.
+    """Return the task for events of a kind (`Workspace.kind`) and a weight table of this `shape`.
 
     `unlearnt` is a cell of the table before the first event.
     """
@@ -81,7 +81,7 @@ def make_task(
 
 
 def _numbering(n_actions: int, shape: TableShape) -> Numbering:
-    """Return how hashes become those of the actions of ``--cb N``."""
+    """Return the masks by which a feature's hash becomes that of an action of ``--cb N``."""
     every = 2**32 - 1
     return Numbering(
         kept=np.uint32(every << n_actions.bit_length() & every),

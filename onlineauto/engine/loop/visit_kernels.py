@@ -1,9 +1,8 @@
 """Visits to the actions of an event, or to a single line: score, estimate, learn.
 
-An event is gone through in passes over its actions: under ``dr`` estimate the cost of all; score all; then
-learn the logged one or all. Each pass lists the features of an action once, for all live configs. Where live
-configs could disturb one another, since they share the penalties, or do not learn the same costs, each has a
-turn of its own.
+An event takes up to three passes over its actions: under ``dr`` estimate the cost of each; score each; learn
+the logged one, or each. A pass lists the features of an action once, for all live configs. Live configs take
+turns instead if they learn different costs, or share penalties and so would move one another's weights.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _UNKNOWN = np.float32(np.nan)
 
 @inline_kernel
 def _goes_apart(run: Run, learns: bool) -> bool:
-    """Return whether live configs take turns: they learn other costs, or move one another's weights."""
+    """Return whether live configs take turns: they learn different costs, or share penalties."""
     if not learns or run.live.n == 1:
         return False
     together = run.model.penalised[run.live.slot_step] == run.model.penalised[0]
@@ -62,7 +61,7 @@ def _goes_apart(run: Run, learns: bool) -> bool:
 def _learn_fours(
     run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
 ) -> bool:
-    """Let all live slots learn an action, four at a time; False if they are to learn one by one."""
+    """Let all live configs learn an action, four at a time; return False if they must learn one by one."""
     n, score, settings = run.live.n, buffers.score, run.model.settings
     if not has_fours(run.rule, run.model, (n - 1) // 4 * 4):
         return False
@@ -105,7 +104,10 @@ def visit_actions(
     learns: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn: fill `buffers.score`, `buffers.target` and, for a single line, its row."""
+    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the row of the event.
+
+    Of the row this fills the counts of features and, for a single line, the prediction.
+    """
     row = results.rows[event]
     simple = run.task.shape == SIMPLE
     counted = shown = 0
@@ -145,7 +147,7 @@ def visit_actions(
                     squares = squares_of(run, buffers, action, slot)
                     score = _UNKNOWN
                     if phase == LEARN and directly and (simple or cb_type == MTR):
-                        score = buffers.score[action, slot]  # nothing was learnt since
+                        score = buffers.score[action, slot]  # Nothing was learnt since this score.
                     raw, prediction, learnt = predict_or_learn(
                         run, place, example, label.initial, target, weight, squares, updates, score
                     )
@@ -171,7 +173,7 @@ def visit_actions(
 
 @inline_kernel
 def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
-    """Loss and final prediction of a single line; return whether it is labelled."""
+    """Fill in the loss and the final prediction of a single line; return whether it is labelled."""
     task, rule, shared = run.task, run.rule, run.model.shared
     row = results.rows[event]
     labelled = label.action >= 0
@@ -189,7 +191,7 @@ def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 @inline_kernel
 def taught_label(run: Run, actions: Actions, label: Label) -> Label:
-    """Return the label that the learners are shown."""
+    """Return the label that models learn; an explorer that `regresses` replaces its probability."""
     if not run.task.exploration.regresses or label.action < 0:
         return label
     told = taught_probability(run.task.exploration, label.probability, int(label.action), actions.n)

@@ -175,6 +175,6 @@ def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[s
 
 
 def _general(value: float | np.float32) -> str:
-    """Spell a float32 with six significant digits, as a C++ stream does."""
+    """Return a float32 as text with six significant digits, as a C++ stream writes it."""
     with np.errstate(over="ignore"):
         return f"{float(np.float32(value)):g}"

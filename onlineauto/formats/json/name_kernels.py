@@ -38,7 +38,7 @@ class Name(NamedTuple):
 
 def name_of(head: bytes, any_case: bytes = b"") -> Name:
     """Return the `Name` of `head` followed by `any_case`, small letters that also match their capitals."""
-    text = exact + any_case
+    text = head + any_case
     size = len(text)
     if not 0 < size <= 3 * _WORD:
         raise ValueError(f"a name of 1 to {3 * _WORD} bytes is wanted, not {text!r}")

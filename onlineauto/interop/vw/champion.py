@@ -85,7 +85,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     if several:
         words.append(PER_MODEL.decode())
     model = workspace.learner.model
-    later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies them, as it does its own
+    later = whole and len(np.unique(model.penalised[parts])) == 1  # VW applies shared penalties
     cell, value = _cells(workspace, parts, whole=whole, penalised=not later)
     low, high = float(model.shared[MIN_LABEL]), float(model.shared[MAX_LABEL])
     bits = int(math.log2(len(model.weights) * _room(parts)))

@@ -121,7 +121,7 @@ def _letters_of_terms(terms: Product) -> str:
 
 
 def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
-    """Lanes of the models that VW has for these options."""
+    """Return the lanes of the models that VW has with these options."""
     lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
         return lanes[::2]  # the other lanes serve only the estimates of dr
