@@ -6,8 +6,12 @@ import pytest
 
 from tests.bounds_checked import run
 
-SELECTED = ["tests/estimators/test_robust_kernels.py", "tests/estimators/test_lazy.py"]
-CHOICE = "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh"
+SELECTED = [
+    f"tests/estimators/{name}.py" for name in ("test_adaptive_window", "test_lazy", "test_robust_kernels")
+]
+CHOICE = (
+    "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh or parted"
+)
 
 
 @pytest.mark.bounds
