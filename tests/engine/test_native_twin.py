@@ -114,8 +114,16 @@ SMALL = [
     ),
     single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),
     single(
+        "labels become noisy",
+        lambda: lines(4800, noise=(0.3, 0.3, 0.3, 5.0)),
+        *("remove", "reopen", "tried again"),
+        automl=2,
+        default_lease=64,
+        search="learning_rate",
+    ),
+    single(
         "more configs wait than are remembered",
-        lambda: lines(1600),
+        lambda: lines(2000),
         "comes back",
         automl=2,
         automl_significance_level=1e-9,
@@ -185,17 +193,23 @@ LARGE = [
 def happenings(journal: list[Line]) -> set[str]:
     """What happened to a search, in words."""
     found = set()
-    seen: set[tuple[str, str]] = set()
+    places: dict[int, str] = {}
+    seen: set[str] = set()
+    removed: set[str] = set()
     for line in journal:
-        kind = line["decision"]
+        kind, place = line["decision"], line.get("slot", 0)
         found.add(f"swap by {line['by']}" if kind == "swap" else kind)
         if kind == "swap":
-            seen.clear()
-        if kind == "rotate":
-            config = str(line["elements"]), str(line["settings"])
+            places[0], places[place] = places[place], places[0]
+            seen, removed = set(), set()
+        elif kind == "remove":
+            removed.add(places[place])
+        elif kind == "rotate":
+            config = places[place] = f"{line['elements']} {line['settings']}"
             found |= {"comes back"} if config in seen else set()
+            found |= {"tried again"} if config in removed else set()
             found |= {"late namespaces"} if line["why"].startswith("namespaces met late") else set()
-            found |= {"begins again"} if line["slot"] == 0 and line["events"] > 0 else set()
+            found |= {"begins again"} if place == 0 and line["events"] > 0 else set()
             seen.add(config)
     return found
 

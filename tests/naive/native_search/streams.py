@@ -93,18 +93,34 @@ def slots(n: int, *, seed: int = 0) -> bytes:
     return ("\n".join(text) + "\n").encode()
 
 
-def lines(n: int, *, yes_or_no: bool = False, wild: bool = False, seed: int = 0) -> bytes:
+def lines(
+    n: int,
+    *,
+    noise: Sequence[float] = (0.1,),
+    yes_or_no: bool = False,
+    wild: bool = False,
+    seed: int = 0,
+) -> bytes:
     """Single lines whose label depends on a pair of namespaces, and on a number.
 
-    Labels are numbers, or 1 and -1 if they are to say `yes_or_no`. `wild` ones are far off at first and now
-    and then, some have weights, initial predictions or no label, and one more namespace comes late.
+    Parameters
+    ----------
+    n : int
+        How many lines.
+    noise : sequence of float
+        How much chance there is in the labels, for each part of the stream.
+    yes_or_no : bool
+        Labels are 1 and -1, and not any numbers.
+    wild : bool
+        Labels are far off at first and now and then, some lines have weights, initial predictions or no
+        label, and one more namespace comes late.
     """
     draw = np.random.default_rng(seed)
     table = draw.normal(size=(4, 4))
     text = []
     for i in range(n):
         a, b, x = int(draw.integers(4)), int(draw.integers(4)), float(draw.normal())
-        label = float(table[a, b] + 0.3 * x + 0.1 * draw.normal())
+        label = float(table[a, b] + 0.3 * x + noise[i * len(noise) // n] * draw.normal())
         if yes_or_no:
             label = 1.0 if draw.random() < 1 / (1 + np.exp(-4 * label)) else -1.0
         head = f"{label:.4f}"
