@@ -17,8 +17,8 @@ __all__ = ["INTEGER", "MALFORMED", "NUMBER", "read_json_number"]
 MALFORMED, INTEGER, NUMBER = range(3)
 """Kinds of numbers.
 
-`MALFORMED` is no number, or one too large for a float64. `INTEGER` is a whole number from 0 to 2^32 - 1 without
-point and exponent. `NUMBER` is any other.
+`MALFORMED` is no number, or one too large for a float64. `INTEGER` is a whole number from 0 to 2^32 - 1
+without point and exponent. `NUMBER` is any other.
 """
 
 _POWERS = np.array([float(f"1e{i}") for i in range(309)])
