@@ -138,9 +138,9 @@ def _copy_line(
 def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: bool) -> None:
     """Record the namespaces that VW keeps on the list of the shared line after a slot.
 
-    They have no features, but fix the order of the next slot's namespaces. If `told`, that is, if slots have
-    their ``index`` feature, all of them stay. Otherwise a namespace is removed if it is the last one when its
-    turn comes.
+    They have no features then, but they fix the order of the next slot's namespaces. If `told`, which means
+    that slots have their ``index`` feature, all of them stay. Otherwise a namespace is removed if it is the
+    last one when its turn comes.
     """
     left, n = scratch.left, scratch.n_left
     for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):

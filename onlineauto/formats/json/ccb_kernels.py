@@ -154,7 +154,7 @@ def open_slot(
 
 @kernel
 def is_in_slots(event: Records, frames: Records) -> bool:
-    """Return whether the innermost object lies within a slot or an outcome."""
+    """Return whether the innermost object is a slot or an outcome, or lies within one."""
     for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
         if frames[i].kind >= SLOTS:
             return True

@@ -52,7 +52,7 @@ def _mark(
 def find_marks(
     data: NDArray[np.uint8], end: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8]
 ) -> tuple[int, int, int]:
-    """Fill both bitmaps of ``data[:end]``; return upper bounds of blanks and tabs, bars, newlines."""
+    """Fill both bitmaps of ``data[:end]``; return upper bounds on its blanks and tabs, bars, newlines."""
     blanks, bars, newlines = 0, 0, 0
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):
