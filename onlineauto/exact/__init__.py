@@ -1,1 +1,1 @@
-"""Vowpal Wabbit 9.11.9 to the bit: readers, layout, control plane, refusals and a loop of its own."""
+"""Vowpal Wabbit 9.11.9 to the bit: its readers, layout, control plane, loop, and what is refused."""

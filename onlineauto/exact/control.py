@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's control plane: its queue, its vector of configs, its shuffle, with their defects."""
+"""Vowpal Wabbit's control plane: its queue, its vector of configs and its shuffle, with their defects."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MASK = 2**64 - 1
 class VwDraw(Draw):
     """VW's shuffle, with its defects.
 
-    As many zeros as there are numbers stand before the numbers, and any entry may be swapped into the first
-    half: number 0 comes often, and early.
+    The n numbers to shuffle are preceded by n zeros, and any entry may be swapped into the first half. So
+    number 0 comes often and early.
 
     Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
     """
@@ -52,7 +52,9 @@ class VwDraw(Draw):
 
 
 def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
-    """Return minus the counts of the first namespaces, in float32, for inclusions too.
+    """Return minus the counts of the first namespace of each interaction, summed in float32.
+
+    The sign is the same whether a config's elements are left out or used, as in VW.
 
     Source: VW ``calc_priority_favor_popular_namespaces``.
 
@@ -69,9 +71,9 @@ def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
 def _take_in(
     rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
-    """Put proposals over the candidates that an earlier champion has left, and into the queue.
+    """Return the search with proposals in place of the candidates left from an earlier champion, and queued.
 
-    An oracle that is asked only once has all its proposals kept behind the others.
+    An oracle that is asked only once keeps all its proposals: they are appended.
     """
     del late
     if ORACLES[rules.oracle].once:
@@ -91,7 +93,7 @@ def _take_in(
 
 
 def _take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Return the first of the queue, and the search without it.
+    """Return the first candidate of the queue, None if there is none, and the search without it.
 
     An empty queue is filled with all waiting configs, so configs that are live at that time miss a round.
     Priorities are those at the time of filling.
@@ -112,7 +114,7 @@ def _enqueue(rules: Rules, search: Search, numbers: list[int], statistics: Stati
 
 
 class _Places:
-    """VW's vector of configs while proposals are taken in.
+    """VW's vector of configs while proposals are added.
 
     Source: VW ``config_oracle::insert_config``.
     """
@@ -126,10 +128,10 @@ class _Places:
             self._holding.setdefault(candidate.config.elements, set()).add(place)
 
     def add(self, config: Config) -> None:
-        """Take a config in, unless a valid place has the same elements.
+        """Add a config, unless a valid index has the same elements.
 
-        Elements found at a place left from earlier are moved from there. If that is the very place they are
-        to go to, they are lost: VW moves a set to itself, which empties it.
+        Elements found at an index left from an earlier champion are moved from there. If that is the very
+        index that they should go to, they are lost: VW moves a set to itself, which empties it.
         """
         found = min(self._holding.get(config.elements, ()), default=None)
         if found is not None and found < self.n_valid:
@@ -142,7 +144,7 @@ class _Places:
         self.n_valid += 1
 
     def empty(self, place: int) -> None:
-        """Move the elements away from a place."""
+        """Remove the elements of the config at index `place`."""
         candidate = self.candidates[place]
         self._put(place, replace(candidate, config=replace(candidate.config, elements=())))
 
@@ -175,4 +177,4 @@ VW = Control(
     moves_whole_table=True,
     tells_slots=True,
 )
-"""How Vowpal Wabbit 9.11.9 decides."""
+"""The control plane of Vowpal Wabbit 9.11.9."""

@@ -1,4 +1,4 @@
-"""How Vowpal Wabbit reads its input."""
+"""The dialect of Vowpal Wabbit: how it reads its input."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from onlineauto.exact.text.reader import VwTextReader
 __all__ = ["VW"]
 
 VW = Dialect(rules={"vw_exact": True}, layout=VwLayout, text=VwTextReader, quirks=READING, counts_lines=True)
-"""Text by VW's own reader, JSON with its quirks; ``--examples`` counts lines of one text."""
+"""The dialect of VW: its own reader of text, JSON with its quirks; ``--examples`` counts lines of a text."""

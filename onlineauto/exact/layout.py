@@ -1,4 +1,4 @@
-"""VwLayout: namespaces by the first byte of their names, as Vowpal Wabbit knows them."""
+"""VwLayout: namespaces identified by the first byte of their names, as in Vowpal Wabbit."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _FIRST_LETTER, _LAST_LETTER = 32, 126
 class VwLayout(Layout):
     """A layout whose group keys are first bytes: two names with the same first byte are one group.
 
-    Wildcards range over printable first bytes, however many products that gives. What walks over the features
-    of an event once more crosses only what VW knows outside of its reductions: neither wildcards nor what a
-    search has chosen (`again`).
+    Wildcards range over printable first bytes, whatever the number of products. A second walk over the
+    features of an event (`again`) crosses only the products that VW knows outside its reductions: neither
+    wildcards nor those that a search has chosen.
     """
 
     def crossable(self) -> NDArray[np.bool_]:

@@ -1,14 +1,16 @@
 """The loop of exact mode: predict, learn and account for the events of a block as Vowpal Wabbit does.
 
-It is made of the primitives of the engine's loop. Where it differs:
+It consists of the primitives of the engine's loop, with these differences:
 
-- A search of ``--cb_adf``, which does not explore, spends leases on events without a label too, and compares
-  the live configs on them.
-- Where an explorer predicts an event before it learns it, the namespaces are counted both times.
-- Models of ``--epsilon_decay`` are compared on events without a label too.
-- Where actions are drawn, the cost of an event is noted before that, since VW predicts while it learns.
-- Rewards are weighed by the probability that the learners are taught.
-- Bounds on rewards decide; VW pairs no losses.
+- A search of ``--cb_adf``, which does not explore, also spends leases on events without a label, and compares
+the
+  live configs on them.
+- Where an explorer predicts an event before it learns it, namespaces are counted both times.
+- Models of ``--epsilon_decay`` are also compared on events without a label.
+- Where actions are drawn, the cost of an event is recorded before the draw, since VW predicts while it
+learns.
+- Rewards are weighted by the probability in the label that the learners receive.
+- Bounds on rewards decide; VW does not pair losses.
 
 Source: VW ``automl_impl.cc``, ``cb_explore_adf_common.h``.
 """
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
 def _signal_before(
     run: Run, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
 ) -> int:
-    """Return what must be decided before the event at the cursor is learnt; move its step on."""
+    """Return the signal of what must be decided before the current event is learnt; advance the step."""
     if meets_namespace(run, event, actions, cursor):
         return NEW_NAMESPACE
     if cursor[STEP] < RECOUNTED:
@@ -82,7 +84,8 @@ def run_events_as_vw(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    The cursor says where to go on and which signal there is; `standing` is what the events are to the model.
+    The cursor holds the position to continue from and the signal of what must be decided. `standing` says
+    whether the events are part of the stream or only predicted aside: `STREAM`, `ASIDE` or `NOTICED`.
     """
     at = opened(context)
     run = run_on(at, stream)

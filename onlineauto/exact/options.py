@@ -1,4 +1,4 @@
-"""The flag of exact mode."""
+"""The option of exact mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ExactOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactOptions:
-    """Exact mode."""
+    """Options of exact mode."""
 
     title: ClassVar[str] = "Vowpal Wabbit"
 
@@ -25,7 +25,7 @@ class ExactOptions:
     )
 
     def dialect(self) -> Dialect | None:
-        """Return how VW reads if exact mode is asked for."""
+        """Return the dialect of VW in exact mode, else None."""
         if not self.vw_exact:
             return None
         from onlineauto.exact.dialect import VW
@@ -33,7 +33,7 @@ class ExactOptions:
         return VW
 
     def control(self) -> Control | None:
-        """Return how VW searches if exact mode is asked for."""
+        """Return the control plane of VW in exact mode, else None."""
         if not self.vw_exact:
             return None
         from onlineauto.exact.control import VW

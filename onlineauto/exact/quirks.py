@@ -9,10 +9,10 @@ from onlineauto.formats.quirks import ReadingQuirks
 __all__ = ["EVENT", "EXPLORING", "READING"]
 
 READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
-"""How VW reads."""
+"""Quirks of VW's readers."""
 
 EVENT = Quirks(*(True for _ in Quirks._fields))
-"""What VW does with an event."""
+"""Quirks of VW's handling of events."""
 
 EXPLORING = ExploringQuirks(*(True for _ in ExploringQuirks._fields))
-"""How VW explores."""
+"""Quirks of VW's explorers."""

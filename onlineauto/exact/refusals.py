@@ -1,4 +1,4 @@
-"""What ``--vw_exact`` does not reproduce, refused by name."""
+"""Refuse, by name, the options that ``--vw_exact`` does not reproduce."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _NOT_OF_SLOTS: Final = {
 
 _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
-"""Explorers that ``--vw_exact`` has with ``--automl``."""
+"""Explorers that ``--vw_exact`` reproduces with ``--automl``."""
 _OF_NATIVE: Final = (
     *("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift", "search", "predict_with"),
 )
-"""Options of native mode's search."""
+"""Options of native mode's search, refused in exact mode."""
 
 
 def check_exact(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` reproduces beside no other option.
+    """Refuse options that ``--vw_exact`` never reproduces.
 
     Raises
     ------
     OptionError
-        If it is supplied with ``--vw_exact``; the message says why and what to leave out.
+        If one is supplied with ``--vw_exact``; the message says why and what to leave out.
     """
     for name, why in _NOT_EXACT.items() if configuration[ExactOptions].vw_exact else ():
         if name in configuration.supplied:
@@ -52,12 +52,12 @@ def check_exact(configuration: Configuration) -> None:
 
 
 def check_numbered(configuration: Configuration) -> None:
-    """Refuse so many models of ``--cb K`` that Vowpal Wabbit lets actions share weights, in exact mode.
+    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights, in exact mode.
 
     Raises
     ------
     OptionError
-        If ``--vw_exact`` is supplied, and the models of all live configs are no power of two.
+        If ``--vw_exact`` is supplied and the number of models of all live configs is no power of two.
     """
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
     if kind is None or not configuration[ExactOptions].vw_exact:
@@ -73,12 +73,12 @@ def check_numbered(configuration: Configuration) -> None:
 
 
 def check_slots(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of ``--ccb_explore_adf``.
+    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``.
 
     Raises
     ------
     OptionError
-        Such as with ``--leave_duplicate_interactions``.
+        If one is supplied, for example ``--leave_duplicate_interactions``.
     """
     if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
         return
@@ -101,7 +101,7 @@ def check_slots(configuration: Configuration) -> None:
 
 
 def _refuse_explorer(configuration: Configuration) -> None:
-    """Refuse a search of exact mode with an explorer, or with penalties beside one, that it does not have."""
+    """Refuse explorers and penalties that ``--vw_exact`` does not reproduce with a search."""
     explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
     asked = [flag for flag in explorer.flags if flag in configuration.supplied]
     if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
@@ -120,12 +120,12 @@ def _refuse_explorer(configuration: Configuration) -> None:
 
 
 def check_search(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of a search, and what Vowpal Wabbit does not have.
+    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's.
 
     Raises
     ------
     OptionError
-        Such as with ``--oracle_type stepwise``.
+        If one is supplied, for example ``--oracle_type stepwise``.
     """
     automl = configuration[AutomlOptions]
     if automl.automl is None or not configuration[ExactOptions].vw_exact:
@@ -145,12 +145,12 @@ def check_search(configuration: Configuration) -> None:
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse an audit that would not be Vowpal Wabbit's.
+    """Refuse an audit that would differ from Vowpal Wabbit's.
 
     Raises
     ------
     OptionError
-        If weights change between the examples of an event, or several models take turns.
+        If weights change between the lines of an event, or several models take turns.
     """
     if not configuration[ExactOptions].vw_exact:
         return

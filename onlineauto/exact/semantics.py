@@ -1,4 +1,4 @@
-"""The semantics of exact mode."""
+"""The semantics of exact mode: the flags and functions that make it differ from native mode."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ EXACT = Semantics(
     spins_off_weights=True,
     merges_as_vw=True,
 )
-"""Vowpal Wabbit 9.11.9."""
+"""The semantics of Vowpal Wabbit 9.11.9."""

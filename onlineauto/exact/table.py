@@ -11,7 +11,7 @@ __all__ = ["lanes_interleaved"]
 
 
 def lanes_interleaved(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
-    """Return the table of VW for ``-b`` bits: a power of two of lanes, which share the cells and penalties.
+    """Return the shape of VW's table for ``-b`` bits: 2^n lanes, which share the cells and penalties.
 
     Source: VW ``gd.cc`` (``--l1``, ``--l2``), ``learner.h`` (increments), ``cb_algs.cc`` (mask).
     """

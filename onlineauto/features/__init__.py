@@ -1,1 +1,1 @@
-"""Columns of events, hashes, namespaces and interactions."""
+"""Events in columns, hashes of names, namespaces and interactions."""

@@ -1,9 +1,9 @@
-"""From lines of a stream to the groups of an example: find them by namespace, add the constant, merge.
+"""Turn lines of a stream into the groups of an example: find them by namespace, add the constant, merge.
 
-A *group* is the features of one namespace of one example, contiguous among the stream's features: where they
-were read or, if they came in parts, copied into the room behind them. VW's order of groups: those of the
-action in order of first appearance, the constant, those of the shared line that the action does not have. A
-namespace in both has the action's features first.
+A *group* is the features of one namespace of one example, contiguous among the stream's features. They stay
+where they were read or, if they came in parts, are copied to the free space after the features. VW's order of
+groups: those of the action in order of first appearance, the constant, then those of the shared line that the
+action does not have. A namespace in both has the action's features first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ZERO = np.float32(0)
 
 @inline_kernel
 def _copy(features: Records, first: int, last: int, room: int) -> int:
-    """Copy features [first, last) to `room`; return the end of what is then used of it."""
+    """Copy features [first, last) to index `room` on; return the end of the copies."""
     for i in range(first, last):
         short_loop()
         features[room].hash = features[i].hash
@@ -33,7 +33,7 @@ def _copy(features: Records, first: int, last: int, room: int) -> int:
 
 @inline_kernel
 def _place(scratch: Scratch, group: int, start: int, end: int) -> None:
-    """Let a group be features [start, end)."""
+    """Set the features of a group to [start, end)."""
     key = scratch.groups[group].key
     scratch.groups[group].start = scratch.places[key].start = start
     scratch.groups[group].end = scratch.places[key].end = end
@@ -41,7 +41,7 @@ def _place(scratch: Scratch, group: int, start: int, end: int) -> None:
 
 @inline_kernel
 def _open_group(scratch: Scratch, group: int, key: int, start: int, end: int) -> None:
-    """Make a group, which stands in place of that of the shared line, if there is one."""
+    """Make a group; it covers the shared line's group of the same key, if there is one."""
     scratch.groups[group].key = key
     scratch.groups[group].behind = 0
     scratch.groups[group].covered = scratch.places[key].group
@@ -51,7 +51,7 @@ def _open_group(scratch: Scratch, group: int, key: int, start: int, end: int) ->
 
 @inline_kernel
 def forget(scratch: Scratch, first: int, last: int) -> None:
-    """Take groups [first, last) out of their places, where shared ones come back."""
+    """Remove groups [first, last); the shared groups that they cover become visible again."""
     for group in range(first, last):
         short_loop()
         key, covered = scratch.groups[group].key, scratch.groups[group].covered
@@ -67,14 +67,14 @@ def _key_of(layout: Layout, stream: Stream, span: int) -> int:
 
 @inline_kernel
 def _key_in_slot(layout: Layout, stream: Stream, span: int) -> int:
-    """Group key of a span of a slot, whose features without a namespace have one of their own."""
+    """Return the group key of a slot's span; features without a namespace have a key of their own here."""
     key = _key_of(layout, stream, span)
     return layout.slot_key if key == layout.default_key else key
 
 
 @inline_kernel
 def _count_span(scratch: Scratch, stream: Stream, span: int, key: int, begin: int, groups: int) -> int:
-    """Count the features of a span into its group, which is made if it is not there; return the groups."""
+    """Add the size of a span to its group, which is made if it is missing; return the number of groups."""
     if scratch.places[key].group < begin:
         _open_group(scratch, groups, key, 0, 0)
         groups += 1
@@ -84,7 +84,7 @@ def _count_span(scratch: Scratch, stream: Stream, span: int, key: int, begin: in
 
 @inline_kernel
 def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
-    """Copy the features of a span behind those of its group that are copied already."""
+    """Append the features of a span to those of its group that are copied already."""
     at = scratch.places[key].end
     start, end = stream.spans[span].start, stream.spans[span + 1].start
     _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
@@ -95,9 +95,9 @@ def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
 def _copy_line(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, room: int
 ) -> tuple[int, int, int]:
-    """As `open_line`, for a line that opens a namespace in parts: copy its features, put together.
+    """Do what `open_line` does, for a line that has a namespace in several parts: copy and join its features.
 
-    With `slot`, a line too if it is not -1, there are the features of both.
+    `slot`, if not -1, is a line whose features are added too.
     """
     groups, first = begin, room
     spans = stream.lines[line].start, stream.lines[line + 1].start
@@ -136,10 +136,11 @@ def _copy_line(
 
 @kernel
 def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: bool) -> None:
-    """Take note of the namespaces that VW keeps on the list of the shared line after a slot.
+    """Record the namespaces that VW keeps on the list of the shared line after a slot.
 
-    They have no features then, but the next slot has its own in their order. If slots are told from one
-    another all stay; if not, one goes if it is the last when it is its turn.
+    They have no features then, but they fix the order of the next slot's namespaces. If `told`, which means
+    that slots have their ``index`` feature, all of them stay. Otherwise a namespace is removed if it is the
+    last one when its turn comes.
     """
     left, n = scratch.left, scratch.n_left
     for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):
@@ -156,7 +157,7 @@ def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot
 
 @kernel
 def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key: int) -> bool:
-    """Whether a namespace is left over, or on a line."""
+    """Return whether a namespace is left over from a slot, or is on a line."""
     for i in range(scratch.n_left[0]):
         if scratch.left[i] == key:
             return True
@@ -170,10 +171,10 @@ def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key:
 def open_slot(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: int, room: int
 ) -> tuple[int, int, int]:
-    """Make the groups of a shared line and of a slot: of what each namespace has on either.
+    """Make the groups of a shared line and a slot, each with a namespace's features of both.
 
-    `told` is the place of the feature that tells slots, -1 if they are not told. Returns the number of
-    groups, that of the lines' features, and the end of the room in use.
+    `told` is the index of the feature that tells slots apart, -1 for none. Returns the number of groups, that
+    of the lines' features, and the end of the space in use.
     """
     groups, size, room = _copy_line(layout, scratch, stream, line, slot, 0, room)
     if told >= 0:
@@ -188,7 +189,7 @@ def open_line(
 ) -> tuple[int, int, int]:
     """Make a group for each kept namespace of a line, from number `begin` on.
 
-    Returns the number of groups, that of the line's features, and the end of the room in use.
+    Returns the number of groups, that of the line's features, and the end of the space in use.
     """
     groups, size = begin, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -212,13 +213,13 @@ def open_line(
 
 @inline_kernel
 def open_constant(layout: Layout, scratch: Scratch, stream: Stream, n_shared: int, groups: int) -> int:
-    """Append the constant as a group; return the number of groups."""
+    """Append the constant as a group and return the number of groups."""
     key = layout.constant_key
     if key < 0:
         return groups
     own = scratch.places[key].group
     _open_group(scratch, groups, key, stream.constant, stream.constant + 1)
-    if own >= n_shared:  # where keys are first bytes, of a name that begins with the constant's
+    if own >= n_shared:  # a namespace has the constant's key: keys may be first bytes
         scratch.groups[groups].covered = scratch.groups[own].covered
         scratch.groups[own].covered = -1
     return groups + 1
@@ -226,7 +227,7 @@ def open_constant(layout: Layout, scratch: Scratch, stream: Stream, n_shared: in
 
 @inline_kernel
 def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, room: int) -> bool:
-    """Let groups [n_shared, groups) go on with the shared ones in whose place they stand; whether any do."""
+    """Append to groups [n_shared, groups) the shared features they cover; return whether there are any."""
     merged = False
     for group in range(n_shared, groups):
         short_loop()
@@ -244,13 +245,13 @@ def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, r
 
 @inline_kernel
 def turned(i: int, n_shared: int, groups: int) -> int:
-    """Group that is the i-th of an example in VW's order: the action's, then the shared line's."""
+    """Return the i-th group of an example in VW's order: the action's, then the shared line's."""
     return i + n_shared if i + n_shared < groups else i + n_shared - groups
 
 
 @inline_kernel
 def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
-    """Whether a group is the shared line's, and one of the action's stands in its place."""
+    """Return whether a group is the shared line's and is covered by one of the action's."""
     return bool(group < n_shared and scratch.places[scratch.groups[group].key].group != group)
 
 
@@ -258,7 +259,7 @@ def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
 def open_numbered(
     scratch: Scratch, features: Records, n_shared: int, room: int, how: Numbering, action: int
 ) -> tuple[int, int]:
-    """Groups of an action of ``--cb N``: the shared ones, whose hashes are numbered.
+    """Make the groups of an action of ``--cb N``: the shared ones, with the action's number in their hashes.
 
     Returns the number of groups and that of features.
     """
@@ -277,7 +278,7 @@ def open_numbered(
 
 @inline_kernel
 def squares_of(features: Records, start: int, end: int) -> F32:
-    """Σ x² (float32) of features [start, end)."""
+    """Return Σ x² (float32) of features [start, end)."""
     total = _ZERO
     for i in range(start, end):
         short_loop()
@@ -287,7 +288,7 @@ def squares_of(features: Records, start: int, end: int) -> F32:
 
 @inline_kernel
 def squares_of_group(scratch: Scratch, features: Records, group: int) -> F32:
-    """Σ x² (float32) of a group: VW adds up its two parts apart."""
+    """Return Σ x² (float32) of a group; VW sums its two parts separately."""
     middle = scratch.groups[group].end - scratch.groups[group].behind
     squares = squares_of(features, scratch.groups[group].start, middle)
     if scratch.groups[group].behind > 0:

@@ -1,7 +1,7 @@
-"""Block: many events in columns, the one shape in which data flows through the house.
+"""Block: many events in columns, the one form in which events pass through the library.
 
-The columns are views of records, which kernels walk: a kernel that takes forty columns compiles slowly and is
-called slowly, one that takes a few arrays of records is not.
+The columns are views of records, which the kernels use: a kernel with forty columns as arguments compiles and
+is called slowly, one with a few arrays of records does not.
 
 ::
 
@@ -10,7 +10,7 @@ called slowly, one that takes a few arrays of records is not.
                              └─cost_start──▶ (cost_action, cost, probability)
 
 A *span* is a run of features of one namespace, in file order; a namespace that a line opens twice has two.
-Empty spans are not kept. All the offset columns have one entry more than what they index, as in CSR.
+Empty spans are not kept. Each offset column has one entry more than what it indexes, as in CSR.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["UNLABELLED", "Block"]
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
-"""Label or cost of a line that has none (VW's FLT_MAX)."""
+"""The label or cost of a line that has none (VW's FLT_MAX)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """Some consecutive events of a stream.
+    """Consecutive events of a stream.
 
     Attributes
     ----------
     event_start : int64[n_events + 1]
         First line of each event.
     lines : LINE[n_lines + 1]
-        Records of lines; one more ends the last one, as for spans.
+        Records of lines, with a sentinel that ends the last one, as for spans.
     costs : COST[n_costs]
         Records of costs.
     spans : SPAN[n_spans + 1]
@@ -53,7 +53,7 @@ class Block:
     tag : uint8[]
         Bytes of the tags.
     namespaces : Namespaces
-        Names behind the namespace numbers; shared by the blocks of a stream and growing with it.
+        Names of the namespaces by number; shared by the blocks of a stream and growing with it.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -61,8 +61,8 @@ class Block:
     shared : bool[n_lines]
         Whether the line is a ``shared`` header.
     slot : bool[n_lines]
-        Whether it is a slot, of ``--ccb_explore_adf``. Its outcome is a cost; then come the actions that it
-        is confined to, with a probability of -infinity.
+        Whether the line is a slot of ``--ccb_explore_adf``. Its costs are its outcome, then the actions that
+        it is confined to, with a probability of -infinity.
     label, weight, initial : float32[n_lines]
         Simple label (`UNLABELLED` if none), importance weight, initial prediction.
     cost_start : int64[n_lines + 1]
@@ -95,7 +95,7 @@ class Block:
     def of_columns(
         cls, *, event_start: NDArray[np.int64], tag: NDArray[np.uint8], namespaces: Namespaces, **columns: Any
     ) -> Block:
-        """Copy columns, all that there are, into records."""
+        """Return a Block with copies of columns, all of which must be given but `slot`."""
         lines = np.zeros(len(columns["line_start"]), LINE)
         for name, column in (("start", "line_start"), ("cost", "cost_start"), ("tag", "tag_start")):
             lines[name] = columns[column]
@@ -122,25 +122,25 @@ class Block:
         )
 
     def __len__(self) -> int:
-        """Count the events."""
+        """Return the number of events."""
         return len(self.event_start) - 1
 
     @property
     def n_lines(self) -> int:
-        """Lines, shared ones included."""
+        """Number of lines, shared ones included."""
         return len(self.lines) - 1
 
     @property
     def n_features(self) -> int:
-        """Features as read: no constant, no interactions."""
+        """Number of features as read: no constant, no interactions."""
         return len(self.features)
 
     def head(self, n: int) -> Block:
-        """The first `n` events, over the same records."""
+        """Return the first `n` events, over the same records."""
         return self._part(self.event_start[: n + 1])
 
     def tail(self, n: int) -> Block:
-        """All events but the first `n`, over the same records."""
+        """Return all events but the first `n`, over the same records."""
         return self._part(self.event_start[n:])
 
     def _part(self, event_start: NDArray[np.int64]) -> Block:
@@ -155,7 +155,7 @@ class Block:
         )
 
     def tag_of(self, line: int) -> str:
-        """Tag of one line, empty if it has none."""
+        """Return the tag of a line, empty if it has none."""
         return self.tag[self.tag_start[line] : self.tag_start[line + 1]].tobytes().decode("utf-8", "replace")
 
     @property
@@ -170,12 +170,12 @@ class Block:
 
     @property
     def shared(self) -> NDArray[np.bool_]:
-        """Whether the line is a ``shared`` header: bool[n_lines]."""
+        """Marks of ``shared`` headers: bool[n_lines]."""
         return self.lines["shared"][:-1]  # type: ignore[no-any-return]
 
     @property
     def slot(self) -> NDArray[np.bool_]:
-        """Whether the line is a slot: bool[n_lines]."""
+        """Marks of slots: bool[n_lines]."""
         return self.lines["slot"][:-1]  # type: ignore[no-any-return]
 
     @property

@@ -1,4 +1,4 @@
-"""Event: one event of a Block, as Python values; for looking at, not for learning."""
+"""Event: one event of a Block as Python values, for inspection, not for learning."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Event", "Line", "events"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of an event.
+    """A line of an event.
 
     Attributes
     ----------
     number : int
         1-based line number in the input.
     shared : bool
-        Whether it is the ``shared`` line.
+        Whether the line is the ``shared`` one.
     slot : bool
-        Whether it is a slot.
+        Whether the line is a slot.
     tag : str
         Tag, empty if none.
     label : float or None
@@ -51,13 +51,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event: its lines, the shared one first if there is one."""
+    """An event: its lines, the shared one first if there is one."""
 
     lines: tuple[Line, ...]
 
     @property
     def shared(self) -> Line | None:
-        """The shared line."""
+        """The shared line, None if there is none."""
         return self.lines[0] if self.lines[0].shared else None
 
     @property
@@ -72,7 +72,7 @@ class Event:
 
 
 def events(block: Block) -> list[Event]:
-    """List the events of a block."""
+    """Return the events of a block."""
     starts = block.event_start.tolist()
     return [
         Event(lines=tuple(_line(block, line) for line in range(first, last)))

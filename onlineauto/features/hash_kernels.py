@@ -1,4 +1,4 @@
-"""MurmurHash3 and VW's rule for hashing names, over bytes."""
+"""Hash bytes with MurmurHash3, and names by VW's rule."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _FIVE = np.uint32(5)
 _TEN = np.uint32(10)
 
 _FIRST = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
-"""Masks of a word's first bytes."""
+"""Masks that keep the first n bytes of a word, by n."""
 
 _EACH = np.uint64(0x0101010101010101)
 _BYTE = np.uint64(0xFF)
 
-# Numba widens an operation of two uint32 to uint64, hence a cast back to uint32 after each.
+# Numba widens operations on two uint32 to uint64, so each result is cast back to uint32.
 
 
 @inline_kernel
@@ -64,7 +64,7 @@ def _finish(h: np.uint32) -> np.uint32:
 
 @inline_kernel
 def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """At most eight bytes ``data[start:end]`` as a little-endian number."""
+    """Return the bytes ``data[start:end]``, at most eight, as a little-endian number."""
     if start + 8 <= len(data):
         return load8(data, start) & _FIRST[np.uint64(end - start)]  # type: ignore[no-any-return]
     word = np.uint64(0)
@@ -75,7 +75,7 @@ def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @inline_kernel
 def not_digits(word: np.uint64) -> np.uint64:
-    """The highest bit of each of eight bytes that is no digit."""
+    """Return a word with the highest bit set in each of the eight bytes that is no digit."""
     apart = word ^ (_EACH * np.uint64(0x30))
     return (((apart & (_EACH * np.uint64(0x7F))) + _EACH * np.uint64(0x76)) | apart) & (
         _EACH * np.uint64(0x80)
@@ -84,7 +84,7 @@ def not_digits(word: np.uint64) -> np.uint64:
 
 @inline_kernel
 def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
-    """`murmur3` of the `n` bytes, at most eight, of a little-endian number."""
+    """Return `murmur3` of `n` bytes, at most eight, given as a little-endian number."""
     h = np.uint32(seed)
     if n >= 4:
         h = _block(h, np.uint32(word))
@@ -92,13 +92,13 @@ def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
         if n == 8:
             h = _block(h, np.uint32(word))
             word = np.uint64(0)
-    h = np.uint32(h ^ _scramble(np.uint32(word)))  # nothing, if there is no rest
+    h = np.uint32(h ^ _scramble(np.uint32(word)))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(n)))
 
 
 @inline_kernel
 def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
-    """Whether `hash_name` of these `n` bytes, from one to eight, is their murmur hash."""
+    """Return whether `hash_name` of these `n` bytes, from one to eight, is their plain murmur hash."""
     if hash_all:
         return True
     last = word >> np.uint64(8 * (n - 1))
@@ -109,7 +109,7 @@ def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
 
 @inline_kernel
 def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> np.uint32:
-    """MurmurHash3_x86_32 of ``data[start:end]``, in blocks of four little-endian bytes.
+    """Return MurmurHash3_x86_32 of ``data[start:end]``, in blocks of four little-endian bytes.
 
     Parameters
     ----------
@@ -140,13 +140,13 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     while start < tail:
         h = _block(h, load4(data, start))
         start += 4
-    h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # nothing, if there is no rest
+    h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(length)))
 
 
 @inline_kernel
 def hash_word(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
-    """Like `hash_name`, for what has no bytes up to 0x20 at its ends."""
+    """Return what `hash_name` returns, for a name without bytes up to 0x20 at its ends."""
     if not hash_all:
         number, i = np.uint32(0), start
         while i < end and 48 <= load1(data, i) <= 57:
@@ -159,10 +159,10 @@ def hash_word(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
 
 @inline_kernel
 def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
-    """Hash of a namespace's or a feature's name ``data[start:end]``.
+    """Return the hash of the name ``data[start:end]`` of a namespace or a feature.
 
-    By default bytes up to 0x20 at both ends are dropped; if only digits are left (or nothing), the hash is
-    their decimal value plus `seed`, modulo 2^32; else it is the murmur hash of what is left.
+    By default bytes up to 0x20 at both ends are dropped. If only digits are left (or nothing), the hash is
+    their decimal value plus `seed`, modulo 2^32. Otherwise it is the murmur hash of what is left.
 
     Parameters
     ----------

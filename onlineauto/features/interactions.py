@@ -1,8 +1,8 @@
-"""Interactions: which products of namespaces an option asks for, given the namespaces that exist.
+"""Compile interactions: list the products of namespaces that options ask for, given the namespaces seen.
 
 A *term* is one factor: a first letter, a full name, or the wildcard. Terms are compiled against the names
-met so far, in Vowpal Wabbit's order (which fixes both hashes and the order of summation): products sorted by
-length and then by name, duplicates removed, wildcards expanded into combinations with repetition.
+seen so far, in Vowpal Wabbit's order, which determines both hashes and the order of summation. Products are
+sorted by length and then by name, duplicates are removed, and wildcards become combinations with repetition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, order=True)
 class Term:
-    """One factor of a product.
+    """A factor of a product.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Term:
 
 
 WILDCARD = Term(b"")
-"""The factor ``:``, any namespace."""
+"""The factor ``:``, which stands for any namespace."""
 
 Factor = TypeVar("Factor")
 
@@ -56,7 +56,7 @@ Product = tuple[Term, ...]
 
 
 def parse_letters(text: str) -> Product:
-    """Terms of ``-q``, ``--cubic`` and ``--interactions``: one byte each, ``:`` being the wildcard.
+    """Return the terms of ``-q``, ``--cubic`` or ``--interactions``: one byte each, ``:`` for the wildcard.
 
     >>> parse_letters("a:")
     (Term(name=b'a', full=False), Term(name=b'', full=False))
@@ -65,7 +65,7 @@ def parse_letters(text: str) -> Product:
 
 
 def parse_full_names(text: str) -> Product:
-    """Terms of ``--experimental_full_name_interactions``: names separated by ``|``.
+    """Return the sorted terms of ``--experimental_full_name_interactions``: names separated by ``|``.
 
     >>> parse_full_names("user|page")
     (Term(name=b'page', full=True), Term(name=b'user', full=True))
@@ -79,7 +79,10 @@ def _as_written(term: Term) -> tuple[bytes, bool]:
 
 
 def _must_be_sorted(names: Sequence[object]) -> bool:
-    """Whether a name stands beside its equal and others are there too; equal ones must then be adjacent."""
+    """Return whether some neighbours are equal and others are not.
+
+    Such a product is sorted, so that equal factors are adjacent.
+    """
     equal = [a == b for a, b in pairwise(names)]
     return any(equal) and not all(equal)
 
@@ -90,9 +93,10 @@ def unique_products(
     keep_duplicates: bool,
     key: Callable[[Factor], Any] | None = None,
 ) -> list[tuple[Factor, ...]]:
-    """Drop products of the same factors (the first stays) and sort within those that repeat one.
+    """Return products without repetitions of the same factors; the first stays.
 
-    `key` orders the factors; without it they are in their own order.
+    A product that repeats a factor is sorted. `key` orders the factors; by default they are in their own
+    order.
     """
     seen: set[tuple[Factor, ...]] = set()
     kept = []
@@ -106,7 +110,7 @@ def unique_products(
 
 
 def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> list[tuple[bytes, ...]]:
-    """What `count` wildcards stand for: VW lists pairs in ascending order, longer ones in descending."""
+    """Return what `count` wildcards stand for, as in VW: pairs are ascending, longer ones descending."""
     if permutations:
         return list(product(names, repeat=count))
     ascending = combinations_with_replacement(names, count)
@@ -120,7 +124,7 @@ def _choices(term: Term, names: Sequence[bytes]) -> list[bytes]:
 
 
 def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> Iterable[tuple[bytes, ...]]:
-    """All products that `terms` stand for when exactly `names` (sorted) exist."""
+    """Yield all products that `terms` stand for when exactly `names` (sorted) exist."""
     wild = [k for k, term in enumerate(terms) if term == WILDCARD]
     fixed = list(product(*(_choices(term, names) for term in terms if term != WILDCARD)))
     for combination in _wildcards(names, len(wild), permutations=permutations) if wild else [()]:
@@ -133,14 +137,14 @@ def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> It
 def compile_products(
     products: Sequence[Product], names: Iterable[bytes], *, keep_duplicates: bool = False
 ) -> list[tuple[bytes, ...]]:
-    """List the products of namespaces that `products` stand for, in the order in which they are summed.
+    """Return the products of namespaces that `products` stand for, in the order of summation.
 
     Parameters
     ----------
     products : sequence of Product
-        As asked for by options.
+        The products that options ask for.
     names : iterable of bytes
-        Namespaces that take part in wildcards and are found by a first letter.
+        Namespaces that wildcards and first letters stand for.
     keep_duplicates : bool
         ``--leave_duplicate_interactions``: keep ``ab`` beside ``ba``; wildcards then give permutations.
 
@@ -165,7 +169,7 @@ def compile_products(
 
 
 def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
-    """Count what `products` stand for, duplicates included, when so many names begin with each letter.
+    """Return how many products `products` stand for, duplicates included, given the names for each letter.
 
     >>> from collections import Counter
     >>> count_products([parse_letters("::"), parse_letters("a:")], Counter([b"a", b"b"]))

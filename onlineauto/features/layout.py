@@ -1,8 +1,8 @@
 """Layout: how the namespaces of a stream become groups of features, and which products of them exist.
 
-A group is known by a small number, its *key*; every name has one of its own. The namespaces that a block
-brings are added before it is learnt: a product with an absent namespace adds nothing, so knowing of a
-namespace a little early changes no result.
+A group has a small number, its *key*; every name has a key of its own. The namespaces of a block are added
+before it is learnt. This is a little early for some events, but a product with an absent namespace adds
+nothing, so no result changes.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ __all__ = ["MAX_PRODUCTS", "Keys", "Layout", "most_groups"]
 _LOG = logging.getLogger("onlineauto")
 
 MAX_PRODUCTS = 200_000
-"""Wildcards take in no further namespaces beyond so many products."""
+"""Number of products beyond which wildcards range over no further namespaces."""
 
 
 def most_groups(spans: int) -> int:
-    """Return how many groups there have to be room for in an event whose lines have so many spans."""
+    """Return the largest number of groups of an event whose lines have `spans` spans."""
     return 2 * spans + 8
 
 
 class Keys(NamedTuple):
     """Group keys of the namespaces of a block."""
 
-    key: NDArray[np.int32]  # of each namespace
-    n: int  # keys in use
+    key: NDArray[np.int32]  # key of each namespace
+    n: int  # number of keys in use
     constant: int
-    default: int  # of the namespace without a name, -1 if the block has none
-    slot: int  # of the features of a slot
-    told: int  # of the feature that tells slots apart
+    default: int  # key of the namespace without a name, -1 if the block has none
+    slot: int  # key of a slot's features without a namespace
+    told: int  # key of the feature that tells slots apart
 
 
 class Layout:
@@ -69,29 +69,29 @@ class Layout:
     options : FeatureOptions
         Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
     searched : sequence of int
-        Orders of interactions among which a search chooses (`cross`), in place of those of the options.
+        Orders of interactions that a search may choose (by `cross`), in place of those of the options.
     singled : bool
-        Namespaces themselves are chosen among too, as products of one factor.
+        Whether the search also chooses namespaces themselves, as products of one factor.
     slots : bool
-        Events have slots, with two namespaces of their own (see `onlineauto.features.slots`). Every product
-        is there with the feature that tells them too, and so is every namespace.
+        Whether events have slots, with two namespaces of their own (see `onlineauto.features.slots`). Every
+        product and every namespace is then also crossed with the feature that tells slots apart.
 
     Attributes
     ----------
     slots : bool
-        Events have slots.
+        Whether events have slots.
     version : int
-        Changes with the group keys and with what can be crossed.
+        Changes whenever the group keys or the namespaces that can be crossed change.
     kernel_layout : records.Layout
-        How namespaces become groups.
+        The same for kernels: how namespaces become groups.
     interactions : Interactions
-        Products, and which slots use them.
+        Products, and which live configs use them.
     again : Interactions
-        What a second walk over the features of an event crosses: the same.
+        Products for a second walk over the features of an event: here the same.
     n_products : dict of int to int
         Number of products of each order.
     n_apart : dict of int to int
-        The same, of those that were compiled apart last.
+        Number of the products that `compile` compiled last, by order.
     """
 
     def __init__(
@@ -139,14 +139,14 @@ class Layout:
         return len(self.kernel_layout.ignore)
 
     def update(self, block: Block) -> None:
-        """Take in the namespaces of a block."""
+        """Add the namespaces of a block."""
         names = block.namespaces
         renumbered = self._names is not names
         if not renumbered and self._n_names == len(names) and self._all_seen:
             return
         if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
-            known = names.names[:]  # a thread that reads ahead may add to them
+            known = names.names[:]  # a copy: a thread that reads ahead may add names
             self._names, self._n_names = names, len(known)
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(known)
@@ -159,16 +159,16 @@ class Layout:
             return
         self.version += 1
         numbers, first = np.unique(block.span_namespace, return_index=True)
-        for i in numbers[np.argsort(first)]:  # in the order in which they have features, whatever the block
+        for i in numbers[np.argsort(first)]:  # in order of first feature, however events are cut into blocks
             self._add(self._known_as(names.names[i]))
         self._make_interactions()
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes: which namespaces wildcards range over, and which they leave out."""
+        """Return what `restore` takes: the namespaces that wildcards range over, and those they leave out."""
         return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
 
     def restore(self, stored: Stored) -> None:
-        """Go on where another left off, of the same options.
+        """Restore the state of a layout of the same options.
 
         Raises
         ------
@@ -184,28 +184,28 @@ class Layout:
         self._make_interactions()
 
     def crossable(self) -> NDArray[np.bool_]:
-        """Say of each group key whether its namespace can be crossed: bool[n_keys]."""
+        """Return for each group key whether its namespace can be crossed: bool[n_keys]."""
         names = self._names.names[: self._n_names] if self._names is not None else []
         return np.array([False, *(name in self._known for name in (*self._own, *names))])
 
     def name_of(self, key: int) -> bytes:
-        """Return the name of the namespace with a group key, as `keys` has it."""
+        """Return the name of the namespace with a group key, as in `keys`."""
         assert self._names is not None
         assert key > 0, "0 is the constant's, and that of names that the block does not have"
         own = len(self._own)
         return self._own[key - 1] if key <= own else self._names.names[key - 1 - own]
 
     def keys(self) -> dict[bytes, int]:
-        """Return the group keys of the namespaces of the block at hand, by what `name_of` calls them."""
+        """Return the group keys of the namespaces of the current block, by name."""
         return dict(self._number)
 
     def cross(self, interactions: Sequence[Sequence[tuple[bytes, ...]]]) -> None:
-        """Let each slot use its own interactions.
+        """Give each live config its own interactions.
 
         Parameters
         ----------
         interactions : sequence of sequences of tuples of bytes
-            For each slot, names of namespaces that it crosses.
+            For each live config, the products that it uses, as names of namespaces.
         """
         self._crossed = sorted(dict.fromkeys(chain.from_iterable(interactions)))
         self._crossed.sort(key=len)
@@ -218,11 +218,11 @@ class Layout:
 
     @property
     def highest_order(self) -> int:
-        """Factors of the longest product, those included that were compiled apart."""
+        """Order of the longest product, including those that `compile` compiled."""
         return max((*self.n_products, *self.n_apart), default=1)
 
     def scratch(self, spans: int, lines: int = 0) -> Scratch:
-        """Working records for events of so many spans and, if they have slots, lines."""
+        """Return working records for events of so many spans and, if they have slots, lines."""
         places = np.zeros(self.n_keys, PLACE)
         places["group"] = -1
         return Scratch(
@@ -237,11 +237,11 @@ class Layout:
         )
 
     def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the group keys of namespaces by their names: those of slots first, then as they were met."""
+        """Return the group keys of namespaces by name: those of slots first, then in order of appearance."""
         return {name: i + 1 for i, name in enumerate((*self._own, *known))}
 
     def _known_as(self, name: bytes) -> bytes:
-        """Return what a namespace is known by: its full name."""
+        """Return the name by which a namespace is known: its full name."""
         return name
 
     def _interacts(self, name: bytes) -> bool:
@@ -249,14 +249,14 @@ class Layout:
         return not self._is_ignored(name)
 
     def _takes_more(self) -> bool:
-        """Return whether wildcards may range over all namespaces counted now."""
+        """Return whether wildcards may range over all namespaces counted so far."""
         return count_products(self._products, self._letters) <= MAX_PRODUCTS
 
     def _is_ignored(self, name: bytes) -> bool:
         return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
 
     def _add(self, name: bytes) -> None:
-        """Let wildcards and letters range over `name` too, unless the products would be too many."""
+        """Let wildcards and letters range over `name` too, unless there would be too many products."""
         if name in self._known or name in self._left_out or not self._interacts(name):
             return
         self._letters[name[:1]] += 1
@@ -292,7 +292,7 @@ class Layout:
         )
 
     def _keys_of(self, names: Sequence[bytes]) -> Keys:
-        """Give every namespace a key of its own: the constant's is 0, then come those of slots."""
+        """Return a key for every namespace: 0 is the constant's, then slots' namespaces, then the others."""
         first = 1 + len(self._own)
         return Keys(
             key=np.arange(first, first + len(names), dtype=np.int32),
@@ -304,7 +304,7 @@ class Layout:
         )
 
     def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:
-        """Make products, of names of namespaces, for one slot; and say of each whether there is one."""
+        """Compile products of names for one live config; also return for each whether it is present."""
         present = self._present(products) or [True] * len(products)
         factors = self._factors(list(compress(products, present)))
         self.n_apart = Counter(map(len, factors))
@@ -317,14 +317,14 @@ class Layout:
         ), present
 
     def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
-        """Say of each product whether all of its namespaces have group keys; None if so."""
+        """Return for each product whether all its namespaces have group keys; None if all products do."""
         number = self._number
         if {name for product in products for name in product} <= number.keys():
             return None
         return [all(name in number for name in product) for product in products]
 
     def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
-        """Group keys of the factors of products."""
+        """Return the group keys of the factors of products."""
         return [tuple(self._number[name] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
@@ -337,13 +337,13 @@ class Layout:
         self.interactions = self.again = self._assembled(products, held)
 
     def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
-        """Make products of names of namespaces, and note how many they are."""
+        """Return the Interactions of products of names, with the live configs that hold each; count them."""
         present = self._present(products)
         if present is not None:
             products, held = list(compress(products, present)), held[present]
         factors = self._factors(products)
         self.n_products |= Counter(map(len, factors))
-        holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels look at four at a time
+        holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels read four at a time
         holders[:, : self._n_slots] = True
         holders[1:, : self._n_slots] = held
         return Interactions(

@@ -1,4 +1,4 @@
-"""Namespaces: the names met so far, numbered in order of appearance."""
+"""Namespaces: the names seen so far, numbered in order of appearance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 __all__ = ["DEFAULT", "Namespaces"]
 
 DEFAULT = b" "
-"""Name of the namespace of ``| feature``."""
+"""Name of the default namespace, as in ``| feature``."""
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class Namespaces:
     hashes: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Count the namespaces met."""
+        """Return the number of namespaces."""
         return len(self.names)
 
     def add(self, name: bytes, hash_: int) -> int:
-        """Append a name not met before and return its number."""
+        """Append a new name and return its number."""
         self.names.append(name)
         self.hashes.append(hash_)
         return len(self.names) - 1

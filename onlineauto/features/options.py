@@ -1,4 +1,4 @@
-"""The flags that say which features an event has."""
+"""Options of the features of an event: hashing, namespaces, interactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GREEDY: Final = "every word up to the next option belongs to it; a data file go
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureOptions:
-    """Hashing, namespaces and interactions."""
+    """Options of hashing, namespaces and interactions."""
 
     title: ClassVar[str] = "Features"
 
@@ -84,7 +84,7 @@ class FeatureOptions:
 
 
 def decoded(text: str) -> bytes:
-    r"""Return the bytes of a word in which ``\x20`` stands for a byte.
+    r"""Return the bytes of a word, with escapes such as ``\x20`` replaced by their bytes.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def decoded(text: str) -> bytes:
 
 
 def check_interactions(configuration: Configuration) -> None:
-    """Refuse an interaction of the wrong number of namespaces.
+    """Refuse interactions with a wrong number of namespaces or with malformed names.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Products of groups: look up the factors, count, cross.
+"""Cross groups: look up the factors of products, count and list their features.
 
 Source: VW ``interactions_predict.h``. The hash of a product chains FNV-1 over its factors.
 """
@@ -24,7 +24,7 @@ _ONE = np.float32(1)
 
 @inline_kernel
 def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
-    """Look up the features of every factor of a product; False if one has none."""
+    """Look up the features of every factor of a product; return False if a factor has none."""
     first = interactions.start[product]
     for k in range(interactions.start[product + 1] - first):
         short_loop()
@@ -41,7 +41,7 @@ def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
 
 @inline_kernel
 def count_product(scratch: Scratch, order: int) -> int:
-    """Number of features of the looked-up product: C(n + r - 1, r) for a run of r equal factors."""
+    """Return the number of features of the looked-up product: C(n + r - 1, r) for r equal factors."""
     total = 1
     run = 1
     for k in range(order):
@@ -114,7 +114,7 @@ def cross_any(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
-    """Depth first over a product of any order: the last factor runs fastest."""
+    """Append the features of the looked-up product, depth first; the last factor runs fastest."""
     factors = scratch.factors
     last = order - 1
     depth = 0
@@ -157,7 +157,7 @@ def _list_run(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
-    """Append the features [start, end) themselves to the `n` listed ones; return their number."""
+    """Append the features [start, end) themselves to the `n` listed ones and return the new number."""
     for i in range(start, end):
         short_loop()
         cell[n] = np.uint64(features[i].hash) & mask
@@ -176,7 +176,7 @@ def cross_product(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
-    """Append the features of the looked-up product to the `n` listed ones; return their number.
+    """Append the features of the looked-up product to the `n` listed ones and return the new number.
 
     A product of one factor is a namespace itself.
     """
@@ -201,10 +201,10 @@ def cross_all(
     runs: Records,
     n: int,
 ) -> tuple[int, int]:
-    """Append all products of what is present to the `n` listed features, for which there is room.
+    """Append the products whose namespaces are present to the `n` listed features; the arrays have space.
 
-    Returns the number of features and the number of runs: the first is what is listed already, then there is
-    one for each product that is present; if all slots hold the same, everything is one run.
+    Returns the number of features and the number of runs. The first run is the features that were listed
+    already, then each present product has one. With a single live config everything is one run.
     """
     together = interactions.n_slots == 1
     n_runs = 1
@@ -225,7 +225,7 @@ def cross_all(
 
 @kernel
 def count_all(interactions: Interactions, scratch: Scratch) -> int:
-    """Number of features of all products of what is present."""
+    """Return the number of features of all products whose namespaces are present."""
     n = 0
     for product in range(len(interactions.start) - 1):
         if look_up(interactions, scratch, product):
@@ -235,7 +235,7 @@ def count_all(interactions: Interactions, scratch: Scratch) -> int:
 
 @inline_kernel
 def is_linear(layout: Layout, scratch: Scratch, group: int, n_shared: int) -> bool:
-    """Whether the features of a group are used as they are."""
+    """Return whether the features of a group are used by themselves, not only in products."""
     if layout.ignore_linear[scratch.groups[group].key]:
         return False
     return not is_covered(scratch, group, n_shared)
@@ -252,7 +252,7 @@ def list_linear(
     cell: NDArray[np.unsignedinteger],
     value: NDArray[np.float32],
 ) -> int:
-    """List the features that are used as they are, table cells and values; return their number."""
+    """List the features that are used by themselves, as table cells and values; return their number."""
     n = 0
     for i in range(groups):
         short_loop()
@@ -266,7 +266,7 @@ def list_linear(
 
 @kernel
 def _squares_of_run(scratch: Scratch, features: Records, key: int, order: int) -> F32:
-    """Σ of squared products of `order` factors that are the same group, each combination once."""
+    """Return Σ of squared products of `order` factors that are one group, each combination once."""
     factors, group = scratch.factors, scratch.places[key].group
     if group < 0:
         return _ZERO
@@ -284,7 +284,7 @@ def _squares_of_run(scratch: Scratch, features: Records, key: int, order: int) -
 
 @kernel
 def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared: int, groups: int) -> F32:
-    """Σ x² (float32) over the features of an example without its products, summed as VW sums it."""
+    """Return Σ x² (float32) over an example's features without its products, summed in VW's order."""
     linear = _ZERO
     for i in range(groups):
         group = turned(i, n_shared, groups)
@@ -296,7 +296,7 @@ def linear_squares(layout: Layout, scratch: Scratch, features: Records, n_shared
 
 @kernel
 def crossed_squares(interactions: Interactions, scratch: Scratch, features: Records, slot: int) -> F32:
-    """Σ x² (float32) over the products that a slot uses, summed as VW sums it."""
+    """Return Σ x² (float32) over the products of live config `slot`, summed in VW's order."""
     crossed = _ZERO
     for product in range(len(interactions.start) - 1):
         if not interactions.holders[product + 1, slot]:

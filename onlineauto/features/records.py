@@ -1,4 +1,4 @@
-"""Records: the rows that kernels walk, those of a Block among them."""
+"""Records: the rows that kernels read and write, those of a Block among them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 CONSTANT_HASH = np.uint32(11650396)
-"""Hash of VW's feature that every example has."""
+"""Hash of VW's constant feature, which every event has."""
 
 Records: TypeAlias = Any
 """A structured array; Numba reads its fields as attributes, which NumPy's own types do not."""
 
 LINE = np.dtype(
     [
-        ("number", np.int64),  # in the file, from 1
+        ("number", np.int64),  # line number in the file, from 1
         ("start", np.int64),  # first span
         ("cost", np.int64),  # first cost
         ("tag", np.int64),  # first byte of the tag
@@ -74,10 +74,12 @@ GROUP = np.dtype(
     ],
     align=True,
 )
-"""Record of a namespace of a line: its features; how many of them, at the end, are the shared line's; and the
-shared group that it stands in place of, -1 if none."""
+"""Record of a group: the features of a namespace of a line.
+
+The last `behind` of its features are the shared line's. `covered` is the shared group that it covers, or -1.
+"""
 PLACE = np.dtype([("start", np.int64), ("end", np.int64), ("group", np.int64)], align=True)
-"""Record of a group key of an example: its features and its group; nothing, and -1, if it is absent."""
+"""Record of a group key of an example: its features and its group, which is -1 if the key is absent."""
 FACTOR = np.dtype(
     [
         ("start", np.int64),
@@ -96,106 +98,108 @@ _NO_FEATURES = np.empty(0, FEATURE)
 _NO_SLOTS = np.empty((0, 4), np.int64)
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
-"""Record of listed features that are used together: of no product (0), or of one (1 + its number)."""
+"""Record of listed features that are used together; `product` is 0 for linear ones, else 1 + the product."""
 
 
 class Stream(NamedTuple):
-    """A Block for kernels; where a record has a ``start``, one more record ends the last one."""
+    """A Block for kernels; records with a ``start`` have a sentinel that ends the last one."""
 
-    events: NDArray[np.int64]  # [n + 1]: first line
-    holdout: NDArray[np.bool_]  # [n]: predicted and not learnt
+    events: NDArray[np.int64]  # [n + 1]: first line of each
+    holdout: NDArray[np.bool_]  # [n]: whether an event is held out
     lines: Records
     costs: Records
     spans: Records
-    features: Records  # those of the block, the constant, what tells slots, room for what one example adds
-    constant: int  # its place
-    room: int  # where the room begins
-    slots: NDArray[np.int64]  # [n, 4]: what the loop goes through if events have slots, see the columns below
+    features: Records  # the block's, the constant, those that tell slots apart, free space for one event
+    constant: int  # index of the constant among the features
+    room: int  # beginning of the free space
+    slots: NDArray[np.int64]  # [n, 4]: CCB slots, which the loop then processes; columns below
 
 
 SHARED_LINE, FIRST_SLOT, SLOT_LINE, TOLD = range(4)
-"""Columns of slots: lines of the event's shared features, of its first slot and of the slot, with the actions
-between the first two; and the place of the feature that tells the slot, -1 if it is not told."""
+"""Columns of slots: three lines, and the index of the feature that tells the slot apart, -1 for none.
+
+The lines are the event's shared line, its first slot and the slot itself; actions are between the first two.
+"""
 
 
 class Layout(NamedTuple):
-    """How namespaces become groups, the same for all events of a block."""
+    """The mapping from namespaces to groups, the same for all events of a block."""
 
     key: NDArray[np.int32]  # [n_namespaces]: group key of each namespace
-    ignore: NDArray[np.bool_]  # [n_keys]: dropped altogether
-    ignore_linear: NDArray[np.bool_]  # [n_keys]: kept for interactions only
+    ignore: NDArray[np.bool_]  # [n_keys]: whether dropped altogether
+    ignore_linear: NDArray[np.bool_]  # [n_keys]: whether kept for interactions only
     constant_key: int  # group key of the constant; -1: no constant
-    default_key: int  # of the namespace without a name, if events have slots; else -1
-    slot_key: int  # of that of a slot
-    told_key: int  # of the feature that tells slots
-    singled: bool  # what is kept for interactions only is used itself as a product of one factor
+    default_key: int  # group key of the namespace without a name if events have slots, else -1
+    slot_key: int  # group key of a slot's features without a namespace
+    told_key: int  # group key of the feature that tells slots apart
+    singled: bool  # whether namespaces kept for interactions only may be products of one factor
 
 
 class Interactions(NamedTuple):
-    """Products, in the order they are summed."""
+    """Products of namespaces, in the order in which they are summed."""
 
     start: NDArray[np.int64]  # [n + 1]: first factor of each product
-    factor: NDArray[np.int32]  # group key
+    factor: NDArray[np.int32]  # group key of each factor
     permutations: bool
-    n_slots: int
-    holders: NDArray[np.bool_]  # [1 + n, slots + 3]: who uses the linear features (all), and each product
+    n_slots: int  # number of live configs
+    holders: NDArray[np.bool_]  # [1 + n, n_slots + 3]: which use linear features (all do), and each product
 
 
 class Scratch(NamedTuple):
-    """Working records of one example, reused for every one."""
+    """Working records of one example, reused for the next."""
 
-    groups: Records  # of the shared line first, then of the action
+    groups: Records  # those of the shared line first, then those of the action
     places: Records  # [n_keys]
-    factors: Records  # of the product at hand: start, end: features; repeats: those of the factor before
-    lines: NDArray[np.int64]  # [most lines of an event]: of the actions that a slot can have
-    taken: NDArray[np.bool_]  # [the same]: actions that slots before it have
-    listed: NDArray[np.bool_]  # [the same]: actions that a slot is confined to
-    left: NDArray[np.int32]  # [n_keys]: namespaces that VW forgets to take off the list after a slot
+    factors: Records  # of the current product; `repeats`: whether it is the same group as the factor before
+    lines: NDArray[np.int64]  # [most lines of an event]: lines of the actions that a slot can have
+    taken: NDArray[np.bool_]  # [the same]: whether an earlier slot has the action
+    listed: NDArray[np.bool_]  # [the same]: whether the slot is confined to the action
+    left: NDArray[np.int32]  # [n_keys]: namespaces that VW does not remove from its list after a slot
     n_left: NDArray[np.int64]  # [1]
 
 
 class Numbering(NamedTuple):
-    """How the hash of a feature becomes that of an action of ``--cb N``, whose number is added."""
+    """Masks by which the hash of a feature becomes that of an action of ``--cb N``: its number is added."""
 
-    kept: np.uint32  # mask applied before it is added
-    mask: np.uint32  # and after
+    kept: np.uint32  # mask applied before the addition
+    mask: np.uint32  # mask applied after it
 
 
 class Example(NamedTuple):
-    """The listed features of one example, for all live slots together."""
+    """The listed features of one example, for all live configs together."""
 
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]
-    runs: Records  # start, end: places in the list; product
+    runs: Records  # start, end: bounds in the list; product
     n_runs: int
-    holders: NDArray[np.bool_]  # [1 + products, slots]: who uses a run
+    holders: NDArray[np.bool_]  # [1 + products, live configs]: which use a run
 
 
 def largest(bounds: NDArray[np.int64]) -> int:
-    """Size of the largest of consecutive ranges; `bounds` are where they begin, and the end of the last."""
-    if len(bounds) == 2:  # a single event should take no time
+    """Return the size of the largest of consecutive ranges, given their beginnings and the last one's end."""
+    if len(bounds) == 2:  # fast path for a single event
         return int(bounds[1] - bounds[0])
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
-    """Make a block ready for kernels, which copy what has to be put together behind its features.
+    """Return a block prepared for kernels, with free space after its features for those that are joined.
 
     Parameters
     ----------
     block : Block
         Events.
     holdout : bool[n]
-        Events, or slots, to predict and not to learn.
+        Events, or slots, that are held out.
     slots : Slots, optional
-        The slots of the events, which then are what is gone through one by one.
+        The slots of the events, which are then processed one by one.
     """
     n = block.n_features
     told = _NO_FEATURES if slots is None else slots.told
     room = n + 1 + len(told)
     most = largest(block.span_start[block.line_start[block.event_start]])
-    features = np.empty(room + 2 * most + 1, FEATURE)  # the constant may be copied too
-    features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytes: NumPy copies records by field
+    features = np.empty(room + 2 * most + 1, FEATURE)  # one more: the constant may be copied
+    features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
     features[n] = _CONSTANT
     table = _NO_SLOTS
     if slots is not None:

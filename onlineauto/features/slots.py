@@ -1,9 +1,9 @@
-"""Slots: what the loop goes through when events have several slots, each with one of the actions.
+"""Slots: the units that the loop processes when events have several CCB slots, each with one of the actions.
 
-A slot is an event of its own to the loop: its features are those of the shared line and of the slot, its
-actions those that no slot before it has. What tells slots from one another is a feature ``index0``,
-``index1``, ... in a namespace of its own, from the first event on that has several slots or a slot with
-features. Before, the model is that of ``--cb_explore_adf``.
+For the loop a slot is an event of its own: its features are those of the shared line and of the slot, its
+actions those that no earlier slot of the event has. A feature ``index0``, ``index1``, ... in a namespace of
+its own tells the slots of an event apart. It is added from the first event on that has several slots or a
+slot with features. Before, the model is that of ``--cb_explore_adf``.
 
 Source: VW ``conditional_contextual_bandit.cc``.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["SLOT_NAME", "TOLD_NAME", "Slots", "find_slots"]
 
 SLOT_NAME, TOLD_NAME = b"\x8b", b"\x8c"
-"""Names of the namespaces of a slot's features without a namespace, and of the feature that tells it."""
+"""Namespaces for a slot's features without a namespace, and for the feature that tells slots apart."""
 
 _SPACE = b"_id"
 
@@ -38,21 +38,18 @@ class Slots(NamedTuple):
     Attributes
     ----------
     line : int64[n]
-        Line of each.
-    event : int64[n]
-        Event that it belongs to.
-    start : int64[n_events + 1]
+        Line of each slot.    event : int64[n]
+        Event of each slot.    start : int64[n_events + 1]
         First slot of each event.
     event_start : int64[n_events + 1]
         First line of each event.
     event_weight : float32[n_events]
         Importance weight of each event.
     number : int64[n]
-        Which of its event's it is, from 0.
-    first_told : int
-        First event whose slots are told from one another; the number of events if there is none.
+        Number of each slot within its event, from 0.    first_told : int
+        First event whose slots have the ``index`` feature; the number of events if there is none.
     told : FEATURE[]
-        The features that tell them.
+        The features that tell slots apart, ``index0``, ``index1``, ...
     """
 
     line: NDArray[np.int64]
@@ -65,11 +62,11 @@ class Slots(NamedTuple):
     told: Records
 
     def __len__(self) -> int:
-        """Count the slots."""
+        """Return the number of slots."""
         return len(self.line)
 
     def table(self, place: int) -> NDArray[np.int64]:
-        """What kernels see of them: int64[n, 4]; the first feature that tells slots is at `place`."""
+        """Return the slots for kernels: int64[n, 4]; the first ``index`` feature is at `place`."""
         shared, told = self.event_start[self.event], place + self.number
         told[self.event < self.first_told] = -1
         return np.column_stack([shared, self.line - self.number, self.line, told])
@@ -77,9 +74,9 @@ class Slots(NamedTuple):
     def by_action(
         self, action_start: NDArray[np.int64], action: NDArray[np.int32], score: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Scores of the slots of a block that is one event: float32[n_slots, n_actions], else 0.
+        """Return the scores of the slots of a block of one event: float32[n_slots, n_actions], 0 if none.
 
-        Slot i has those from ``action_start[i]`` on.
+        The scores of slot i begin at ``action_start[i]``.
         """
         n_actions = int(self.event_start[1] - self.event_start[0]) - 1 - len(self)
         scores = np.zeros((len(self), n_actions), np.float32)
@@ -88,18 +85,18 @@ class Slots(NamedTuple):
 
 
 def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | None) -> Slots:
-    """Find the slots of a block.
+    """Return the slots of a block.
 
     Parameters
     ----------
     block : Block
-        Events, each a shared line, its actions, its slots.
+        Events, each with a shared line, its actions and its slots.
     layout : Layout
-        Says which features are ignored.
+        The layout that decides which features are ignored.
     hash_seed : int
         ``--hash_seed``.
     told : bool or None
-        Whether slots were told from one another before; None if they never are.
+        Whether slots had the ``index`` feature in earlier blocks; None if they never have it.
     """
     starts = block.event_start
     line = starts[0] + np.flatnonzero(block.slot[starts[0] : starts[-1]])
@@ -121,7 +118,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | Non
 
 
 def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether lines have features that are not ignored: bool[]."""
+    """Return for each line whether it has features that are not ignored: bool[]."""
     kept = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
     before = np.concatenate([[0], np.cumsum(kept)])
     found: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]

@@ -1,7 +1,7 @@
-"""Stored values: what a model file has, taken only if it is what it has to be.
+"""Stored: values read from a model file, accepted only if they are valid.
 
-A checksum tells damage, not malice, so nothing that was read back may reach a kernel unless its type, its
-shape and, where it is a count, a place or a number of something, its range are right.
+A checksum detects damage, not forgery. So no value that was read reaches a kernel unless its type and its
+shape are right and, if it is a count, a position or an index, its range.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ T = TypeVar("T")
 _LARGEST = float(np.finfo(np.float32).max)
 
 MOST = 2**62
-"""Largest count: room is left to count on."""
+"""Largest count that is accepted; larger ones could overflow later."""
 
 
 class Stored:
-    """A value of the tree of a file, which knows where it stands there.
+    """A value in the tree of a file, with its position for messages.
 
-    Its methods return what they are named after, and raise a `ValueError` that says what is wrong where.
+    Methods return the value as the type in their name, or raise a `ValueError` that says what is wrong where.
 
     Parameters
     ----------
     value : object
-        Maps, lists, numbers, texts, bytes, arrays.
+        A map, list, number, text, bytes or array.
     name : str
-        Where it stands, in messages: the keys that lead to it, parted by dots.
+        Its position, in messages: the keys that lead to it, separated by dots.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Stored:
         return Stored(self._map()[key], self._child(key))
 
     def __contains__(self, key: str) -> bool:
-        """Whether a map has a key."""
+        """Return whether a map has a key."""
         return key in self._map()
 
     def _map(self) -> dict[str, Any]:
@@ -72,12 +72,12 @@ class Stored:
         return f"{self._name}.{key}" if self._name else key
 
     def fail(self, wanted: str) -> ValueError:
-        """Make the error that says what should be there."""
+        """Return the error that says what the value should be."""
         shown = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
         return ValueError(f"{self._name} is {shown[:80]}, and not {wanted}")
 
     def is_none(self) -> bool:
-        """Whether there is nothing."""
+        """Return whether the value is None."""
         return self._value is None
 
     def truth(self) -> bool:
@@ -105,7 +105,7 @@ class Stored:
         return np.float32(number)
 
     def name_list(self) -> list[bytes]:
-        """Return names of namespaces: not empty, in ascending order, each once."""
+        """Return names of namespaces, which must be non-empty, ascending and distinct."""
         names = self.of(list[bytes])
         if not all(names) or any(one >= other for one, other in pairwise(names)):
             raise self.fail("names in ascending order")
@@ -118,14 +118,14 @@ class Stored:
         return [Stored(each, f"{self._name}[{place}]") for place, each in enumerate(self._value)]
 
     def of(self, kind: type[T]) -> T:
-        """Return a value of a type that msgspec knows."""
+        """Return the value as a type that msgspec can convert to."""
         try:
             return msgspec.convert(self._value, kind)
         except msgspec.ValidationError as error:
             raise ValueError(f"{self._name}: {error}") from None
 
     def array(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array of a type and of one of some shapes, in which -1 stands for any size."""
+        """Return an array of a type and of one of several shapes, in which -1 stands for any size."""
         wanted = np.dtype(dtype)
         if not isinstance(self._value, np.ndarray) or self._value.dtype != wanted:
             raise self.fail(" or ".join(f"{wanted}{list(shape)}" for shape in shapes))
@@ -137,21 +137,21 @@ class Stored:
         return found
 
     def counts(self, shape: Sequence[int], *, most: int = MOST) -> NDArray[np.int64]:
-        """Return an array, int64, of whole numbers from 0 to `most`."""
+        """Return an int64 array of whole numbers from 0 to `most`."""
         found: NDArray[np.int64] = self.array(np.int64, shape)
         if found.size and not (found.min() >= 0 and found.max() <= most):
             raise ValueError(f"{self._name} has a number that is not from 0 to {most}")
         return found
 
     def finite(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array as `array` does, of numbers that are finite."""
+        """Return an array, as `array` does, of finite numbers."""
         found = self.array(dtype, *shapes)
         if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
             raise ValueError(f"{self._name} has a number that is not finite")
         return found
 
     def like(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an array of the type and shape of another."""
+        """Return an array of the same type and shape as `array`."""
         return self.array(array.dtype, array.shape)
 
 

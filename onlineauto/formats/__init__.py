@@ -1,7 +1,7 @@
-"""Formats: bytes to Blocks.
+"""Read events: turn bytes into Blocks.
 
-* `onlineauto.formats.text_reader` reads VW text, as VW 9.11.9 does or strictly;
+* `onlineauto.formats.text_reader` reads VW text, strictly or exactly as VW 9.11.9 does;
 * `onlineauto.formats.json_reader` reads VW's JSON and decision-service logs;
-* `onlineauto.formats.sources.source` opens where it comes from;
-* `onlineauto.formats.lines.diagnostics` says what is wrong with it.
+* `onlineauto.formats.sources.source` opens files, pipes and bytes, packed or not;
+* `onlineauto.formats.lines.diagnostics` describes what is wrong with the input.
 """

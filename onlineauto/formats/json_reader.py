@@ -26,46 +26,47 @@ if TYPE_CHECKING:
 __all__ = ["JsonReader"]
 
 _DEPTH = 256
-_OVERRUN = 64  # brackets are counted that many bytes at a time, strings copied eight
+_OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted 64 bytes at a time
 
 
 class JsonReader(LineReader):
-    r"""Blocks of the events of a JSON text, one a line; iterate once.
+    r"""Iterator over the events of a JSON text, one a line, in Blocks; can be iterated once.
 
-    Objects are namespaces, their members features: a number is a value, a string is part of the name, true
-    is 1. ``_multi`` has the actions; ``_label_cost``, ``_label_probability`` and ``_labelIndex`` or
-    ``_label_Action`` say what was logged.
+    Objects are namespaces and their members features: a number is the value, a string is part of the name,
+    true is 1. ``_multi`` lists the actions. ``_label_cost``, ``_label_probability`` and ``_labelIndex`` or
+    ``_label_Action`` are the logged cost, probability and action.
 
     Parameters
     ----------
     source : path, bytes, binary file, None or ByteSource
-        ``"-"`` and None are standard input; gzip and zstd are found out.
+        ``"-"`` and None are standard input; gzip and zstd are detected.
     log : bool
-        Whether the lines are those of a decision-service log, with the context in ``c``, and not contexts.
+        Whether the lines are those of a decision-service log, with the context in ``c``; else each line is a
+        context.
     label : {"simple", "cb", "ccb"}
-        Whether labels are numbers or costs of actions.
+        Kind of labels: a number, the cost of an action, or the outcomes of CCB slots.
     multiline : bool
         Whether an event has actions, in ``_multi``; else it is a single line.
     quirks : ReadingQuirks
         Oddities of VW to follow; none by default.
     chain_hash : bool
-        ``--chain_hash``: hash a string with its key's hash as the seed, and not both put together.
+        ``--chain_hash``: hash a string with its key's hash as the seed, not key and string joined.
     hash_all, hash_seed, strict, uniform, block_bytes, diagnostics, name
-        As of `TextReader`.
+        As for `TextReader`.
 
     Attributes
     ----------
     counts : LogCounts or SlotLogCounts
-        What the log had in it so far; the diagnostics of a log have them too.
+        Counts of the log so far; for a log the diagnostics have them too.
 
     Raises
     ------
     InputError
-        The source cannot be opened; or, from the iteration and after everything before was yielded,
-        cannot be read further.
+        The source cannot be opened, or cannot be read further. The latter is raised by the iteration, after
+        all earlier events were yielded.
     ParseError
-        From the iteration, after everything before was yielded: a bad line if `strict`; others are
-        reported and skipped.
+        A line is bad and `strict` is set. Raised by the iteration, after all earlier events were yielded.
+        Without `strict`, bad lines are reported and skipped.
 
     Source
     ------
@@ -114,7 +115,7 @@ class JsonReader(LineReader):
             source, rules=rules, unit="line", block_bytes=block_bytes, diagnostics=diagnostics, name=name
         )
         fresh = SlotLogCounts() if rules.slots else LogCounts()
-        self.counts = self.diagnostics.log or fresh  # of all files of a run together
+        self.counts = self.diagnostics.log or fresh  # shared by all files of a run
         if log:
             self.diagnostics.log = self.counts
         self._json_rules = rules
@@ -125,7 +126,7 @@ class JsonReader(LineReader):
         return 3 * text_bytes + _OVERRUN
 
     def _make_room(self, end: int) -> None:
-        """Find the marks, and make room for the shortest records that can fill the text."""
+        """Fill the bitmaps, and enlarge the arrays to hold the most records that the text can have."""
         self._make_bitmaps(end)
         stage = self._stage
         stage.event["scratch"] = self._text_bytes
@@ -158,7 +159,7 @@ class JsonReader(LineReader):
         return result
 
     def _count_on(self) -> None:
-        """Let the kernel count on from what the files before had in them."""
+        """Start the kernel's counters from the counts of the files read before."""
         log = self._stage.log[0]
         for name in LOG.names or ():
             log[name] = getattr(self.counts, f"dsjson_{name}", getattr(self.counts, name, log[name]))
@@ -166,7 +167,7 @@ class JsonReader(LineReader):
         log["has_first_time"] = bool(self.counts.first_event_time)
 
     def _count(self) -> None:
-        """Take up what the kernel counted."""
+        """Copy the kernel's counters to `counts`."""
         counts, log = self.counts, self._stage.log[0]
         if self._json_rules.log:
             self.diagnostics.log = counts
@@ -187,7 +188,7 @@ class JsonReader(LineReader):
 
 
 def _decoded(string: bytes) -> str:
-    """Text of a JSON string, whatever its bytes."""
+    """Return the text of a JSON string; bytes that are malformed are replaced."""
     try:
         return msgspec.json.decode(string, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -195,14 +196,14 @@ def _decoded(string: bytes) -> str:
 
 
 def _default_hash(hash_seed: int, *, hash_all: bool) -> np.uint32:
-    """Hash of the namespace without a name, which is a blank in JSON."""
+    """Return the hash of the namespace without a name, which is a blank in JSON."""
     if not hash_all:
         return np.uint32(hash_seed)
     return np.uint32(murmur3(np.frombuffer(b" ", np.uint8), 0, 1, np.uint32(hash_seed)))
 
 
 def _make_stage() -> Stage:
-    """Records for an event that has not begun, of which only the few that are always there have room."""
+    """Return an empty stage; the arrays that grow with the text have no rows yet."""
     staged: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in STAGED.items()}
     return Stage(
         event=np.zeros(1, EVENT),

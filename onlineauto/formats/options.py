@@ -1,4 +1,4 @@
-"""The flags that say where events come from and how they are read."""
+"""Options of the input: where events come from and how they are read."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class InputOptions:
 
 
 def check_format(configuration: Configuration) -> None:
-    """Refuse two formats at once.
+    """Refuse ``--json`` and ``--dsjson`` together.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Oddities of Vowpal Wabbit's readers that the shared readers can follow, each by a name of its own."""
+"""Oddities of Vowpal Wabbit's readers that the shared readers can follow, each switched by its own name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["NO_QUIRKS", "ReadingQuirks"]
 
 
 class ReadingQuirks(NamedTuple):
-    """What VW 9.11.9 reads otherwise than we do; native mode has none of these.
+    """Switches for what VW 9.11.9 reads differently; native mode has none of them on.
 
-    They are followed so that what is well-formed gives VW's events, bit for bit.
+    Exact mode turns them on, so that well-formed input gives VW's events bit for bit.
     """
 
     any_number: bool = False
@@ -20,26 +20,26 @@ class ReadingQuirks(NamedTuple):
     lone_shared: bool = False
     """A shared line without actions is an event. We report it."""
     any_outcome: bool = False
-    """A CCB slot may be logged with any action, cost and probability, and twice. We report what cannot be."""
+    """A CCB slot may be logged with any action, cost and probability, and twice. We report what is
+    impossible."""
     early_labels: bool = False
-    """Labels of JSON count where they stand: before the end of the context, for the line that is open there.
-
-    We take a label from anywhere in an event, and one inside of an action for that action's.
+    """A JSON label counts where it stands: before the end of the context, for the line that is open there.
+    We accept a label anywhere in an event, and one inside an action belongs to that action.
     """
     narrow_json: bool = False
     """Some well-formed JSON is not read.
 
-    Null for an action or a slot; strings and truth values in arrays; ``_slots`` before ``_multi``;
-    ``_outcomes`` before the context; ``_labelIndex`` in a slot; a blank before the first brace of a log, or
-    before the colon of a member that is skipped.
+    This is null for an action or a slot; strings and truth values in arrays; ``_slots`` before ``_multi``;
+    ``_outcomes`` before the context; ``_labelIndex`` in a slot; and a blank before the first brace of a log,
+    or before the colon of a member that is skipped.
     """
     nul_ends_string: bool = False
-    """A string ends with the first NUL that an escape stands for."""
+    """A string ends at the first NUL that was written as an escape."""
     empty_namespace: bool = False
-    """A namespace with an empty name is one of its own. To us it is the default namespace."""
+    """A namespace with an empty name is separate. For us it is the default namespace."""
     lost_namespaces: bool = False
-    """Features of a namespace whose name begins with a byte above 127 are lost: VW has a negative index."""
+    """Features of a namespace whose name begins with a byte above 127 are lost: VW's index is negative."""
 
 
 NO_QUIRKS = ReadingQuirks()
-"""Native mode."""
+"""The switches of native mode: all off."""

@@ -21,52 +21,52 @@ __all__ = ["TextReader"]
 
 
 class TextReader(LineReader):
-    r"""Blocks of the events of a VW text; iterate once.
+    r"""Iterator over the events of a VW text, in Blocks; can be iterated once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than
-    `block_bytes`. From a pipe, events come as soon as they are complete.
+    `block_bytes`. Events from a pipe are yielded as soon as they are complete.
 
     Parameters
     ----------
     source : path, bytes, binary file, None or ByteSource
-        ``"-"`` and None are standard input; gzip and zstd are found out.
+        ``"-"`` and None are standard input; gzip and zstd are detected.
     label : {"simple", "cb", "ccb"}
         ``label [weight [initial]]``; ``action:cost:probability`` and ``shared``; or ``ccb`` and ``shared``,
         ``action`` or ``slot [action:cost:probability[,action:probability...]] [action,action...]``.
     multiline : bool
-        Whether empty lines separate events; else every line is one.
+        Whether empty lines separate events; else every line is an event.
     hash_all : bool
-        ``--hash all``: names of digits only are hashed as any other.
+        ``--hash all``: names of digits only are hashed like any other.
     hash_seed : int
         ``--hash_seed``, a uint32.
     strict : bool
         ``--strict_parse``: the first bad line is an error.
     uniform : bool
-        ``--missing_probability uniform``: a label without a probability is read as one with 0.
+        ``--missing_probability uniform``: a label without a probability is read as one with probability 0.
     block_bytes : int
         Bytes to read at once.
     diagnostics : Diagnostics, optional
-        Where to count problems; a new one by default.
+        Counts the problems; a new one by default.
     name : str, optional
         Name of the source in messages.
 
     Attributes
     ----------
     namespaces : Namespaces
-        Names met so far, shared by all blocks.
+        Names seen so far, shared by all blocks.
     diagnostics : Diagnostics
-        Problems met so far.
+        Problems found so far.
     name : str
         Name of the source in messages.
 
     Raises
     ------
     InputError
-        The source cannot be opened; or, from the iteration and after everything before was yielded,
-        cannot be read further.
+        The source cannot be opened, or cannot be read further. The latter is raised by the iteration, after
+        all earlier events were yielded.
     ParseError
-        From the iteration, after everything before was yielded: a bad line if `strict`. Other bad
-        lines are reported and skipped, in multi-line input with the whole of their event.
+        A line is bad and `strict` is set. Raised by the iteration, after all earlier events were yielded.
+        Without `strict`, bad lines are reported and skipped, in multi-line input with their whole event.
 
     Source
     ------
@@ -124,7 +124,7 @@ class TextReader(LineReader):
         self._make_bitmaps(end)
         blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
         lines = newlines + 1
-        lists = end // 2 if self._text_rules.slots else 0  # of actions, with commas between
+        lists = end // 2 if self._text_rules.slots else 0  # actions in comma-separated lists
         self._make_records(
             events=lines, lines=lines, spans=bars, features=blanks, costs=blanks + lines + lists, tag=end
         )
@@ -134,7 +134,7 @@ class TextReader(LineReader):
 
 
 def _default_hash(hash_seed: int) -> np.uint32:
-    """Hash of the namespace without a name."""
+    """Return the hash of the namespace without a name."""
     if hash_seed == 0:
         return np.uint32(0)
     return np.uint32(murmur3(np.empty(0, np.uint8), 0, 0, np.uint32(hash_seed)))

@@ -1,1 +1,1 @@
-"""VW text as Vowpal Wabbit 9.11.9 reads it, oddities and warnings included."""
+"""VW text as Vowpal Wabbit 9.11.9 reads it, with its oddities and warnings."""

@@ -1,4 +1,4 @@
-"""Labels of events that have slots as VW reads them."""
+"""Read labels of CCB events as VW does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_WORDS = 4
 
 @kernel
 def _read_action(data: NDArray[np.uint8], start: int, end: int, state: Records) -> np.uint32:
-    """VW's ``int_of_string``: the number that the text begins with; 0, with a warning, if there is none."""
+    """Return the number that the text begins with, as VW's ``int_of_string``: 0 with a warning if none."""
     p, value = start, np.int64(0)
     if p < end and (data[p] == _MINUS or data[p] == _PLUS):
         p += 1
@@ -91,7 +91,10 @@ def _read_lists_or_outcome(
     costs: Records,
     outcome: bool,
 ) -> None:
-    """Read the words that are an outcome, of which there may be one, or those that are none."""
+    """Read the words of a slot's label: only the outcome, or only the lists, as `outcome` says.
+
+    There may be one outcome; a second one is fatal.
+    """
     begin, found = p, False
     while not state.fatal:
         start, p = next_vw_part(data, p, end, _SPACE)

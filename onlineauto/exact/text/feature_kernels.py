@@ -1,4 +1,4 @@
-"""Features of a line as VW reads them."""
+"""Read the features of a line as VW does."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
 
 
 class Feature(NamedTuple):
-    """A feature that was read, or why it was not."""
+    """A feature that was read, with what is wrong with it."""
 
-    after: int  # the byte after it
+    after: int  # position after it
     hash: np.uint32
     value: F32
-    nameless: bool  # its number is still to be added to its hash
-    code: Code  # what is wrong, and the bounds of that
+    nameless: bool  # whether it has no name, so that its number must be added to its hash
+    code: Code  # what is wrong, and the bounds of the wrong text
     start: int
     end: int
 
 
 @kernel
 def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    """VW's string value at `p`: blanks are skipped first; empty if nothing else is left."""
+    """Return the bounds of VW's string value at `p`, after blanks; they are equal if nothing else is left."""
     start = p
     while start < end and _ENDS_STRING[data[start]]:
         start += 1
@@ -65,7 +65,7 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 def _feature(
     data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, rules: Rules
 ) -> Feature:
-    """Read the feature of this name; a string's value is 1, whatever the namespace's weight."""
+    """Read the feature of this name; a string has the value 1, whatever the namespace's weight."""
     p = name[1]
     value = weight
     string = p, p
@@ -99,7 +99,7 @@ def _feature(
 def _weight(
     data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records
 ) -> tuple[F32, int]:
-    """Read a namespace's weight at `p`, after the colon, and the byte after it."""
+    """Read a namespace's weight at `p`, after the colon, and return it and the position after it."""
     number, after = parse_vw_float(data, p, end)
     weight = np.float32(number)
     if after >= end:
@@ -123,7 +123,7 @@ def _read_span(
     state: Records,
     features: Records,
 ) -> tuple[int, int]:
-    """Read VW's list of features: the byte after it, and the number of features now."""
+    """Read VW's list of features; return the position after it and the new number of features."""
     n, nameless = state.features, 0
     while p < end and is_blank(data[p]):
         p += 1
@@ -158,7 +158,7 @@ def read_vw_features(
     features: Records,
     names: Records,
 ) -> None:
-    """Read the features of a line as VW does, its oddities included.
+    """Read the features of a line as VW does, including its oddities.
 
     Source
     ------

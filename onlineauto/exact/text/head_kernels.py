@@ -1,4 +1,4 @@
-"""Labels and tags as VW finds them before the first ``|`` of a line."""
+"""Read the head of a line, its label and tag before the first ``|``, as VW does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPACE, _TAB, _QUOTE = 32, 9, 39
 
 @kernel
 def _after_tab(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """The byte after the first tab, `start` if there is none."""
+    """Return the position after the first tab, `start` if there is none."""
     for i in range(start, end):
         if data[i] == _TAB:
             return i + 1

@@ -40,7 +40,7 @@ _ZERO = np.float32(0)
 
 @kernel
 def _is_save(state: Records, line: Records, tag: NDArray[np.uint8]) -> bool:
-    """Whether the line is VW's command to save the model: a tag ``save...`` and no features."""
+    """Return whether the line is VW's command to save the model: a tag ``save...`` and no features."""
     if state.spans > line.start:
         return False
     return is_word(tag, line.tag, min(state.tag_bytes, line.tag + len(_SAVE)), _SAVE)
@@ -50,7 +50,7 @@ def _is_save(state: Records, line: Records, tag: NDArray[np.uint8]) -> bool:
 def _settle_vw_line(
     start: int, bar: int, strict: bool, state: Records, line: Records, tag: NDArray[np.uint8]
 ) -> bool:
-    """Warn about the weight and the command to save; whether the line is an example."""
+    """Warn about a negative weight or the save command; return whether the line is an event's."""
     if line.weight < _ZERO:
         report(state, Code.VW_WEIGHT, start, bar, strict)
     save = _is_save(state, line, tag)
@@ -61,7 +61,7 @@ def _settle_vw_line(
 
 @kernel
 def _drop_line(state: Records, line: Records, features: int) -> None:
-    """Forget the line, before which there were so many features."""
+    """Remove the line; `features` is the number of features before it."""
     state.spans = line.start
     state.features = features
     state.costs = line.cost
@@ -70,7 +70,10 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 
 @entry_kernel
 def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
-    """Read lines from `p` on to `end`; parameters and results are those of `read_lines` in `formats/text`."""
+    """Read lines into records, from `p`, the beginning of a line, to `end`.
+
+    Parameters and results are those of `read_lines` in `onlineauto.formats.text.line_kernels`.
+    """
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks

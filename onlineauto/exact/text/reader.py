@@ -10,9 +10,9 @@ __all__ = ["VwTextReader"]
 
 
 class VwTextReader(TextReader):
-    r"""Blocks of the events of a VW text, with VW's oddities and warnings; iterate once.
+    r"""Iterator over the events of a VW text, in Blocks, read with VW's oddities and warnings.
 
-    Parameters, attributes and errors are those of `TextReader`. A label that is fatal to VW is a
+    Parameters, attributes and errors are those of `TextReader`. A label that is fatal to VW raises a
     `ParseError`.
 
     Source: VW 9.11.9, ``parse_example_text.cc``.

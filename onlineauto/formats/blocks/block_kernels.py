@@ -1,4 +1,4 @@
-"""Whether a block is one that a reader of text could have made, which every kernel takes for granted."""
+"""Check that a block is one that a reader of text could have made; every kernel relies on that."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["EVENTS", "FINE", "LINE", "LINES", "NUMBERS", "POINTERS", "SLOTS", "Sections", "find_problem"]
 
 LINE, LINES, SLOTS = range(3)
-"""What an event is: one line; a line for each action, a shared one before them; these and lines of slots."""
+"""Shapes of an event: one line; an optional shared line, then a line for each action; these, then slots."""
 
 FINE, POINTERS, EVENTS, NUMBERS = range(4)
-"""What can be wrong with a block: its offsets and numbers of namespaces, its events, its numbers."""
+"""Parts of a block that can be wrong: offsets and numbers of namespaces, events, numbers; or none."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _INFINITE = np.uint32(0x7F800000)
-"""Exponent of a float32 that is infinite or NaN; all bits but the sign are above 0 in one that is not 0."""
+"""Exponent bits of a float32 that is infinite or NaN."""
 
 
 class Sections(NamedTuple):
@@ -36,12 +36,15 @@ class Sections(NamedTuple):
     lines: Records
     spans: Records
     costs: Records
-    features: NDArray[np.uint32]  # [n, 2]: hash, and bits of the value
+    features: NDArray[np.uint32]  # [n, 2]: hash, bits of the value
 
 
 @kernel
 def _points_within(block: Sections, n_tag: int, n_names: int) -> bool:
-    """Whether all offsets ascend to the end of what they point to, and every namespace has a name."""
+    """Return whether all offsets are valid and every namespace has a name.
+
+    Offsets must ascend, and end at the end of the array that they point to.
+    """
     events, lines, spans = block.events, block.lines, block.spans
     good = events[0] >= 0 and events[len(events) - 1] == len(lines) - 1
     for i in range(1, len(events)):
@@ -63,7 +66,7 @@ def _points_within(block: Sections, n_tag: int, n_names: int) -> bool:
 
 @kernel
 def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
-    """Whether the lines of every event make one of this shape."""
+    """Return whether the lines of every event form an event of this shape."""
     events, lines, good = block.events, block.lines, True
     for i in range(len(events) - 1):
         short_loop()
@@ -80,7 +83,7 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
 
 @kernel
 def _has_values(features: NDArray[np.uint32], as_vw: bool) -> bool:
-    """Whether no value is 0 and, unless `as_vw`, each is finite."""
+    """Return whether no value is 0 and, unless `as_vw`, each is finite."""
     zeros = infinite = 0
     for i in range(len(features)):
         size = features[i, 1] & np.uint32(0x7FFFFFFF)
@@ -91,7 +94,7 @@ def _has_values(features: NDArray[np.uint32], as_vw: bool) -> bool:
 
 @kernel
 def _has_numbers(block: Sections, shape: int) -> bool:
-    """Whether labels, weights, costs and probabilities are such as native mode reads."""
+    """Return whether labels, weights, costs and probabilities are such as native mode reads."""
     lines, costs = block.lines, block.costs
     good = True
     for i in range(len(lines) - 1):
@@ -109,7 +112,7 @@ def _has_numbers(block: Sections, shape: int) -> bool:
 
 @entry_kernel
 def find_problem(block: Sections, n_tag: int, n_names: int, shape: int, as_vw: bool) -> int:
-    """Find out what is wrong with a block, if anything: `FINE`, `POINTERS`, `EVENTS` or `NUMBERS`."""
+    """Return the first problem of a block: `POINTERS`, `EVENTS` or `NUMBERS`, or `FINE` if there is none."""
     if not _points_within(block, n_tag, n_names):
         return POINTERS
     if not _has_events(block, shape, as_vw):

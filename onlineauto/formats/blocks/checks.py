@@ -1,4 +1,4 @@
-"""What is wrong with a block that a file has, whatever its checksum says: kernels trust every block."""
+"""Check the blocks of a file beyond their checksums, which a forger can fit: kernels trust every block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SHAPES", "problem_of"]
 
 SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
-"""What the lines of an event are, by what the header of a file says of its events."""
+"""Shapes of an event, by the kind of events in the header of a file."""
 
 _TEXTS: Final = {
     POINTERS: "points beyond its own records",
@@ -35,9 +35,9 @@ _TEXTS: Final = {
 
 
 def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
-    """Say what is wrong with a block of events of one of the `SHAPES`; nothing, if it is as readers make it.
+    """Return what is wrong with a block of events of one of the `SHAPES`; empty if nothing is.
 
-    In native mode all numbers have to be finite, and weights and probabilities in their range.
+    In native mode all numbers must be finite, and weights and probabilities in their range.
     """
     if not (_has_truth_values(block.lines, "shared") and _has_truth_values(block.lines, "slot")):
         return _TEXTS[NUMBERS]
@@ -48,7 +48,10 @@ def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
 
 
 def _has_truth_values(records: NDArray[np.void], field: str) -> bool:
-    """Whether the bytes of a truth value are 0 or 1: with others, two that are true need not be equal."""
+    """Return whether all bytes of a boolean field are 0 or 1.
+
+    With other bytes, two values that are both true need not be equal.
+    """
     assert records.dtype.fields is not None
     (offset,) = records.dtype.fields[field][1:2]
     column = records.view(np.uint8).reshape(-1, records.itemsize)[:, offset]

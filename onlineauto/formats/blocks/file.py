@@ -1,16 +1,17 @@
-r"""Layout of a file of blocks: what `writer` writes and `reader` reads.
+r"""Define the layout of a file of blocks, which `writer` writes and `reader` reads.
 
 ::
 
     file   = MAGIC  FILE_HEAD  header  frame ...  last frame
     frame  = FRAME  events  lines  spans  features  costs  tag  names   each section padded to 64 bytes
-    names  = (hash uint32, length uint32, bytes) ...    those that no frame before has
+    names  = (hash uint32, length uint32, bytes) ...    only names that no earlier frame has
 
 The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which the events were read, the
 byte order, the layout of the records. A frame is one `Block`, and its sections are the block's own arrays: a
-mapped frame is a block without any copying. The last frame has no events; each says how many there were up to
-its end. Checksums (XXH3, 64 bits) are those of the header, of each frame's head, and of the rest of it. They
-tell damage, not malice; `onlineauto.formats.blocks.checks` finds what a forged file could do to kernels.
+mapped frame is a block without any copying. The last frame has no events. Each frame has the number of events
+up to its end. There are checksums (XXH3, 64 bits) of the header, of each frame's head, and of each frame's
+body. They detect damage, not forgery; `onlineauto.formats.blocks.checks` refuses forged blocks that could
+mislead kernels.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ __all__ = [
 ]
 
 MAGIC = b"\x89oab\r\n\x1a\n"
-"""No text begins so; like PNG's, it shows when a file was transferred as if it were text."""
+"""First bytes of the file. No text begins with them; as in PNG, they reveal a transfer as text."""
 VERSION = 1
-"""Of this layout; grows with every change of it."""
+"""Version of this layout; raised with every change of it."""
 BLOCK, LAST = 0x4B434C42, 0x5453414C
 """Kinds of frames: ``BLCK`` and ``LAST`` as bytes."""
 
 FILE_HEAD = np.dtype([("version", "<u4"), ("header_bytes", "<u4"), ("checksum", "<u8")])
-"""What follows the magic; the checksum is `header_checksum`."""
+"""Record after the magic; its checksum is `header_checksum`."""
 FRAME = np.dtype(
     [
         ("kind", "<u4"),
-        ("number", "<u4"),  # of the frame, from 0
+        ("number", "<u4"),  # index of the frame
         ("events", "<i8"),
         ("lines", "<i8"),
         ("spans", "<i8"),
@@ -66,10 +67,10 @@ FRAME = np.dtype(
         ("costs", "<i8"),
         ("tag_bytes", "<i8"),
         ("names_bytes", "<i8"),
-        ("all_events", "<i8"),  # up to and including this frame
+        ("all_events", "<i8"),  # events up to and including this frame
         ("reserved", "<u8", (5,)),
         ("body_checksum", "<u8"),
-        ("checksum", "<u8"),  # of all of the head before it
+        ("checksum", "<u8"),  # checksum of the head before this field
     ]
 )
 """Head of a frame: 128 bytes."""
@@ -83,21 +84,24 @@ SECTIONS: tuple[tuple[str, np.dtype[Any], int], ...] = (
     ("tag_bytes", np.dtype(np.uint8), 0),
     ("names_bytes", np.dtype(np.uint8), 0),
 )
-"""Sections of a frame: the count in its head, the records, and how many records there are more than that."""
+"""Sections of a frame: the field of the head with the count, the type of record, records beyond the count."""
 
 MOST = 1 << 48
-"""Most records of a kind that a frame can have."""
+"""Largest number of records of a kind in a frame."""
 
 _PADDING = 64
 
 
 def padded(size: int) -> int:
-    """Bytes up to where the next section begins."""
+    """Return `size` rounded up to the beginning of the next section."""
     return -(-size // _PADDING) * _PADDING
 
 
 def section_sizes(head: Records) -> list[int]:
-    """Bytes of each section of a frame, without padding; no section if its head has impossible counts."""
+    """Return the bytes of each section of a frame, without padding.
+
+    If the head has impossible counts, the list is empty.
+    """
     counts = [int(head[count]) for count, _, _ in SECTIONS]
     if min(counts) < 0 or max(counts) > MOST:
         return []
@@ -105,27 +109,27 @@ def section_sizes(head: Records) -> list[int]:
 
 
 def checksum(data: NDArray[np.uint8] | bytes) -> int:
-    """64-bit checksum of bytes.
+    """Return the 64-bit checksum of bytes.
 
     Raises
     ------
     InputError
-        The package that makes them is not installed.
+        The package that computes it is not installed.
     """
     try:
         from xxhash import xxh3_64_intdigest
     except ImportError:
         raise InputError("files of blocks need a package: pip install 'onlineauto[blocks]'") from None
-    return xxh3_64_intdigest(cast("Any", data))  # an array is a buffer, which older stubs do not know
+    return xxh3_64_intdigest(cast("Any", data))  # older stubs do not know that an array is a buffer
 
 
 def header_checksum(version: int, header: bytes) -> int:
-    """Checksum of the file's header and of what its head says of it."""
+    """Return the checksum of the file's header, its length and the version."""
     return checksum(np.array([version, len(header)], "<u4").tobytes() + header)
 
 
 def record_layout() -> Mapping[str, str]:
-    """Describe the records as they lie in memory here, so that a file of others is not taken for ours."""
+    """Return the memory layout of the records on this machine, so that other layouts are detected."""
     records = {"line": LINE, "span": SPAN, "feature": FEATURE, "cost": COST}
     return {name: _layout(kind) for name, kind in records.items()} | {"byte_order": sys.byteorder}
 

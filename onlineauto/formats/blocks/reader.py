@@ -1,4 +1,4 @@
-"""Read a file of blocks: mapped into memory if it is a file, from any other source as its bytes come."""
+"""BlockReader: reads a file of blocks, mapped into memory, or from any other source as its bytes come."""
 
 from __future__ import annotations
 
@@ -42,51 +42,51 @@ if TYPE_CHECKING:
 __all__ = ["BEGIN", "BlockReader", "Rules"]
 
 BEGIN = MAGIC[:4]
-"""What a file of blocks begins with, even one that was spoilt on its way."""
+"""First bytes of a file of blocks, even of one that a transfer as text has spoilt."""
 
 _WRONG = "does not have its checksum"
 
 _NAME_HEAD = 8
-"""Bytes before a name: its hash and its length."""
+"""Number of bytes before a name: its hash and its length."""
 
 _PIECE = 1 << 20
-"""Bytes to ask a stream for at a time: what a damaged head asks for may not fit into memory."""
+"""Number of bytes read from a stream at a time: a damaged head may demand more than fits into memory."""
 
 Rules = dict[str, str | int | bool]
-"""How events were read, by the names of the options."""
+"""The options by which events were read, by name."""
 
 
 class _Header(msgspec.Struct):
-    """What the header of a file says."""
+    """The header of a file."""
 
     rules: Rules
     records: dict[str, str]
 
 
 class BlockReader:
-    """Blocks of a file of blocks; iterate once.
+    """Iterator over the blocks of a file; can be iterated once.
 
     Parameters
     ----------
     source : path, bytes, binary file, None or ByteSource
         As for `TextReader`; a file that is not packed is mapped into memory, frame by frame.
     diagnostics : Diagnostics, optional
-        For the sake of other readers: nothing can be wrong with a single event here.
+        Kept for the interface of readers: no single event can be wrong here.
     name : str, optional
         Name of the source in messages.
 
     Attributes
     ----------
     rules : dict
-        How the events were read when the file was made.
+        The options by which the events were read when the file was made.
     namespaces : Namespaces
-        Names met so far, shared by all blocks.
+        Names seen so far, shared by all blocks.
 
     Raises
     ------
     InputError
-        This is no such file, a newer version of one, one of another kind of machine, or damaged; from the
-        iteration too, after everything before the damage was yielded.
+        The source is no file of blocks, is of a newer version or another kind of machine, or is damaged.
+        Damage is also found by the iteration, after all earlier blocks were yielded.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class BlockReader:
         return self.blocks()
 
     def blocks(self) -> Generator[Block]:
-        """Yield the same; to be closed, if it is not gone through to the end."""
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""
         with self._turn:
             try:
                 while not self._over and (block := self._read_frame()) is not None:
@@ -128,12 +128,12 @@ class BlockReader:
                 self._source.close()
 
     def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
-        """Compare the rules by which the events were read with those of this run.
+        """Compare the options by which the events were read with those of this run.
 
         Raises
         ------
         InputError
-            They are not the same.
+            They differ.
         """
         for option in {**rules, **self.rules}:
             ours, theirs = rules.get(option), self.rules.get(option)
@@ -172,7 +172,7 @@ class BlockReader:
         return found.rules
 
     def _read_frame(self) -> Block | None:
-        """Read the next block; None if there is none."""
+        """Return the next block; None after the last."""
         which = f"block {self._n_frames + 1}, at byte {self._at},"
         raw = self._take(FRAME.itemsize, which)
         head = raw.view(FRAME)[0]
@@ -198,7 +198,7 @@ class BlockReader:
         return block
 
     def _make_block(self, body: NDArray[np.uint8], sizes: list[int], which: str) -> Block:
-        """Look at the sections of a frame as a block."""
+        """Return the sections of a frame as a Block, without copying."""
         parts: dict[str, Records] = {}
         start = 0
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
@@ -217,7 +217,7 @@ class BlockReader:
         )
 
     def _meet(self, names: bytes) -> bool:
-        """Take up the names of namespaces that a frame has for the first time; False if these are none."""
+        """Add the names of namespaces that are new in a frame; return False if they are malformed."""
         start = 0
         while start < len(names):
             if len(names) - start < _NAME_HEAD:
@@ -234,7 +234,7 @@ class BlockReader:
     def _take(self, size: int, what: str) -> NDArray[np.uint8]:
         try:
             data = self._bytes.take(self._at, size)
-        except InputError as error:  # of the packing
+        except InputError as error:  # from unpacking
             raise self._error(str(error)) from error
         if len(data) < size:
             raise self._damage(f"it ends within {what} at byte {self._at + len(data)}: it is truncated")
@@ -250,9 +250,10 @@ class BlockReader:
 
 
 class _Mapped:
-    """A file that is mapped into memory, part by part: what is done with goes with the last block over it.
+    """A file that is mapped into memory part by part; a part is unmapped with the last block that views it.
 
-    Parts are private: kernels take arrays that could be written to, and a change would not reach the file.
+    Mappings are private copies: kernels take arrays that can be written to, and changes must not reach the
+    file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -260,7 +261,7 @@ class _Mapped:
         self._size = os.fstat(descriptor).st_size
 
     def take(self, start: int, size: int) -> NDArray[np.uint8]:
-        """Bytes from `start` on, fewer than `size` at the end."""
+        """Return `size` bytes from `start` on, fewer at the end."""
         size = min(size, self._size - start)
         if size <= 0:
             return np.zeros(0, np.uint8)
@@ -270,13 +271,13 @@ class _Mapped:
 
 
 class _Streamed:
-    """A source that is read from its beginning to its end."""
+    """A source that is read sequentially."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
 
-    def take(self, start: int, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - it is where we are
-        """The next bytes, fewer than `size` at the end."""
+    def take(self, start: int, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - always the current position
+        """Return the next `size` bytes, fewer at the end."""
         data = bytearray()
         while len(data) < size and (more := self._source.read(min(size - len(data), _PIECE))):
             data += more

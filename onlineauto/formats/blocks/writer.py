@@ -1,4 +1,4 @@
-"""Write blocks to a file, all of them or none."""
+"""Write blocks to a file atomically."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _POINTERS = {
     "lines": {"start": "spans", "cost": "costs", "tag": "tag_bytes"},
     "spans": {"start": "features"},
 }
-"""Fields that say where something begins in another section."""
+"""Fields that are offsets into another section, by the name of that section."""
 _HEAD_BYTES = len(MAGIC) + FILE_HEAD.itemsize
 
 
@@ -52,23 +52,23 @@ def write_blocks(
     rules: Mapping[str, object],
     frame_bytes: int = _FRAME_BYTES,
 ) -> int:
-    """Write blocks to a file, which appears when all of them are on the disk.
+    """Write blocks to a file, which appears when it is completely on the disk; return the number of events.
 
     Parameters
     ----------
     path : path
-        Where to; what is there is replaced.
+        The file to write; an existing one is replaced.
     blocks : iterable of Block
-        In the order in which they are to be read; they may be of several streams.
+        The blocks in the order in which they will be read; they may come from several streams.
     rules : mapping of str to str, int or bool
-        How the events were read; who reads the file has to read by the same rules.
+        The options by which the events were read; a run that reads the file must have the same.
     frame_bytes : int
-        Small blocks, as those of a pipe, are put together until they have so many bytes.
+        Small blocks, such as those of a pipe, are joined until they have this many bytes.
 
     Returns
     -------
     int
-        How many events were written.
+        Number of events that were written.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def write_blocks(
     with replacing(path) as file:
         writer = _FrameWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
-        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # blanks, for JSON to skip
+        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # JSON ignores the blanks
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write(MAGIC + head.tobytes() + header)
         for block in blocks:
@@ -88,7 +88,7 @@ def write_blocks(
 
 
 class _FrameWriter:
-    """Frames of one file, and the names of namespaces in it."""
+    """Writer of the frames of a file, with the numbers of its namespaces."""
 
     def __init__(self, file: IO[bytes], *, frame_bytes: int) -> None:
         self._file = file
@@ -101,7 +101,7 @@ class _FrameWriter:
         self._renumbered = np.zeros(0, np.int32)
 
     def write(self, block: Block) -> None:
-        """Write a block, if it has events, together with small ones before and after it."""
+        """Write a block, if it has events; small consecutive blocks are joined."""
         if not len(block):
             return
         sections = self._sections(block)
@@ -121,7 +121,7 @@ class _FrameWriter:
             self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
 
     def _sections(self, block: Block) -> dict[str, Any]:
-        """Copy what belongs to the events of a block, with the file's numbers of namespaces."""
+        """Return copies of a block's sections, with the file's numbers of namespaces."""
         fresh = self._meet(block.namespaces)
         n_lines = int(block.event_start[-1])
         last = block.lines[n_lines]
@@ -131,7 +131,7 @@ class _FrameWriter:
         spans["namespace"][-1] = 0
         lines = _clean(block.lines[: n_lines + 1], LINE)
         for name in ("number", "label", "weight", "initial", "shared", "slot"):
-            lines[name][-1] = 0  # the record that ends the last line has no other meaning
+            lines[name][-1] = 0  # the sentinel record only ends the last line
         return {
             "events": np.array(block.event_start, np.int64),
             "lines": lines,
@@ -143,11 +143,11 @@ class _FrameWriter:
         }
 
     def _meet(self, names: Namespaces) -> bytes:
-        """Number the namespaces of a block; return those that are new to the file, as it has them."""
+        """Assign numbers to the namespaces of a block; return the section of those new to the file."""
         if names is self._names and len(names) == len(self._renumbered):
             return b""
         fresh = b""
-        # a thread that reads ahead may be adding to them
+        # A thread that reads ahead may be adding names meanwhile.
         known = list(zip(names.names, names.hashes, strict=False))
         for name, hash_ in known:
             if name not in self._numbers:
@@ -175,7 +175,7 @@ class _FrameWriter:
 
 
 def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sections of several blocks as those of one; theirs are used up."""
+    """Return the sections of several blocks as those of one; the given sections are modified."""
     begin = {name: np.cumsum([0, *(len(each[name]) - more for each in blocks)]) for name, _, more in SECTIONS}
     joined = {}
     for name, kind, more in SECTIONS:
@@ -188,7 +188,7 @@ def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _clean(records: Records, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Copy records field by field, so that nothing is in the padding between."""
+    """Return a copy of records made field by field, so that the padding between fields is zero."""
     clean = np.zeros(len(records), kind)
     for name in kind.names or ():
         clean[name] = records[name]

@@ -1,8 +1,7 @@
 """Read CCB slots of JSON: ``_slots``, a log's ``_outcomes``, and their ``_a``, ``_p``, ``_inc``.
 
 What was logged for a slot is written in the slot itself or in its outcome. In exact mode a cost may be
-anywhere: as
-in VW, it is kept for the next slot or outcome that lists actions.
+anywhere: as in VW, it is kept for the next slot or outcome that lists actions.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ def open_slot(
 
 @kernel
 def is_in_slots(event: Records, frames: Records) -> bool:
-    """Return whether the innermost object lies within a slot or an outcome."""
+    """Return whether the innermost object is a slot or an outcome, or lies within one."""
     for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
         if frames[i].kind >= SLOTS:
             return True
@@ -240,8 +239,7 @@ def _problem(event: Records, again: bool, anything: bool) -> Code:
     """Return the code of what is wrong with the label of a slot, or `FINE`.
 
     `again` says that the slot has an outcome already. `anything` accepts any cost and any probability, and
-    the
-    last of two outcomes, as VW does.
+    the last of two outcomes, as VW does.
     """
     if event.listed != event.pmf or event.listed == 0:
         return Code.SLOT_LISTS

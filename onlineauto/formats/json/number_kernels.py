@@ -45,7 +45,7 @@ def _digit(data: NDArray[np.uint8], p: int) -> np.uint64:
 
 @kernel
 def _scaled(number: float, exponent: int) -> float:
-    """Return ``number * 10**exponent``, computed in the steps of RapidJSON's normal precision."""
+    """Return ``number * 10**exponent``, computed as RapidJSON's normal precision does."""
     if exponent < -308:
         number /= _POWERS[308]
         exponent += 308

@@ -65,8 +65,7 @@ def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, stat
     """Return a number as VW's ``float_of_string`` does: 0 with a warning if it is none.
 
     If a part begins with a form feed or similar blank, C's ``strtof`` reads on into the next part. VW's even
-    reads
-    past the line, into whatever its buffer contains; here reading stops at `line_end`.
+    reads past the line, into whatever its buffer contains; here reading stops at `line_end`.
     """
     limit = line_end if 11 <= data[start] <= 13 else end
     value, after = parse_vw_float(data, start, limit)

@@ -1,1 +1,1 @@
-"""What the readers of text and JSON share: lines, marks, labels, diagnostics."""
+"""Shared parts of the readers of text and JSON: lines, marks, labels, diagnostics."""

@@ -1,4 +1,4 @@
-"""Whether the lines of an event that has slots make one."""
+"""Check that the lines of an event make a valid CCB event."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["CONFINED", "slot_problem"]
 
 CONFINED = np.float32(-np.inf)
-"""Probability of a cost that is none: an action that the slot is confined to."""
+"""Marks, in place of a probability, a record that is no cost but an action that the slot is confined to."""
 
 
 @kernel
 def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, action: np.uint32) -> bool:
-    """Whether a slot can have an action: it is confined to it or to none, and no logged slot before has it.
+    """Return whether a slot can have been given `action`.
 
-    Its costs, of which the first one is its outcome, end at `end`.
+    It can if the slot is confined to it, or to nothing, and no earlier slot was logged with it. The costs of
+    the slot end at `end`; the first of them is its outcome.
     """
     begin = lines[slot].cost + 1
     allowed = begin == end
@@ -39,11 +40,11 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
 def slot_problem(
     lines: Records, costs: Records, first: int, end: int, n_costs: int, anything: bool
 ) -> tuple[Code, int]:
-    """What is wrong with the lines [first, end) of an event, whose costs end at `n_costs`; with which one.
+    """Return what is wrong with the lines [first, end) of an event, and the line that is wrong.
 
-    There have to be a shared line, actions, and no more slots than actions, in this order; and
-    what was logged of a slot, and what it is confined to, has to be an action that it can have, unless it
-    may be `anything`.
+    The costs of the event end at `n_costs`. There must be a shared line, then actions, then slots, no more
+    slots than actions. Each action that was logged for a slot or that it is confined to must exist, and a
+    logged action must be free for its slot. `anything` accepts all actions.
     """
     slots = end
     for line in range(first, end):

@@ -1,4 +1,4 @@
-"""Labels of events that have slots, in native mode: ``ccb shared``, ``ccb action``, ``ccb slot``."""
+"""Read labels of CCB events in native mode: ``ccb shared``, ``ccb action``, ``ccb slot``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
 
 COLON, COMMA = 58, 44
-"""Bytes between the parts of an outcome."""
+"""Bytes that separate the parts of an outcome."""
 
 CCB, SHARED, ACTION, SLOT = (
     np.frombuffer(word, np.uint8) for word in (b"ccb", b"shared", b"action", b"slot")
@@ -45,7 +45,7 @@ _TOLERANCE = 1e-4
 
 @kernel
 def next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
-    """Where the part that begins at `p` ends: at a separator, or at the end."""
+    """Return the end of the part that begins at `p`: the next separator, or `end`."""
     while p < end and data[p] != separator:
         p += 1
     return p
@@ -53,7 +53,7 @@ def next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
 
 @kernel
 def _read_action(data: NDArray[np.uint8], start: int, end: int, strict: bool, state: Records) -> np.uint32:
-    """Number of an action; the largest one, with the problem reported, if it is none."""
+    """Return the number of an action, or the largest uint32 after reporting that it is none."""
     if not is_whole_number(data, start, end) or end - start > _DIGITS:
         report(state, Code.ACTION_NOT_A_NUMBER, start, end, strict)
         return _LARGEST
@@ -62,7 +62,7 @@ def _read_action(data: NDArray[np.uint8], start: int, end: int, strict: bool, st
 
 @kernel
 def _read_probability(data: NDArray[np.uint8], start: int, end: int, strict: bool, state: Records) -> F32:
-    """Probability (float32), or -1, with the problem reported."""
+    """Return a probability (float32), or `CONFINED`, which is negative, after reporting a problem."""
     value, code = label_number(data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
     if code == Code.FINE:
         code = probability_problem(value)
@@ -74,7 +74,7 @@ def _read_probability(data: NDArray[np.uint8], start: int, end: int, strict: boo
 
 @kernel
 def _read_others(data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records) -> float:
-    """Sum of the probabilities of ``action:probability,...``; NaN, with a problem reported, if it is none."""
+    """Return the sum of the probabilities of ``action:probability,...``, or NaN after reporting a problem."""
     total = 0.0
     while p < end:
         stop = next_part(data, p, end, COMMA)
@@ -99,7 +99,7 @@ def _read_others(data: NDArray[np.uint8], p: int, end: int, strict: bool, state:
 def _read_outcome(
     data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, costs: Records
 ) -> bool:
-    """Read ``action:cost:probability[,action:probability...]``."""
+    """Read ``action:cost:probability[,action:probability...]`` and return whether it is good."""
     stop = next_part(data, start, end, COMMA)
     first = next_part(data, start, stop, COLON)
     second = next_part(data, min(first + 1, stop), stop, COLON)
@@ -139,7 +139,7 @@ def _read_outcome(
 def _read_list(
     data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records, costs: Records
 ) -> bool:
-    """Read ``action,action,...``: those that the slot is confined to."""
+    """Read ``action,action,...``, to which the slot is confined, and return whether it is good."""
     while p < end:
         stop = next_part(data, p, end, COMMA)
         action = _read_action(data, p, stop, strict, state)
@@ -161,7 +161,10 @@ def read_slot_label(
     line: Records,
     costs: Records,
 ) -> bool:
-    """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``; False if it is none of them."""
+    """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``.
+
+    Returns whether the label is one of them and good; a problem is reported.
+    """
     start, p = next_word(data, marks, p, end)
     kind, after = next_word(data, marks, p, end)
     line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)

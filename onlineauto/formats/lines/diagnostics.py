@@ -129,30 +129,30 @@ _SHOWN = 60
 _KEEP = 100
 
 MOST_TEXT = _SHOWN + 1
-"""Bytes of an offending text that are looked at."""
+"""Number of bytes of an offending text that a message needs."""
 
 
 def is_warning(code: Code) -> bool:
-    """Whether input with this problem is used nevertheless (native mode)."""
+    """Return whether input with this problem is used nevertheless (native mode)."""
     return code in _WARNINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One problem of the input.
+    """A problem of the input.
 
     Attributes
     ----------
     file : str
         Name of the file, ``<stdin>`` or ``<bytes>``.
     line, column : int
-        Where: 1-based line, 1-based byte in the line.
+        Its position: 1-based line, 1-based byte in the line.
     code : Code
         Kind of the problem.
     message : str
-        What was wrong.
+        Description of the problem.
     done : str
-        What was done about it.
+        What the reader did about it.
     """
 
     file: str
@@ -163,26 +163,26 @@ class Diagnostic:
     done: str
 
     def __str__(self) -> str:
-        """``FILE:LINE:COLUMN: what was wrong; what was done``."""
+        """Return ``FILE:LINE:COLUMN: what was wrong; what was done``."""
         return f"{self.file}:{self.line}:{self.column}: {self.message}; {self.done}"
 
 
 @dataclass(slots=True)
 class Diagnostics:
-    r"""Problems of a stream: all counted, the first hundred kept.
+    r"""The problems of a stream: all are counted, the first hundred are kept.
 
     Attributes
     ----------
     listener : callable, optional
         Called with each problem that is kept.
     counts : Counter of Code
-        How often each kind was met.
+        Number of problems of each kind.
     kept : list of Diagnostic
-        The first hundred.
+        The first hundred problems.
     of_file : str
         Name of the file being read and a colon, if there are several.
     log : LogCounts or SlotLogCounts, optional
-        What a decision-service log had in it, if the input is one.
+        Counts of the decision-service log, if the input is one.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Diagnostics:
 
     @property
     def total(self) -> int:
-        """How many problems were met."""
+        """Number of problems found."""
         return self.counts.total()
 
     def count(self, code: Code, n: int) -> None:
@@ -210,7 +210,7 @@ class Diagnostics:
         self.counts[code] += n
 
     def add(self, others: Diagnostics) -> None:
-        """Count and keep all that others have counted and kept."""
+        """Add the counts and the kept problems of `others` to these."""
         for code, n in others.counts.items():
             self.count(code, n)
         for diagnostic in others.kept:
@@ -218,7 +218,7 @@ class Diagnostics:
         self.log = others.log or self.log
 
     def keep(self, diagnostic: Diagnostic) -> None:
-        """Keep a problem that is counted already, unless a hundred are kept."""
+        """Keep a problem that is already counted, unless a hundred are kept."""
         if len(self.kept) < _KEEP:
             self.kept.append(diagnostic)
             if self.listener is not None:
@@ -226,7 +226,7 @@ class Diagnostics:
 
 
 def _quoted(text: bytes) -> str:
-    """Text in quotes, shortened, with what cannot be shown escaped."""
+    """Return text in quotes, shortened, with unprintable characters escaped."""
     shown = text[:_SHOWN].decode("utf-8", "backslashreplace")
     if len(text) > _SHOWN:
         shown = text[:_SHOWN].decode("utf-8", "ignore") + "..."
@@ -236,18 +236,18 @@ def _quoted(text: bytes) -> str:
 def make_diagnostic(
     code: Code, *, file: str, line: int, column: int, text: bytes, unit: str, fatal: bool = False
 ) -> Diagnostic:
-    """Words for a problem that a kernel recorded.
+    """Return the `Diagnostic` for a problem that a kernel recorded.
 
     Parameters
     ----------
     code : Code
-        What is wrong.
+        Kind of the problem.
     file, line, column
-        Where.
+        Its position.
     text : bytes
         The offending text.
     unit : {"line", "event"}
-        What is skipped for it.
+        The unit of input that is skipped because of it.
     fatal : bool
         Whether reading ends here.
     """

@@ -1,4 +1,4 @@
-"""EventReader: what a reader of any format is to those who take its blocks."""
+"""EventReader: the interface of the readers of all formats."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["EventReader"]
 
 
 class EventReader(Protocol):
-    """Reads events in blocks; gone through once.
+    """A reader of events in blocks; can be iterated once.
 
     Attributes
     ----------
     name : str
         Name of the source in messages.
     namespaces : Namespaces
-        Names met so far, shared by all blocks.
+        Names seen so far, shared by all blocks.
     diagnostics : Diagnostics
-        What was wrong with the input so far.
+        Problems found so far.
     """
 
     name: str
@@ -35,4 +35,4 @@ class EventReader(Protocol):
         """Yield the blocks."""
 
     def blocks(self) -> Generator[Block]:
-        """Yield the same; to be closed, if it is not gone through to the end."""
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""

@@ -1,4 +1,4 @@
-"""Features of a line in native mode: what follows its first ``|``."""
+"""Read the features of a line, from its first ``|`` on, in native mode."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hash_string(
     seed: np.uint32,
     hash_all: bool,
 ) -> np.uint32:
-    """Hash of ``name:string``: the string's, seeded with the name's."""
+    """Return the hash of ``name:string``: the string's, seeded with the name's."""
     chained = hash_name(data, name[0], name[1], seed, hash_all)
     return hash_name(data, value[0], value[1], chained, hash_all)
 
@@ -46,7 +46,7 @@ def hash_string(
 def _value_problem(
     data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
 ) -> tuple[Code, int]:
-    """What is wrong with the value ``data[start:stop]``, and where that ends."""
+    """Return what is wrong with the value ``data[start:stop]``, and the end of the wrong text."""
     if start == stop:
         return Code.NO_VALUE, stop
     if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
@@ -69,10 +69,10 @@ def _odd_feature(
     rules: Rules,
     state: Records,
 ) -> tuple[np.uint32, F32, bool, bool]:
-    """Read the feature whose value ends at `stop`, whatever it is.
+    """Read the feature whose value ends at `stop`, whatever its form.
 
-    Returns its hash and value, whether it has no name, so that its number is still to be added to its hash,
-    and whether it is good; reports if not.
+    Returns its hash, its value, whether it has no name, and whether it is good; a problem is reported. The
+    caller adds the number of a nameless feature to its hash.
     """
     start = name[1] + 1
     number, kind = read_number(data, start, stop)
@@ -101,7 +101,7 @@ def _read_span(
     state: Records,
     features: Records,
 ) -> tuple[int, int, bool]:
-    """Read features up to a bar: the byte after them, how many there are now, and whether all were good."""
+    """Read features up to a bar: the position after them, how many there are now, whether all are good."""
     n, nameless, good = state.features, 0, True
     while good and p < end and load1(data, p) != _BAR:
         if is_blank(load1(data, p)):
@@ -132,7 +132,7 @@ def _read_span(
 
 @inline_kernel
 def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
-    """Make a span of the features up to `n_features` that belong to none yet."""
+    """Make a span of the features up to `n_features` that do not belong to a span yet, if there are any."""
     if n_features > state.features:
         span = spans[np.uint64(state.spans)]
         span.namespace = namespace
@@ -143,7 +143,7 @@ def close_span(state: Records, spans: Records, namespace: int, n_features: int) 
 
 @kernel
 def _weight(data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
-    """Read a namespace's weight at `start`, after the colon: the byte after it, and what is wrong."""
+    """Read a namespace's weight at `start`, after the colon: value, position after it, problem."""
     stop = after_word(data, marks, start, end)
     weight, kind = read_number(data, start, stop)
     code = Code.FINE
@@ -168,7 +168,7 @@ def read_features(
     features: Records,
     names: Records,
 ) -> bool:
-    """Read the features of a line; False, with the problem reported, if something is wrong with them."""
+    """Read the features of a line and return whether they are good; a problem is reported."""
     p, good = bar, True
     while good and p < end:  # the byte at `p` is a bar
         start = p + 1

@@ -1,8 +1,8 @@
-"""What reading JSON works with: its rules, the event being read, and counters of the log.
+"""State for reading JSON: the rules, the event being read, and counters of the log.
 
-A JSON object may add to a line, or to a namespace, that it has left before; a Block may not. So the features
-of an event are first *staged* in the order in which they come, each in a *segment* of one namespace. Segments
-whose namespaces begin with the same byte make a *group*, and groups are listed in the order in which the
+A JSON object may add to a line or a namespace that was left before; a Block must be contiguous. So the
+features of an event are first *staged* in the order in which they come, each in a *segment* of one namespace.
+Segments whose namespaces begin with the same byte form a *group*. Groups are listed in the order in which the
 first namespace of each is closed: this is the order in which VW sums.
 """
 
@@ -26,45 +26,45 @@ __all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonRules", "Stage", "fail"]
 
 EVENT = np.dtype(
     [
-        ("scratch", np.int64),  # the first free byte behind the text
-        ("depth", np.int64),  # open objects and arrays
+        ("scratch", np.int64),  # first free byte after the text
+        ("depth", np.int64),  # number of open objects and arrays
         ("bad", np.bool_),
         ("closed", np.bool_),  # the context is complete
-        # How many staged records there are.
+        # Numbers of staged records.
         ("lines", np.int64),
         ("groups", np.int64),
         ("segments", np.int64),
         ("features", np.int64),
         ("costs", np.int64),
-        ("line", np.int64),  # that which is being filled
+        ("line", np.int64),  # the current line, which is being filled
         ("key", np.int64, (2,)),  # bounds of the last name, quotes included
-        ("array_hash", np.uint32),  # of the next number of an array
-        # The label, of the action `index`, -1 if it is not known.
+        ("array_hash", np.uint32),  # hash of the next element of an array
+        # The label; `index` is its action, -1 if unknown.
         ("index", np.int64),
         ("found", np.bool_),
         ("action", np.uint32),
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
-        # Of the slots only.
+        # Fields of CCB slots.
         ("n_slots", np.int64),
-        ("first_slot", np.int64),  # its line
-        ("outcome", np.int64),  # of how many slots it has been said what was logged; -1: of none yet
-        ("early", np.int64),  # where that is said, if it is before the context; 0 if it is not
-        ("listed", np.int64),  # actions that a slot was logged with
-        ("pmf", np.int64),  # and probabilities
+        ("first_slot", np.int64),  # line of the first slot
+        ("outcome", np.int64),  # number of outcomes read; -1 before their array
+        ("early", np.int64),  # position of the outcomes if they precede the context, else 0
+        ("listed", np.int64),  # number of actions in the slot's `_a`
+        ("pmf", np.int64),  # number of probabilities in its `_p`
         ("listed_action", np.uint32),  # the first of each
         ("listed_probability", np.float32),
-        ("first_included", np.int64),  # staged costs: what a slot is confined to; -1 if it is not
+        ("first_included", np.int64),  # staged costs: the actions a slot is confined to, -1 if none
         ("last_included", np.int64),
-        # Where it is in the text: what was read last of it, and what says which action, cost and probability.
+        # Text bounds of the label: of the part read last, and of its action, cost and probability.
         ("label_start", np.int64),
         ("label_end", np.int64),
         ("index_at", np.int64, (2,)),
         ("cost_at", np.int64, (2,)),
         ("probability_at", np.int64, (2,)),
-        # Of the decision service only.
-        ("n_ranked", np.int64),  # entries of "a"
+        # Fields of decision-service logs.
+        ("n_ranked", np.int64),  # number of entries of "a"
         ("ranked", np.float32),  # the first of them
         ("n_baseline", np.int64),
         ("baseline", np.float32),
@@ -73,7 +73,7 @@ EVENT = np.dtype(
         ("drop_end", np.int64),
         ("skip", np.bool_),
         ("original_cost", np.float32),
-        ("first_cost", np.float32),  # the first one of several
+        ("first_cost", np.float32),  # the first original cost of several
         ("n_costs", np.int64),
         ("id", np.int64, (2,)),  # bounds of the string, quotes included
         ("time", np.int64, (2,)),
@@ -85,24 +85,24 @@ EVENT = np.dtype(
 FRAME = np.dtype(
     [
         ("kind", np.int64),
-        ("filled", np.bool_),  # it has had a member or an element
-        ("root", np.bool_),  # the context itself
-        ("lost", np.bool_),  # a namespace whose features VW loses
-        ("number", np.int32),  # of the namespace
+        ("filled", np.bool_),  # whether it has a member or an element already
+        ("root", np.bool_),  # whether it is the context itself
+        ("lost", np.bool_),  # whether it is a namespace whose features VW loses
+        ("number", np.int32),  # number of the namespace
         ("hash", np.uint32),
-        ("byte", np.int64),  # the first of its name
-        ("group", np.int64),  # -1 before its first feature
+        ("byte", np.int64),  # first byte of its name
+        ("group", np.int64),  # its group, -1 before its first feature
         ("segment", np.int64),
     ],
     align=True,
 )
-"""An object or an array that is open."""
+"""Record of an open object or array."""
 
 STAGED = {
     "lines": np.dtype(
         [
-            ("groups", np.int64),  # the last one made, -1 if none; linked through `made`
-            ("first", np.int64),  # the first and the last one listed
+            ("groups", np.int64),  # the group made last, -1 if none; linked through `made`
+            ("first", np.int64),  # the first and the last listed group
             ("last", np.int64),
             ("first_cost", np.int64),
             ("last_cost", np.int64),
@@ -135,7 +135,7 @@ STAGED = {
         align=True,
     ),
 }
-"""Staged records of an event. Where a record has a next one, -1 is none."""
+"""Staged records of an event; links such as `next` are indices, -1 for none."""
 
 LOG = np.dtype(
     [
@@ -150,7 +150,7 @@ LOG = np.dtype(
         ("number_label_not_equal_baseline_first_slot", np.int64),
         ("has_first_id", np.bool_),
         ("has_first_time", np.bool_),
-        # Bounds in the buffer, of those met since the reader last looked; empty if there are none.
+        # Bounds in the buffer of those found since the last chunk; empty if there are none.
         ("first_id", np.int64, (2,)),
         ("last_id", np.int64, (2,)),
         ("first_time", np.int64, (2,)),
@@ -162,23 +162,23 @@ LOG = np.dtype(
 
 
 class JsonRules(NamedTuple):
-    """How to read."""
+    """The rules by which JSON is read."""
 
     simple: bool
-    slots: bool  # events have slots
+    slots: bool  # whether events have slots
     multiline: bool
     quirks: ReadingQuirks
     hash_all: bool
-    strict: bool  # a bad line is fatal
+    strict: bool  # whether a bad line is fatal
     uniform: bool
     hash_seed: np.uint32
     default_hash: np.uint32
-    log: bool  # a decision-service log
+    log: bool  # whether the text is a decision-service log
     chain_hash: bool
 
 
 class Stage(NamedTuple):
-    """Where an event is put together; there is room for the largest that the text can hold."""
+    """The arrays in which an event is assembled, large enough for any event that the text can hold."""
 
     event: Records  # [1]
     log: Records  # [1]
@@ -188,13 +188,13 @@ class Stage(NamedTuple):
     segments: Records
     features: Records
     costs: Records
-    quiet: Records  # [1]: a reader's state, for what is wrong and nobody is told
+    quiet: Records  # [1]: a reader's state whose problems are not reported
     odd: NDArray[np.uint8]  # bitmap of the bytes that VW replaces in strings
 
 
 @kernel
 def fail(state: Records, event: Records, code: Code, start: int, end: int, fatal: bool) -> None:
-    """Report what makes the event a bad one, unless it is one already."""
+    """Mark the event bad and report why, unless it is bad already."""
     if not event.bad:
         report(state, code, start, end, fatal)
     event.bad = True

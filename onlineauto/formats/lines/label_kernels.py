@@ -1,4 +1,4 @@
-"""Labels and tags in native mode: what `onlineauto.formats.text.head_kernels` reads of a line."""
+"""Read labels and tags in native mode, for `onlineauto.formats.text.head_kernels`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _ONE = np.float32(1)
 _SMALLEST = np.float32(1e-38)
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
-"""Label or cost of a line that has none."""
+"""The label or cost of a line that has none."""
 
 _SHARED = np.frombuffer(b"shared", np.uint8)
 
 
 @kernel
 def is_word(data: NDArray[np.uint8], start: int, end: int, word: NDArray[np.uint8]) -> bool:
-    """Whether ``data[start:end]`` is `word`."""
+    """Return whether ``data[start:end]`` is `word`."""
     if end - start != len(word):
         return False
     for i in range(len(word)):  # noqa: SIM110 (Numba has no generator expressions)
@@ -79,7 +79,7 @@ def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: 
 
 @inline_kernel
 def next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    """Bounds of the next word between blanks and tabs; empty at the end."""
+    """Return the bounds of the next word between blanks and tabs; they are equal at the end."""
     while p < end and is_blank(load1(data, p)):
         p += 1
     return p, (after_word(data, marks, p, end) if p < end else p)
@@ -89,7 +89,10 @@ def next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: in
 def label_number(
     data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
 ) -> tuple[F32, Code]:
-    """Number of a label, and what is wrong with it; the number that marks unlabelled lines is too large."""
+    """Return the number in ``data[start:end]`` and what is wrong with it.
+
+    `UNLABELLED` and larger numbers count as not finite, since `UNLABELLED` marks lines without a label.
+    """
     value, usual = short_decimal(data, start, end)
     if usual:
         return value, Code.FINE
@@ -111,7 +114,7 @@ def read_simple(
     state: Records,
     line: Records,
 ) -> bool:
-    """Read ``[label [weight [initial]]]``."""
+    """Read ``[label [weight [initial]]]`` into `line` and return whether it is good."""
     position = 0
     while True:
         start, p = next_word(data, marks, p, end)
@@ -136,7 +139,7 @@ def read_simple(
 
 @inline_kernel
 def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, int]:
-    """Where the first three colons of a word are; its end in place of those that it lacks."""
+    """Return the positions of the first three colons of a word, its end for each that is missing."""
     first = next_one(marks, start)
     second = next_one(marks, min(first + 1, end))
     return first, second, next_one(marks, min(second + 1, end))
@@ -144,7 +147,7 @@ def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, i
 
 @kernel
 def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    """Whether ``data[start:end]`` is digits."""
+    """Return whether ``data[start:end]`` consists of digits, at least one."""
     for i in range(start, end):
         if data[i] < 48 or data[i] > 57:
             return False
@@ -155,7 +158,7 @@ def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 def _shape_problem(
     data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, rules: Rules
 ) -> Code:
-    """What is wrong with the parts of ``action:cost:probability``."""
+    """Return what is wrong with the parts of ``action:cost:probability``."""
     first, second, third = colons
     if third < end:
         return Code.TOO_MANY_PARTS
@@ -174,7 +177,7 @@ def _shape_problem(
 
 @inline_kernel
 def probability_problem(value: F32) -> Code:
-    """What is wrong with a logged probability."""
+    """Return what is wrong with a logged probability."""
     if value < _ZERO:
         return Code.PROBABILITY_NEGATIVE
     if value < _SMALLEST:  # its inverse is infinite
@@ -194,7 +197,7 @@ def _read_cost(
     state: Records,
     costs: Records,
 ) -> bool:
-    """Read ``action:cost:probability``, or the bare action of a ``--cb N`` line."""
+    """Read ``action:cost:probability``, or a bare action of ``--cb N``; return whether it is good."""
     colons = _colons(marks, start, end)
     first, second, _ = colons
     code = _shape_problem(data, start, colons, end, rules)
@@ -221,7 +224,7 @@ def _read_cost(
 
 @inline_kernel
 def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> Code:
-    """What is wrong with a word of a label in the line and event where it stands."""
+    """Return what is wrong with a label's word, given the earlier words of its line and event."""
     if not rules.multiline:
         return Code.FINE
     if n_words > 0:
@@ -246,7 +249,7 @@ def read_costs(
     line: Records,
     costs: Records,
 ) -> bool:
-    """Read the words of a contextual-bandit label."""
+    """Read the words of a contextual-bandit label and return whether they are good."""
     n_words = 0
     while True:
         start, p = next_word(data, marks, p, end)

@@ -1,4 +1,4 @@
-"""Lines and events of VW text, as the readers of all formats need them: where they are, their records."""
+"""Find lines and events in a text and manage their records, for the readers of all formats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 DONE, GROW, STOPPED = range(3)
-"""Why reading came back: all is read; the next line needs a larger table of names; a fatal problem."""
+"""Reasons to return: all is read; the next line needs a larger table of names; a problem is fatal."""
 
 _BAR, _NEWLINE, _RETURN = 124, 10, 13
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
@@ -48,12 +48,12 @@ _ONE = np.float32(1)
 
 
 class Line(NamedTuple):
-    """Where a line is."""
+    """Bounds of a line."""
 
-    start: int  # without a byte order mark
-    stop: int  # without carriage returns
-    after: int  # where the next line begins
-    control: int  # its first control byte; not before `stop` if it has none
+    start: int  # its first byte, after a byte order mark
+    stop: int  # its end, before carriage returns
+    after: int  # beginning of the next line
+    control: int  # position of its first control byte; at or after `stop` if it has none
 
 
 # -- where lines and events end ---------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 @kernel
 def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    """Whether a line begins with UTF-8's byte order mark."""
+    """Return whether a line begins with UTF-8's byte order mark."""
     if end - start < len(_MARK):
         return False
     for i in range(len(_MARK)):  # noqa: SIM110 (Numba has no generator expressions)
@@ -72,7 +72,10 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @inline_kernel
 def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[int, int]:
-    """Take the byte order mark and the carriage returns off a line; VW takes off one of them."""
+    """Return the bounds of a line without its byte order mark and carriage returns.
+
+    If `bare`, only one carriage return is removed, as VW does.
+    """
     if start < end and load1(data, start) == _MARK[0] and _has_mark(data, start, end):
         start += len(_MARK)
     while end > start and load1(data, end - 1) == _RETURN:
@@ -84,7 +87,10 @@ def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[in
 
 @kernel
 def _is_separator(data: NDArray[np.uint8], newline: int, bare: bool) -> bool:
-    """Whether the line that ends at `newline` separates events; found from its end, as lines may be long."""
+    """Return whether the line that ends at `newline` separates events.
+
+    The line is examined from its end, because lines may be long.
+    """
     p = newline
     while p > 0 and (data[p - 1] == _RETURN or (not bare and is_blank(data[p - 1]))):
         p -= 1
@@ -97,7 +103,7 @@ def _is_separator(data: NDArray[np.uint8], newline: int, bare: bool) -> bool:
 
 @entry_kernel
 def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, bare: bool) -> int:
-    """End of the last complete event of ``data[:end]``, 0 if none ends after byte `known`."""
+    """Return the end of the last complete event of ``data[:end]``, 0 if none ends after byte `known`."""
     for i in range(end - 1, known - 1, -1):
         if data[i] == _NEWLINE and (not multiline or _is_separator(data, i, bare)):
             return i + 1
@@ -106,7 +112,7 @@ def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, bar
 
 @inline_kernel
 def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, byte: int) -> int:
-    """First place of a byte that `bits` marks, `end` if it is not there."""
+    """Return the first position of `byte`, which `bits` marks; `end` if it is not there."""
     p = next_one(bits, p)
     while p < end and load1(data, p) != byte:
         p = next_one(bits, p + 1)
@@ -124,7 +130,10 @@ def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: i
 
 @inline_kernel
 def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
-    """Whether a line separates events: for VW only if nothing is left of it."""
+    """Return whether a line is empty, and so separates events.
+
+    If `bare`, blanks count as content, as in VW.
+    """
     p = place.start
     while not bare and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
         p += 1
@@ -133,7 +142,7 @@ def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
 
 @inline_kernel
 def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> int:
-    """First bar of a line, its end if it has none."""
+    """Return the position of the first bar of a line, its end if it has none."""
     return _find(data, marks, place.start, place.stop, _BAR)
 
 
@@ -153,7 +162,7 @@ def _open_event(state: Records) -> None:
 
 @kernel
 def drop_event(state: Records) -> None:
-    """Forget the lines of the event, and those still to come."""
+    """Remove the lines of the event, and skip those still to come."""
     state.lines = state.first_line
     state.spans = state.first_span
     state.features = state.first_feature
@@ -171,9 +180,9 @@ def close_event(
     costs: Records,
     events: NDArray[np.int64],
 ) -> None:
-    """Make the lines since the last event an event, if there are any and it is good.
+    """Make the lines since the last event an event, if there are any and they are good.
 
-    A bad one is reported, and may be `fatal`.
+    A bad event is reported and dropped; the problem may be `fatal`.
     """
     n, first = state.lines - state.first_line, state.first_line
     code, bad = Code.FINE, first
@@ -198,7 +207,7 @@ def close_event(
 
 @inline_kernel
 def open_line(state: Records, lines: Records, p: int) -> Records:
-    """Record of the line that begins at `p`, with nothing in it yet."""
+    """Return the record of the line that begins at `p`, with nothing in it yet."""
     state.line_begin = p
     line = lines[np.uint64(state.lines)]
     line.number = state.line_number
@@ -222,7 +231,7 @@ def _count_bars(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 @inline_kernel
 def has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
-    """Whether the table of names has room for those that a line may bring."""
+    """Return whether the table of names has enough free rows for all names that a line may add."""
     room: int = len(names) // 2 - state.names - 1
     return place.stop - place.start <= room or _count_bars(data, place.start, place.stop) <= room
 
@@ -232,14 +241,14 @@ def has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Record
 
 @kernel
 def begin_records(state: Records) -> None:
-    """Forget all records."""
+    """Empty the records."""
     state.events = state.lines = state.spans = state.features = state.costs = state.tag_bytes = 0
     _open_event(state)
 
 
 @kernel
 def close_records(state: Records, lines: Records, spans: Records, events: NDArray[np.int64]) -> None:
-    """End the last record of each kind."""
+    """End the last record of each kind with its sentinel."""
     events[state.events] = state.lines
     line = lines[state.lines]
     line.start = state.spans

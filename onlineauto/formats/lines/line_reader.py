@@ -1,4 +1,4 @@
-"""LineReader: bytes in, Blocks out; what the readers of all formats of lines have in common."""
+"""LineReader: the base of all readers of line formats; turns bytes into Blocks."""
 
 from __future__ import annotations
 
@@ -35,29 +35,30 @@ _FIRST_TABLE = 1024
 
 
 class LineReader(ABC):
-    """Blocks of the events of a source; iterate once.
+    """Iterator over the events of a source, in Blocks; can be iterated once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than
-    `block_bytes`. From a pipe, events come as soon as they are complete.
+    `block_bytes`. Events from a pipe are yielded as soon as they are complete.
 
-    A format gives `_make_room` and `_read`, and sets `_rules` to how it reads.
+    A format implements `_size_for`, `_make_room` and `_read`, and passes its rules to the constructor.
 
     Attributes
     ----------
     namespaces : Namespaces
-        Names met so far, shared by all blocks.
+        Names seen so far, shared by all blocks.
     diagnostics : Diagnostics
-        Problems met so far.
+        Problems found so far.
     name : str
         Name of the source in messages.
 
     Raises
     ------
     InputError
-        The source cannot be opened; or, from the iteration and after everything before was yielded,
-        cannot be read further, or is being read already.
+        The source cannot be opened, cannot be read further, or is being read already. The latter two are
+        raised
+        by the iteration, after all earlier events were yielded.
     ParseError
-        From the iteration, after everything before was yielded: a line that is fatal.
+        A line is bad and bad lines are fatal. Raised by the iteration, after all earlier events were yielded.
     """
 
     def __init__(
@@ -83,34 +84,37 @@ class LineReader(ABC):
 
     @property
     def _state(self) -> Records:
-        """What the kernels count, looked up each time: an attribute would lose touch with it in a copy."""
+        """The kernels' counters, looked up at each access.
+
+        An attribute would point to the original's counters after the reader is copied.
+        """
         return self._reader.state[0]
 
     @abstractmethod
     def _size_for(self, text_bytes: int) -> int:
-        """Size of a buffer for so many bytes of text, which stand at its beginning."""
+        """Return the size of a buffer that begins with `text_bytes` bytes of text."""
 
     @abstractmethod
     def _make_room(self, end: int) -> None:
-        """Find the marks of the buffer's first `end` bytes, and make the records as many as it may need."""
+        """Fill the bitmaps of the buffer's first `end` bytes, and enlarge the records for their events."""
 
     @abstractmethod
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        """Call the kernel that reads on from `p`: why it came back, and where to go on."""
+        """Call the kernel that reads from `p` on: why it returned, and the position to continue from."""
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of one or more complete events."""
         return self.blocks()
 
     def blocks(self) -> Generator[Block]:
-        """Yield the same; to be closed, if it is not gone through to the end."""
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""
         with self._turn, closing(self._bytes):
             yield from self._read_blocks()
 
     def parse(self, text: bytes) -> list[Block]:
-        """Read a text of its own, besides the source; its namespaces are numbered with those met before.
+        """Return the Blocks of a separate text, without touching the source.
 
-        Only `diagnostics` begin anew with it.
+        Namespaces keep their numbers from before. `diagnostics` are replaced by new ones.
         """
         self.diagnostics = Diagnostics()
         self._state["line_number"], self._state["fatal"] = 0, False
@@ -120,7 +124,7 @@ class LineReader(ABC):
         return list(self._parse(len(text)))
 
     def parse_one(self, text: str | bytes) -> Block:
-        """Read a text of its own that is one event, as a block of one.
+        """Return the Block of a separate text that is exactly one event.
 
         Raises
         ------
@@ -137,7 +141,7 @@ class LineReader(ABC):
         return blocks[0]
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
-        """Make the buffer one for so many bytes of text, with those kept that it is filled with."""
+        """Replace the buffer by one for `text_bytes` bytes of text, with the first `filled` bytes kept."""
         buffer = np.empty(self._size_for(text_bytes), np.uint8)
         buffer[:filled] = self._buffer[:filled]
         self._buffer, self._text_bytes = buffer, text_bytes
@@ -188,13 +192,13 @@ class LineReader(ABC):
             raise ParseError(str(last), line=last.line, column=last.column)
 
     def _make_bitmaps(self, end: int) -> None:
-        """Make the bitmaps large enough for so many bytes."""
+        """Make the bitmaps large enough for `end` bytes."""
         if len(self._reader.marks) < bitmap_size(end):
             marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
             self._reader = self._reader._replace(marks=marks, breaks=breaks)
 
     def _make_records(self, **need: int) -> None:
-        """Make records as many as are needed, and one more of each kind."""
+        """Enlarge the arrays of records to what is needed, and one more of each kind."""
         larger = {}
         for name, size in need.items():
             records = getattr(self._reader, name)
@@ -203,7 +207,7 @@ class LineReader(ABC):
         self._reader = self._reader._replace(**larger)
 
     def _collect_names(self) -> None:
-        """Take up the names that the kernel met for the first time."""
+        """Add the names that the kernel saw for the first time to the namespaces."""
         names, known = self._reader.names, len(self.namespaces)
         if known == self._state["names"]:
             return
@@ -218,13 +222,13 @@ class LineReader(ABC):
             self.namespaces.add(name or b"\0", hash_)
 
     def _grow_names(self) -> None:
-        """Give the table of names twice the room."""
+        """Double the table of names."""
         names = _make_names(2 * len(self._reader.names))
         insert(self._reader.names, names)
         self._reader = self._reader._replace(names=names)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
-        """Pass on what the kernel found wrong; return the last of it."""
+        """Pass the kernel's problems to the diagnostics; return the last of them."""
         state, diagnostic = self._state, None
         n = int(state["problems"])
         for i, (code, line, column, start, end) in enumerate(state["problem"][:n].tolist()):
@@ -246,7 +250,7 @@ class LineReader(ABC):
         return diagnostic
 
     def _make_block(self) -> Block:
-        """Copy the records of the events."""
+        """Return a Block with copies of the records."""
         reader, state = self._reader, self._state
         return Block(
             event_start=reader.events[: state["events"] + 1].copy(),
@@ -260,14 +264,14 @@ class LineReader(ABC):
 
 
 def _copied(records: Records, n: int) -> Records:
-    """The first `n` records, copied byte by byte: NumPy would go through their fields."""
+    """Return a copy of the first `n` records, made bytewise: NumPy would copy field by field."""
     copied = np.empty(n, records.dtype)
     copied.view(np.uint8)[:] = records[:n].view(np.uint8)
     return copied
 
 
 def _make_reader() -> Reader:
-    """Records for a text that has not begun."""
+    """Return empty records for a text."""
     state = np.zeros(1, STATE)
     state["default_name"] = -1
     return Reader(

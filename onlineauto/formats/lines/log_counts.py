@@ -1,4 +1,4 @@
-"""LogCounts: what a decision-service log had in it."""
+"""LogCounts: counts of what a decision-service log contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LogCounts", "SlotLogCounts"]
 
 @dataclass(slots=True, kw_only=True)
 class LogCounts:
-    """Counts of a log's lines, and its first and last event; the names are those of VW's metrics.
+    """Counts of a log's lines, and its first and last event, named as in VW's metrics.
 
     Attributes
     ----------
@@ -20,11 +20,12 @@ class LogCounts:
     number_skipped_events : int
         Events marked ``_skipLearn``.
     dsjson_sum_cost_original, dsjson_sum_cost_original_baseline : float
-        Sum of ``_original_label_cost``, and of those whose ranking begins with the first action; float32.
+        Sum of ``_original_label_cost`` of all events, and of those whose ranking begins with the first
+        action; float32.
     first_event_id, first_event_time : str
         ``EventId`` and ``Timestamp`` of the first event that has one.
     last_event_id, last_event_time : str
-        Those of the last event, if that is another one.
+        Those of the last event, if it is another one.
     """
 
     line_parse_error: int = 0
@@ -40,18 +41,18 @@ class LogCounts:
 
 @dataclass(slots=True, kw_only=True)
 class SlotLogCounts:
-    """The same of events that have slots, which VW counts by their first slot.
+    """Counts of a log of events with slots, which VW counts by their first slot.
 
     Attributes
     ----------
     dsjson_number_label_equal_baseline_first_slot, dsjson_number_label_not_equal_baseline_first_slot : int
-        Events with ``_ba`` whose first slot got the first action of that, and other ones.
+        Events with ``_ba`` whose first slot got the first action of ``_ba``, and those where it did not.
     line_parse_error, number_events_zero_actions, number_skipped_events : int
         As of `LogCounts`.
     dsjson_sum_cost_original, dsjson_sum_cost_original_first_slot : float
         Sum of ``_original_label_cost`` of all slots, and of the first ones; float32.
     dsjson_sum_cost_original_label_equal_baseline_first_slot : float
-        The latter of events whose first slot got the first action of ``_ba``.
+        The latter sum, over events whose first slot got the first action of ``_ba``.
     first_event_id, first_event_time, last_event_id, last_event_time : str
         As of `LogCounts`.
     """

@@ -1,8 +1,10 @@
-"""Where the bytes are that divide a text: found once, 64 bytes at a time, and looked up from then on.
+"""Find the bytes that divide a text once, 64 at a time, and look them up later.
 
 *Marks* end a name or a value: blank, tab, carriage return, newline, ``|`` and ``:``. *Breaks* are control
-bytes but for the tab, newlines among them. Each kind is a bitmap, with one bit for each byte of the text, and
-with the text's end marked as well, so that every search ends.
+bytes
+other than the tab, newlines among them. Each kind is a bitmap with one bit for each byte of the text. The end
+of the
+text is marked as well, so that every search ends.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _last = local_array(LANES, np.uint8)
 
 @kernel
 def bitmap_size(end: int) -> int:
-    """Bytes of a bitmap of so many bytes of text; with eight to spare, as `next_one` reads eight at once."""
+    """Return the bytes of a bitmap of `end` bytes of text, with eight to spare for `next_one`."""
     return (end // LANES + 1) * 8 + 8
 
 
@@ -35,7 +37,7 @@ def bitmap_size(end: int) -> int:
 def _mark(
     data: NDArray[np.uint8], i: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8], place: int
 ) -> tuple[int, int, int]:
-    """Mark 64 bytes from `i` on in eight bytes of the bitmaps; count blanks and tabs, bars, and newlines."""
+    """Mark the 64 bytes from `i` on in both bitmaps; return counts of blanks and tabs, bars, newlines."""
     tab = equal(data, i, _TAB)
     blank = equal(data, i, _SPACE) | tab
     bar = equal(data, i, _BAR)
@@ -50,7 +52,7 @@ def _mark(
 def find_marks(
     data: NDArray[np.uint8], end: int, marks: NDArray[np.uint8], breaks: NDArray[np.uint8]
 ) -> tuple[int, int, int]:
-    """Fill both bitmaps of ``data[:end]``; at most how many blanks and tabs, bars, and newlines there are."""
+    """Fill both bitmaps of ``data[:end]``; return upper bounds on its blanks and tabs, bars, newlines."""
     blanks, bars, newlines = 0, 0, 0
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):
@@ -65,7 +67,7 @@ def find_marks(
 
 @inline_kernel
 def next_one(bits: NDArray[np.uint8], p: int) -> int:
-    """First byte of the text from `p` on whose bit is 1."""
+    """Return the first position from `p` on whose bit is 1."""
     word = load8(bits, p >> 3) >> np.uint64(p & 7)
     while word == 0:
         p = (p & ~7) + LANES
@@ -75,10 +77,10 @@ def next_one(bits: NDArray[np.uint8], p: int) -> int:
 
 @inline_kernel
 def next_one_near(bits: NDArray[np.uint8], p: int) -> int:
-    """`next_one`, of what is mostly a few bytes away, and often as many as last time.
+    """Return the first position from `p` on whose bit is 1, fast if it is mostly a few bytes away.
 
-    A branch for each byte can be guessed, so that what comes behind is read before this is known; a number
-    that is counted is waited for.
+    Testing one bit at a time lets the CPU predict the branches and go on before the result is known. Counting
+    zeros would make it wait.
     """
     word = load8(bits, p >> 3) >> np.uint64(p & 7)
     for _ in range(_NEAR):
@@ -91,13 +93,13 @@ def next_one_near(bits: NDArray[np.uint8], p: int) -> int:
 
 @inline_kernel
 def is_at(data: NDArray[np.uint8], p: int, end: int, byte: int) -> bool:
-    """Whether a byte stands at `p`, before the end."""
+    """Return whether `byte` is at `p`, before the end."""
     return p < end and load1(data, p) == byte
 
 
 @inline_kernel
 def after_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> int:
-    """The byte after the word at `p`, which may have colons in it."""
+    """Return the position after the word at `p`, which may contain colons."""
     p = next_one(marks, p)
     while is_at(data, p, end, _COLON):
         p = next_one(marks, p + 1)

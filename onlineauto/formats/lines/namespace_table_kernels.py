@@ -1,4 +1,4 @@
-"""Numbers for the names of namespaces."""
+"""Assign numbers to the names of namespaces, in a hash table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONE = np.uint64(1)
 
 @inline_kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """64-bit hash of a name, never 0: its length and its words of eight bytes, each mixed in."""
+    """Return a 64-bit hash of a name, never 0: its length and its words of eight bytes, each mixed in."""
     key = np.uint64(end - start) * _MIX
     while start < end:
         stop = min(start + 8, end)
@@ -37,7 +37,7 @@ def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @inline_kernel
 def _slot(names: Records, key: np.uint64) -> int:
-    """Where `key` is in the table, or the free place where it belongs."""
+    """Return the row of `key` in the table, or the free row where it belongs."""
     mask = np.uint64(len(names) - 1)
     slot = (key >> _SHIFT) & mask
     while names[slot].key != 0 and names[slot].key != key:
@@ -57,7 +57,7 @@ def insert(old: Records, new: Records) -> None:
 def name_slot(
     data: NDArray[np.uint8], start: int, end: int, rules: Rules | JsonRules, state: Records, names: Records
 ) -> int:
-    """Slot of the namespace called ``data[start:end]``; a new name gets the next number."""
+    """Return the row of the namespace called ``data[start:end]``; a new name gets the next number."""
     key = _key(data, start, end)
     slot = _slot(names, key)
     name = names[slot]
@@ -73,7 +73,7 @@ def name_slot(
 
 @inline_kernel
 def default_number(state: Records) -> int:
-    """Number of the namespace that has no name."""
+    """Return the number of the namespace that has no name."""
     if state.default_name < 0:
         state.default_name = state.names
         state.names += 1

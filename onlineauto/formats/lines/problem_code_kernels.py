@@ -1,7 +1,7 @@
-"""Numbers by which the reading kernels report what is wrong.
+"""Codes by which the reading kernels report problems.
 
-They lie in a kernel file because kernels have them compiled in, and the cache of kernels is stamped with
-such files.
+They are in a kernel file because kernels have them compiled in, and the cache of kernels depends on such
+files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ __all__ = ["Code"]
 
 
 class Code(IntEnum):
-    """What is wrong with a line; 0 is nothing.
+    """Kind of a problem with a line; 0 is none.
 
-    Names that begin with ``VW_`` are those of what VW warns of or stops at.
+    Names that begin with ``VW_`` are problems that VW warns of or stops at.
     """
 
     FINE = 0

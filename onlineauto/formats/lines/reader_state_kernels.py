@@ -1,4 +1,4 @@
-"""What the reading kernels write: the records of the events, names, problems."""
+"""State of the reading kernels: the records of the events, names, problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT_PROBLEMS = 128
 
 STATE = np.dtype(
     [
-        # How many records there are.
+        # Numbers of records.
         ("events", np.int64),
         ("lines", np.int64),
         ("spans", np.int64),
@@ -33,56 +33,59 @@ STATE = np.dtype(
         # The line being read.
         ("line_number", np.int64),
         ("line_begin", np.int64),  # its first byte in the buffer
-        # The event being read: how many records there were before it.
+        # The event being read: the numbers of records before it.
         ("first_line", np.int64),
         ("first_span", np.int64),
         ("first_feature", np.int64),
         ("first_cost", np.int64),
         ("first_tag_byte", np.int64),
-        ("skipped", np.bool_),  # one of its lines is bad
-        ("labelled", np.bool_),  # one of its lines has a label
-        ("fatal", np.bool_),  # reading has to stop
-        ("default_name", np.int32),  # number of the namespace without a name, -1 before it is met
-        # What is wrong: how often, by code; and of the first ones code, line, column, and the bounds of the
-        # offending text in the buffer.
+        ("skipped", np.bool_),  # whether one of its lines is bad
+        ("labelled", np.bool_),  # whether one of its lines has a label
+        ("fatal", np.bool_),  # whether reading must stop
+        ("default_name", np.int32),  # number of the namespace without a name, -1 if unseen
+        # Problems: counts by code; and for the first ones code, line, column, and the bounds of the offending
+        # text in the buffer.
         ("problem_count", np.int64, (len(Code),)),
         ("problem", np.int64, (KEPT_PROBLEMS, 5)),
     ],
     align=True,
 )
-"""Counters. A record, as to pass one costs nothing, but two atomic operations for every array of a tuple."""
+"""Counters of a reader.
+
+They are one record because passing it is free, while each array of a tuple costs two atomic operations.
+"""
 NAME = np.dtype(
     [
-        ("key", np.uint64),  # 64-bit hash of the name, 0 where free
-        ("start", np.int64),  # where the name is in the buffer in which it was met first
+        ("key", np.uint64),  # 64-bit hash of the name, 0 if the row is free
+        ("start", np.int64),  # bounds of the name in the buffer in which it was first seen
         ("end", np.int64),
-        ("number", np.int32),  # -1 where free
-        ("hash", np.uint32),  # seed of the features' hashes
+        ("number", np.int32),  # -1 if the row is free
+        ("hash", np.uint32),  # seed of the hashes of its features
     ],
     align=True,
 )
-"""Entry of the hash table of names."""
+"""Row of the hash table of names."""
 
 
 class Rules(NamedTuple):
-    """How to read."""
+    """The rules by which text is read."""
 
     simple: bool
-    slots: bool  # events have slots
+    slots: bool  # whether events have slots
     multiline: bool
     quirks: ReadingQuirks
     hash_all: bool
     strict: bool
-    uniform: bool  # a label without a probability was logged uniformly
+    uniform: bool  # whether a label without a probability counts as logged uniformly
     hash_seed: np.uint32
     default_hash: np.uint32
 
 
 class Reader(NamedTuple):
-    """All that reading changes, and the text's bitmaps; there is room for all that the text can need."""
+    """The arrays that reading fills, large enough for the text, and the text's bitmaps."""
 
     state: Records  # [1]
-    events: NDArray[np.int64]  # first line
+    events: NDArray[np.int64]  # first line of each event
     lines: Records
     spans: Records
     features: Records
@@ -95,13 +98,13 @@ class Reader(NamedTuple):
 
 @inline_kernel
 def is_blank(byte: int) -> bool:
-    """Whether a byte is a blank or a tab."""
+    """Return whether a byte is a blank or a tab."""
     return byte == 32 or byte == 9
 
 
 @kernel
 def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> None:
-    """Record a problem with ``start <= i < end`` of the buffer; nothing more after a fatal one."""
+    """Record a problem with ``start <= i < end`` of the buffer; after a fatal one nothing is recorded."""
     if state.fatal:
         return
     state.fatal = fatal

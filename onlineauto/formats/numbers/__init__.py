@@ -1,1 +1,1 @@
-"""Decimal text to numbers."""
+"""Convert decimal text to numbers."""

@@ -1,9 +1,9 @@
-"""Decimal text to float32: VW's parser, C's ``strtof``, and a strict decimal parser.
+"""Parse decimal text to float32: VW's parser, C's ``strtof``, and a strict decimal parser.
 
-The last two round correctly, whatever the number's length. Up to 18 significant digits go into an integer,
-which times a power of ten gives a float64 within a few units in its last place. Unless that float64 lies
-next to a midpoint of two float32 neighbours, rounding it is rounding the number itself. Next to a midpoint,
-number and midpoint are compared as big integers.
+The last two round correctly, whatever the number's length. Up to 18 significant digits go into an integer.
+Times a power of ten, it gives a float64 that is exact to a few units in its last place. Unless that float64
+is next to a midpoint of two float32 neighbours, rounding it is the same as rounding the number itself. Next
+to a midpoint, number and midpoint are compared as big integers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["is_infinity_or_nan", "parse_decimal", "parse_vw_float"]
 
 
 def _powers_by_steps() -> NDArray[np.float32]:
-    """Powers of ten from 1e-37 to 1e38, each made from its neighbour in float32, as VW's table is."""
+    """Return powers of ten from 1e-37 to 1e38, each made from its neighbour in float32, like VW's table."""
     ten = np.float32(10)
     up = [np.float32(1)]
     for _ in range(38):
@@ -37,12 +37,12 @@ _VW_POWERS = _powers_by_steps()
 _LOWEST_POWER = -63
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST_POWER, 39)])
 
-_WORD_DIGITS = 18  # fit an int64
+_WORD_DIGITS = 18  # they fit an int64
 _BIG_DIGITS = 128  # a midpoint of two float32 neighbours has at most 113 significant digits
 _LIMBS = 24  # 768 bits; the comparison needs at most 600
 _limbs = local_array(_LIMBS, np.uint32)
 _LIMB_BITS = np.uint64(32)
-_HUGE = 1 << 50  # exponents saturate here: beyond any buffer's length
+_HUGE = 1 << 50  # exponents saturate here, beyond any buffer's length
 
 _ZERO = np.float32(0)
 _TEN = np.float32(10)
@@ -60,7 +60,7 @@ def _is_digit(byte: int) -> bool:
 
 @kernel
 def _hex_digit(byte: int) -> int:
-    """Value of a hexadecimal digit, -1 if it is none."""
+    """Return the value of a hexadecimal digit, -1 if it is none."""
     if 48 <= byte <= 57:
         return byte - 48
     letter = byte | 32
@@ -71,7 +71,7 @@ def _hex_digit(byte: int) -> int:
 
 @kernel
 def _big_times_plus(big: NDArray[np.uint32], factor: int, addend: int) -> None:
-    """``big = big * factor + addend`` for ``0 <= factor, addend < 2**32``; `big` is little-endian."""
+    """Set ``big = big * factor + addend`` for ``0 <= factor, addend < 2**32``; `big` is little-endian."""
     carry = np.uint64(addend)
     for i in range(_LIMBS):
         carry += np.uint64(big[i]) * np.uint64(factor)
@@ -81,7 +81,7 @@ def _big_times_plus(big: NDArray[np.uint32], factor: int, addend: int) -> None:
 
 @kernel
 def _big_times_power(big: NDArray[np.uint32], base: int, exponent: int) -> None:
-    """``big = big * base**exponent``; nothing for a negative exponent."""
+    """Set ``big = big * base**exponent``; a negative exponent changes nothing."""
     for _ in range(exponent):
         _big_times_plus(big, base, 0)
 
@@ -90,10 +90,10 @@ def _big_times_power(big: NDArray[np.uint32], base: int, exponent: int) -> None:
 def _compare_with_midpoint(
     data: NDArray[np.uint8], first: int, end: int, point: int, lower: int, unit: int
 ) -> int:
-    """Sign of ``number - (lower + 1/2) * 2**unit``.
+    """Return the sign of ``number - (lower + 1/2) * 2**unit``.
 
-    The number's digits start at `first`, the first significant one, and `point` of them stand before its
-    decimal point once the exponent is applied.
+    The digits of the number start at `first`, the first significant one. Once the exponent is applied,
+    `point` of them are before its decimal point.
     """
     left = _limbs()
     left[:] = 0
@@ -127,7 +127,7 @@ def _compare_with_midpoint(
 def _round_carefully(
     data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
 ) -> np.float32:
-    """Nearest float32, ties to even, of a number that `approximation` tells to a relative 2**-48."""
+    """Return the float32 nearest to a number, ties to even; `approximation` is within 2**-48 of it."""
     _, exponent = math.frexp(approximation)
     unit = max(exponent - 24, -149)
     scaled = math.ldexp(approximation, -unit)
@@ -143,7 +143,7 @@ def _round_carefully(
 
 @kernel
 def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: int, kept: int) -> np.float32:
-    """Nearest float32, ties to even, of the decimal number that `_scan_decimal` found."""
+    """Return the float32 nearest to the decimal number that `_scan_decimal` found, ties to even."""
     if word == 0 or point < -45:
         return _ZERO
     if point > 39:
@@ -158,7 +158,7 @@ def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: in
 
 @kernel
 def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tuple[int, int]:
-    """Read ``[eE][+-]?digits`` at `p`: the exponent and the byte after it, or 0 and `p` if there is none."""
+    """Read ``[eE][+-]?digits`` at `p`: the exponent and the position after it, or 0 and `p` if none."""
     if p >= end or data[p] | 32 != letter:
         return 0, p
     i = p + 1
@@ -176,7 +176,7 @@ def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tu
 
 @kernel
 def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
-    """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`: the value and the byte after it."""
+    """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`: the value and the position after it."""
     word = 0  # the first `kept` significant digits
     kept = 0
     point = 0  # significant digits before the decimal point; minus the zeros right after it
@@ -225,7 +225,7 @@ def parse_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.flo
     value : float32
         Nearest float32, ties to even; infinite from ``2**128 - 2**103`` on; 0 if there is no number.
     next : int
-        The byte after the number, `start` if there is no number.
+        The position after the number, `start` if there is no number.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def parse_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.flo
 
 @kernel
 def _scan_hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
-    """Read hexadecimal digits, which may hold a point, and ``([pP][+-]?digits)?`` at `p`."""
+    """Read hexadecimal digits, which may contain a point, and ``([pP][+-]?digits)?`` at `p`."""
     mantissa = 0
     binary = 0  # exponent of the mantissa's last bit
     sticky = False
@@ -273,7 +273,7 @@ def _scan_hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.flo
 
 @kernel
 def _nearest_binary(mantissa: int, sticky: bool, binary: int) -> np.float32:
-    """Nearest float32, ties to even, of ``mantissa * 2**binary``, or of a little more if `sticky`."""
+    """Return the float32 nearest to ``mantissa * 2**binary``, or to slightly more if `sticky`."""
     bits = 0
     while mantissa >> bits:
         bits += 1
@@ -294,7 +294,7 @@ def _nearest_binary(mantissa: int, sticky: bool, binary: int) -> np.float32:
 
 @kernel
 def _matching_letters(data: NDArray[np.uint8], p: int, end: int, word: NDArray[np.uint8]) -> int:
-    """How many letters of the lower-case `word` stand at `p`, in either case."""
+    """Return how many letters of the lower-case `word` are at `p`, in either case."""
     n = 0
     while n < len(word) and p + n < end and data[p + n] | 32 == word[n]:
         n += 1
@@ -303,7 +303,7 @@ def _matching_letters(data: NDArray[np.uint8], p: int, end: int, word: NDArray[n
 
 @kernel
 def _after_nan(data: NDArray[np.uint8], p: int, end: int) -> int:
-    """Skip ``(letters, digits and underscores)`` at `p`, if that is what stands there."""
+    """Return the position after ``(letters, digits and underscores)`` at `p`, or `p` if absent."""
     if p >= end or data[p] != 40:
         return p
     i = p + 1
@@ -314,7 +314,7 @@ def _after_nan(data: NDArray[np.uint8], p: int, end: int) -> int:
 
 @kernel
 def is_infinity_or_nan(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    """Whether C's ``strtof`` takes the word ``data[start:end]`` for infinity or NaN."""
+    """Return whether C's ``strtof`` reads the word ``data[start:end]`` as infinity or NaN."""
     p = start + (start < end and (data[start] == 43 or data[start] == 45))
     letters = _matching_letters(data, p, end, _INFINITY_WORD)
     if letters > 0:
@@ -324,7 +324,7 @@ def is_infinity_or_nan(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @kernel
 def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
-    """Read what C's ``strtof`` takes after the sign: the value and the byte after it (`p` if none)."""
+    """Read what C's ``strtof`` reads after the sign: the value and the position after it (`p` if none)."""
     letters = _matching_letters(data, p, end, _INFINITY_WORD)
     if letters >= 3:
         return _INFINITY, p + (8 if letters == 8 else 3)
@@ -339,7 +339,7 @@ def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float
 
 @kernel
 def _strtof(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """C's ``strtof`` in the C locale on a view that a byte it cannot use follows."""
+    """Read a number as C's ``strtof`` does in the C locale, if no byte that it could use follows the view."""
     p = start
     while p < end and (data[p] == 32 or 9 <= data[p] <= 13):
         p += 1
@@ -354,7 +354,7 @@ def _strtof(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, 
 
 @kernel
 def _vw_power_of_ten(exponent: int) -> np.float32:
-    """VW's power of ten for the low eight bits of an exponent, read as a signed number."""
+    """Return VW's power of ten for the low eight bits of an exponent, read as a signed number."""
     exponent &= 0xFF
     if exponent >= 0x80:
         exponent -= 0x100
@@ -367,7 +367,7 @@ def _vw_power_of_ten(exponent: int) -> np.float32:
 
 @kernel
 def _vw_exponent(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    """Read VW's ``([eE]-?digits*)?`` at `p`: the exponent modulo 256, with its sign, and the byte after."""
+    """Read VW's ``([eE]-?digits*)?`` at `p`: the signed exponent modulo 256 and the position after it."""
     if p >= end or data[p] | 32 != 101:
         return 0, p
     p += 1
@@ -383,11 +383,11 @@ def _vw_exponent(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 @kernel
 def parse_vw_float(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Read a number as VW does, its roundings included: ``2.993`` is 2.99299979.
+    """Read a number as VW does, including its rounding errors: ``2.993`` becomes 2.99299979.
 
-    Each digit rounds the accumulated float32, at most 35 decimals count, the exponent wraps as an int8,
-    ``-``, ``.`` and blanks are numbers (0), and only where something else than a blank, a tab or the end
-    follows does C's ``strtof`` read the view again: it takes ``+3``, ``0x10``, ``inf`` and ``nan``.
+    Each digit rounds the accumulated float32. At most 35 decimals count. The exponent wraps as an int8.
+    ``-``, ``.`` and blanks are numbers (0). If anything but a blank, a tab or the end follows, C's ``strtof``
+    reads the view again: it accepts ``+3``, ``0x10``, ``inf`` and ``nan``.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ def parse_vw_float(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.fl
     value : float32
         The number, which may be infinite or NaN; 0 if there is none.
     next : int
-        The byte after the number, `start` if there is no number.
+        The position after the number, `start` if there is no number.
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""Whether a word is a number, for native mode."""
+"""Read words as numbers, in native mode."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["DECIMAL", "NOT_FINITE", "PARTLY", "WORD", "read_number", "short_decimal"]
 
 DECIMAL, NOT_FINITE, PARTLY, WORD = range(4)
-"""A finite decimal number; infinity, NaN or a number too large; a number and more; no number at all."""
+"""Kinds of words: a finite number; infinity, NaN or too large; a number and more; no number at all."""
 
 _ZERO = np.float32(0)
 
-# Eight characters in a word, the first one in its lowest byte.
+# Constants for eight characters in a word, the first one in its lowest byte.
 _BYTES = np.uint64(0x0101010101010101)
 _ZEROS = np.uint64(ord("0")) * _BYTES
 _POINTS = np.uint64(ord(".") ^ ord("0")) * _BYTES
@@ -37,7 +37,7 @@ _EIGHT_DECIMALS = np.uint64(10**8)
 
 @inline_kernel
 def _number_of_digits(digits: np.uint64) -> np.uint64:
-    """Number of eight decimal digits, one a byte: pairs, then pairs of pairs, then both halves at once."""
+    """Return the number of eight decimal digits, one a byte: joins pairs, then fours, then both halves."""
     pairs = digits * _TEN + (digits >> _EIGHT)
     halves = (pairs & _FOURTHS) * _ODD_PAIRS + ((pairs >> _SIXTEEN) & _FOURTHS) * _EVEN_PAIRS
     return halves >> _THIRTY_TWO
@@ -45,9 +45,10 @@ def _number_of_digits(digits: np.uint64) -> np.uint64:
 
 @inline_kernel
 def short_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, bool]:
-    """Value of the word ``data[start:end]`` if it is ``-?`` 1 to 7 ``digits[.`` up to 8 ``digits]``.
+    """Return the value of the word ``data[start:end]`` and True, if it is a short decimal number.
 
-    Most numbers are; of others (and in a buffer's last bytes) it says False, and `read_number` has to look.
+    Short numbers are ``-?``, 1 to 7 digits and optionally ``.`` with up to 8 digits. Most numbers are. For
+    others, and in a buffer's last bytes, the second result is False and the caller must use `read_number`.
 
     The digits make an integer below 10**15 and a power of ten up to 10**8, both exact in float64. Their
     quotient, rounded to float64, is not on a midpoint of two float32 neighbours unless the number itself is:
@@ -75,7 +76,7 @@ def short_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, b
 
 @kernel
 def read_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Value of the word ``data[start:end]``, 0 unless it is a finite decimal number, and its kind."""
+    """Return the value of the word ``data[start:end]``, 0 unless it is a finite decimal, and its kind."""
     value, after = parse_decimal(data, start, end)
     if after == end and after > start:
         if math.isfinite(value):

@@ -1,1 +1,1 @@
-"""Where bytes come from: files, pipes, compressed streams."""
+"""Sources of bytes: files, pipes, compressed streams."""

@@ -1,4 +1,4 @@
-"""Events from Python as a binary file, so that they are read as any other."""
+"""EventFile: events from Python as a binary file, which the readers of text can read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["EventFile"]
 
 
 class EventFile(io.BufferedIOBase):
-    r"""Binary file of the texts of events, one after the other.
+    r"""A binary file that consists of the texts of events, one after the other.
 
     Parameters
     ----------
     texts : iterator of str or bytes
-        One event each, of as many lines as it has.
+        One event each, with all its lines.
     multiline : bool
-        Whether an empty line has to end each event.
+        Whether an empty line must end each event.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class EventFile(io.BufferedIOBase):
     Raises
     ------
     TypeError
-        From reading: one of them is not text.
+        One of the texts is neither str nor bytes. Raised by reading.
     """
 
     def __init__(self, texts: Iterator[str | bytes], *, multiline: bool) -> None:
@@ -39,11 +39,11 @@ class EventFile(io.BufferedIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Say that this is to read from."""
+        """Return True: the file can be read."""
         return True
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, of one event at the most."""
+        """Return up to `size` bytes, of at most one event."""
         if not self._rest:
             self._rest = self._next()
         n = size if size >= 0 else len(self._rest)

@@ -1,4 +1,4 @@
-"""The first lines of a source: VW's ``--examples`` counts lines, empty ones too, and may cut an event."""
+"""FirstLines: the first lines of a source, as VW's ``--examples`` counts them, even within an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FirstLines"]
 
 
 class FirstLines(io.BufferedIOBase):
-    r"""Binary file of the first `n` lines of a source.
+    r"""A binary file of the first `n` lines of a source; empty lines count too.
 
     Examples
     --------
@@ -34,16 +34,16 @@ class FirstLines(io.BufferedIOBase):
         self._left = n
 
     def readable(self) -> bool:
-        """Say that this is to read from."""
+        """Return True: the file can be read."""
         return True
 
     def close(self) -> None:
-        """Close the source too, which whoever forgets this file does as well."""
+        """Close the file and its source; garbage collection does the same."""
         self._bytes.close()
         super().close()
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, none after the last of the lines."""
+        """Return up to `size` bytes, none after the last of the lines."""
         if self._left <= 0:
             self._bytes.close()
             return b""
@@ -56,7 +56,7 @@ class FirstLines(io.BufferedIOBase):
 
 
 def _cut(data: bytes, n: int) -> bytes:
-    """The first `n` lines of `data`, which has as many."""
+    """Return the first `n` lines of `data`, which has at least that many."""
     end = 0
     for _ in range(n):
         end = data.index(b"\n", end) + 1

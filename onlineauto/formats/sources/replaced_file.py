@@ -1,9 +1,9 @@
-"""Replaced files: written beside their place, and renamed to it when all of them is on the disk.
+"""Replace a file atomically: write a new one beside it, and rename that when it is completely on the disk.
 
-What is being written is called ``.NAME.HOST-RANDOM.part``, and its writer holds a lock on it until it has its
-name. The lock of a process that was killed is gone, so the next who writes a file of that name removes the
-parts that nobody holds. It leaves those of other hosts, whose locks it may not see, and all where there are
-no locks: on Windows, and on some file systems of networks.
+The new file is called ``.NAME.HOST-RANDOM.part`` while it is written, and its writer holds a lock on it. The
+lock of a killed process is gone, so the next writer of a file of that name removes parts that are not locked.
+It leaves the parts of other hosts, whose locks it may not see, and all parts where locks do not exist: on
+Windows, and on some network file systems.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` once all of it is on the disk, and never after an error.
+    """Yield an open file that replaces `path` once it is completely on the disk, and never after an error.
 
-    Who may read and write it is as of the file that was there, or as of any new file.
+    It gets the permissions of the file that it replaces, or those of any new file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises
     ------
     OSError
-        It cannot be written; what was there is as it was.
+        The file cannot be written. The old file is unchanged.
     """
     target = Path(path).resolve()
     with ExitStack() as locks:
@@ -73,25 +73,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _prefix(target: Path) -> str:
-    """Return what the names of this host's parts of a file begin with."""
+    """Return the prefix of the names of all parts of a file that this host writes."""
     return f".{target.name}.{zlib.crc32(platform.node().encode()):08x}-"
 
 
 def _make_part(target: Path, locks: ExitStack) -> tuple[Path, int]:
-    """Make a part of a file, which the `locks` hold a lock on where there are any; return it, opened."""
+    """Make and lock a part of a file; return its path and descriptor. `locks` release the lock."""
     while True:
         part = target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}.part")
         descriptor = os.open(part, _NEW, 0o600)
         if not _HAS_LOCKS:
             return part, descriptor
-        locks.callback(os.close, os.dup(descriptor))  # the lock is that of both, and outlives the writing
+        locks.callback(os.close, os.dup(descriptor))  # the duplicate keeps the lock until `locks` close it
         if _lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
             return part, descriptor
-        os.close(descriptor)  # another writer took it for one of the dead before it was locked
+        os.close(descriptor)  # another writer removed it before it was locked
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock an open file; return whether that succeeded, None if there are no locks where it is."""
+    """Lock an open file and return whether that succeeded; None if its file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -102,7 +102,7 @@ def _lock(descriptor: int) -> bool | None:
 
 
 def _remove_parts_of_the_dead(target: Path) -> None:
-    """Remove what writers of a file have left that were killed on this host."""
+    """Remove the parts of a file whose writers on this host were killed."""
     if not _HAS_LOCKS:
         return
     name = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{8}\.part")
@@ -113,7 +113,7 @@ def _remove_parts_of_the_dead(target: Path) -> None:
 
 
 def _remove_if_nobody_holds(part: str) -> None:
-    with suppress(OSError):  # it has its name by now, or is not ours to remove
+    with suppress(OSError):  # it was renamed meanwhile, or we may not remove it
         descriptor = os.open(part, _FOUND)
         try:
             if _lock(descriptor):
@@ -123,7 +123,7 @@ def _remove_if_nobody_holds(part: str) -> None:
 
 
 def _mode_of(path: Path) -> int:
-    """Who may read and write a file; if it is not there yet, whoever may read and write new ones."""
+    """Return the permissions of a file, or those of new files if it does not exist."""
     if path.exists():
         return path.stat().st_mode & 0o777
     os.umask(mask := os.umask(0o077))
@@ -131,7 +131,7 @@ def _mode_of(path: Path) -> int:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Let the new name be on the disk too; where directories cannot be opened, it is for the system to do."""
+    """Write the new name to the disk, if the system allows directories to be opened."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

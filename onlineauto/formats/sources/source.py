@@ -1,4 +1,4 @@
-"""Sources of bytes: a file, standard input, bytes or an open binary file; packed or not."""
+"""ByteSource: bytes from a file, standard input, bytes or an open binary file, unpacked if packed."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ByteSource:
     source : path, bytes, binary file or None
         ``"-"`` and None are standard input. A file that was open already is left open.
     name : str, optional
-        Its name in messages; the path by default.
+        Name of the source in messages; the path by default.
 
     Attributes
     ----------
     name : str
-        Its name in messages.
+        Name of the source in messages.
 
     Raises
     ------
@@ -71,7 +71,7 @@ class ByteSource:
         return self._owned
 
     def _begin(self) -> None:
-        """Find out from the first bytes whether this is packed; wait for no more of them than that takes."""
+        """Detect from the first bytes whether the source is packed, without waiting for more than needed."""
         self._begun = True
         while may_be_packed(self._ahead):
             more = self._read_raw(1)
@@ -87,7 +87,7 @@ class ByteSource:
             raise InputError(_reason(error)) from error
 
     def begins_with(self, magic: bytes) -> bool:
-        """Whether the unpacked bytes begin so; they are still to be read. Waits for no more than it takes.
+        """Return whether the unpacked bytes begin with `magic`, without consuming them or waiting for more.
 
         >>> source = ByteSource(b"1 |a x")
         >>> source.begins_with(b"1 |"), source.read(3), source.read(3)
@@ -99,12 +99,12 @@ class ByteSource:
                 if not more:
                     break
                 self._peeked += more
-        except InputError as error:  # for `read` to raise, where it is located
+        except InputError as error:  # `read` raises it, where its position is known
             self._failure = error
         return self._peeked.startswith(magic)
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes, as soon as there are some; none is the end.
+        """Return up to `size` bytes, as soon as there are some; none at the end.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class ByteSource:
             self._unpacker.give(packed)
 
     def plain_file(self) -> int | None:
-        """Descriptor of a file on the disk that was opened here and is not packed; None if it is not one."""
+        """Return the descriptor of a regular file that was opened here and is not packed, else None."""
         if not self._begun:
             self.begins_with(b"\0")
         if self._owned is None or self._unpacker is not None:
@@ -147,7 +147,7 @@ class ByteSource:
         return descriptor if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
     def close(self) -> None:
-        """Close the file, if it was opened here; nothing more is read."""
+        """Close the file, if it was opened here; nothing more can be read."""
         self._begun, self._ahead, self._peeked = True, b"", b""
         self._unpacker = self._failure = None
         self._read_some = lambda _: b""
@@ -156,12 +156,12 @@ class ByteSource:
 
 
 def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
-    """Open a source, unless it is open already."""
+    """Return a source as a `ByteSource`, opened if it is not open already."""
     return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
 
 
 def name_of(source: Source) -> str:
-    """Name of a source in messages."""
+    """Return the name of a source in messages."""
     if source is None or source == "-":
         return "<stdin>"
     if isinstance(source, bytes):

@@ -1,4 +1,4 @@
-"""Turn: what one caller at a time may do, while others are refused."""
+"""Turn: lets one caller at a time do something and refuses the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Turn"]
 
 
 class Turn:
-    """Lets one caller in at a time and refuses all others, in whatever thread they are; it can be copied.
+    """A context manager that admits one caller at a time, of any thread, and refuses others; can be copied.
 
     Parameters
     ----------
     name : str
-        What is taken turns at, in messages.
+        Name of the guarded source in messages.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Turn:
 
     def __enter__(self) -> None:
         try:
-            self._free.pop()  # in one step: no two threads can
+            self._free.pop()  # atomic: only one thread succeeds
         except IndexError:
             raise InputError(
                 f"{self._name}: it is being read already; open it once for each reader"

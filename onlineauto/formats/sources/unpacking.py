@@ -1,4 +1,4 @@
-"""Unpacking: gzip and zstd, as their bytes come; found out by the first bytes."""
+"""Unpack gzip and zstd as their bytes come; the format is detected from the first bytes."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ __all__ = ["Unpacker", "may_be_packed", "unpacker_for"]
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE_MAGICS = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
-"""A zstd file may begin with what is no data: that of ``pzstd`` does."""
+"""A zstd file may begin with a skippable frame: ``pzstd`` writes one."""
 
-_GZIP = 31  # zlib's name for the gzip container
+_GZIP = 31  # zlib's `wbits` for the gzip container
 
 
 class Unpacker(Protocol):
-    """Takes packed bytes as they come and gives unpacked ones."""
+    """A consumer of packed bytes that produces unpacked ones."""
 
     def give(self, packed: bytes) -> None:
-        """Hand over bytes to unpack."""
+        """Append packed bytes to the input."""
 
     def take(self, size: int) -> bytes:
-        """Unpack at most `size` bytes; none if more are needed first."""
+        """Return at most `size` unpacked bytes; none if more packed bytes are needed first."""
 
     def end(self) -> None:
-        """No more bytes come: complain if something is missing."""
+        """End the input; raise an error if it is incomplete."""
 
 
 def may_be_packed(begin: bytes) -> bool:
-    """Whether bytes are the beginning of a format's magic, but not all of it."""
+    """Return whether bytes are an incomplete beginning of a format's magic."""
     magics = (_GZIP_MAGIC, _ZSTD_MAGIC, *_SKIPPABLE_MAGICS)
     return any(magic.startswith(begin) and magic != begin for magic in magics)
 
 
 def unpacker_for(begin: bytes) -> Unpacker | None:
-    """Return what unpacks a source that begins so; None if it is not packed.
+    """Return the unpacker for a source with these first bytes, None if it is not packed.
 
     >>> unpacker_for(b"1 |a x") is None
     True
@@ -54,14 +54,14 @@ def unpacker_for(begin: bytes) -> Unpacker | None:
 
 
 class _Gunzip:
-    """Members of a gzip stream, unpacked one after the other as their bytes come."""
+    """An unpacker of gzip streams, which consist of one or more members."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
         self._packed = b""
         self._begun = False
         self._error: InputError | None = None
-        self._salvaged = b""  # what comes before the error
+        self._salvaged = b""  # the bytes before the error
 
     def give(self, packed: bytes) -> None:
         self._packed += packed
@@ -74,7 +74,7 @@ class _Gunzip:
             if data:
                 return data
         if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
-            return held  # which it took in with the last bytes, for which there was no room
+            return held  # the decompressor kept output that exceeded `size`
         data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
         if not data and self._error is not None:
             raise self._error
@@ -97,7 +97,7 @@ class _Gunzip:
         return data
 
     def _skip_padding(self) -> bool:
-        """Drop zeros between members; whether anything is left."""
+        """Drop zeros between members; return whether any bytes are left."""
         self._packed = self._packed.lstrip(b"\0")
         return bool(self._packed)
 
@@ -107,7 +107,7 @@ class _Gunzip:
 
 
 def _salvage(member: zlib._Decompress, packed: bytes) -> bytes:
-    """Unpack up to the byte that is wrong."""
+    """Return the unpacked bytes before the first damaged byte."""
     data = b""
     try:
         for i in range(len(packed)):

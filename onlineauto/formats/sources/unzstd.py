@@ -1,4 +1,4 @@
-"""Unpacking zstd, as its bytes come."""
+"""Unpack zstd as its bytes come."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Unzstd"]
 
 
 class Unzstd:
-    """Frames of a zstd stream, unpacked one after the other as their bytes come."""
+    """An unpacker of zstd streams, which consist of one or more frames."""
 
     def __init__(self) -> None:
         self._frame: zstd.ZstdDecompressor | None = None
         self._packed = b""
 
     def give(self, packed: bytes) -> None:
-        """Hand over bytes to unpack."""
+        """Append packed bytes to the input."""
         self._packed += packed
 
     def take(self, size: int) -> bytes:
-        """Unpack at most `size` bytes; none if more are needed first."""
+        """Return at most `size` unpacked bytes; none if more packed bytes are needed first."""
         while self._packed or self._frame is not None:
             frame = self._frame = self._frame or zstd.ZstdDecompressor()
             try:
@@ -43,6 +43,6 @@ class Unzstd:
         return b""
 
     def end(self) -> None:
-        """No more bytes come: complain if a frame is not complete."""
+        """End the input; raise an error if a frame is not complete."""
         if self._frame is not None:
             raise InputError("the zstd data end too early: the file is truncated")

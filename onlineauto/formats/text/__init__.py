@@ -1,1 +1,1 @@
-"""VW text, read strictly, and written."""
+"""VW text: the strict reader of native mode, and the writer."""

@@ -1,4 +1,4 @@
-"""Heads in native mode: what stands before the first ``|`` of a line, label and tag."""
+"""Read the head of a line, its label and tag before the first ``|``, in native mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHARED = np.frombuffer(b"shared", np.uint8)
 
 @inline_kernel
 def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]:
-    """Bounds of the last word between blanks and tabs; empty if there is none."""
+    """Return the bounds of the last word between blanks and tabs; they are equal if there is none."""
     while end > start and is_blank(load1(data, end - 1)):
         end -= 1
     first = end
@@ -42,7 +42,7 @@ def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]
 def _looks_like_label(
     data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int, rules: Rules
 ) -> bool:
-    """Whether a tag may have been meant as a label."""
+    """Return whether a tag may have been meant as a label."""
     if rules.simple:
         return read_number(data, start, end)[1] == DECIMAL
     return next_one(marks, start) < end or (rules.multiline and is_word(data, start, end, _SHARED))
@@ -60,7 +60,7 @@ def read_head(
     costs: Records,
     tag: NDArray[np.uint8],
 ) -> bool:
-    """Read label and tag of a line; False, with the problem reported, if something is wrong with them.
+    """Read label and tag of a line and return whether they are good; a problem is reported.
 
     The tag is the last word, if it touches the bar or begins with ``'``.
     """

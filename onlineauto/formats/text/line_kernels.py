@@ -37,7 +37,7 @@ __all__ = ["read_lines"]
 
 @inline_kernel
 def _is_text(place: Line, bar: int, strict: bool, state: Records) -> bool:
-    """Whether a line is text and has a ``|``; reports if not."""
+    """Return whether a line is text and has a ``|``; a problem is reported."""
     if place.control < place.stop:
         report(state, Code.CONTROL_BYTE, place.control, place.control + 1, strict)
         return False
@@ -49,25 +49,25 @@ def _is_text(place: Line, bar: int, strict: bool, state: Records) -> bool:
 
 @entry_kernel
 def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
-    """Read lines from `p` on, which is a line's beginning, to `end`, which is an event's.
+    """Read lines into records, from `p`, the beginning of a line, to `end`, the end of an event.
 
     Parameters
     ----------
     data : uint8[:]
         The text.
     p, end : int
-        The bytes ``p <= i < end`` are read; 0 begins with empty records.
+        The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
     rules : Rules
-        How to read.
+        The rules to read by.
     reader : Reader
-        Where to write, and the marks of ``data[:end]``.
+        The records to write to, and the marks of ``data[:end]``.
 
     Returns
     -------
     reason : int
         `DONE`, `GROW` or `STOPPED`.
     p : int
-        Where to go on.
+        The position to continue from.
     """
     state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names

@@ -1,8 +1,9 @@
 r"""Write blocks as VW text that is read back as the same blocks.
 
-Of a feature's name a block has the hash only. A name of digits is hashed to its number plus the hash of the
-namespace, so the number that gives the same hash stands in for the name, and nothing that a learner sees is
-lost: ``|user tom`` becomes ``|user 1003740317``. Not so under ``--hash all``, which hashes digits as well.
+A block has only the hashes of its features' names. A name of digits is hashed to its number plus the hash of
+the namespace, so each name is replaced by the number that has the same hash: ``|user tom`` becomes ``|user
+1003740317``. Nothing that a learner sees is lost. This fails under ``--hash all``, which hashes digits like
+any other name.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["NO_WEIGHT", "block_text", "number_text"]
 
 NO_WEIGHT = "text has for numeric labels only (a log has one from 1 on: onlineauto.interop.write_dsjson)"
-"""Why the weight of an event of a bandit is not written to text."""
+"""The reason, for messages, why the weight of a bandit's event is not written to text."""
 
 _NO_TEXT = bytes(range(32)) + b"\x7f :|"
-"""Bytes that a name cannot have in a text."""
+"""Bytes that a name in VW text cannot contain."""
 
 
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
-    r"""Text of the events of a block, for native mode; line numbers are not kept.
+    r"""Return the events of a block as VW text for native mode; line numbers are not kept.
 
     Parameters
     ----------
@@ -40,13 +41,13 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     multiline : bool
         Whether an empty line ends each event.
     slots : bool
-        Whether lines are labelled as ``--ccb_explore_adf`` has them.
+        Whether lines have the labels of ``--ccb_explore_adf``.
 
     Raises
     ------
     InputError
-        A number or a name cannot be written so that it is read back, as exact mode may have them; or an event
-        without a numeric label has a weight, as ``pdrop`` gives it.
+        A number or a name could not be read back (exact mode allows some of these); or an event without a
+        numeric label has a weight, for example from ``pdrop``.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
 
 
 def number_text(value: np.float32) -> str:
-    """Shortest text that is read back as the same float32.
+    """Return the shortest text that is read back as the same float32.
 
     >>> number_text(np.float32(0.1)), number_text(np.float32(3))
     ('0.1', '3.0')
@@ -82,7 +83,7 @@ def number_text(value: np.float32) -> str:
 
 
 def _refuse_what_is_not_finite(block: Block) -> None:
-    probability = block.probability[block.probability > -np.inf]  # else it is an action that a slot can have
+    probability = block.probability[block.probability > -np.inf]  # -inf: a slot's permitted action
     columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
     if not all(np.isfinite(column).all() for column in columns):
         raise InputError(
@@ -121,7 +122,7 @@ def _cost_word(block: Block, i: int) -> bytes:
     words = [str(block.cost_action[i])]
     if block.cost[i] != UNLABELLED:
         words.append(number_text(block.cost[i]))
-        if block.probability[i] != 0:  # without one it was taken as uniform
+        if block.probability[i] != 0:  # 0 stands for a missing probability, taken as uniform
             words.append(number_text(block.probability[i]))
     return ":".join(words).encode()
 
@@ -135,7 +136,7 @@ def _tag_words(block: Block, line: int) -> list[bytes]:
 
 
 def _spans_of_lines(block: Block) -> list[bytes]:
-    """Text of each line from its first bar on."""
+    """Return the text of each line from its first bar on."""
     namespaces = block.namespaces
     for name in namespaces.names:
         if name != DEFAULT:
@@ -152,7 +153,7 @@ def _spans_of_lines(block: Block) -> list[bytes]:
 
 
 def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
-    """Each feature as a number that stands in for its name, and its value."""
+    """Return each feature as a word: the number that replaces its name, and its value."""
     seeds = np.repeat(hashes[block.span_namespace], np.diff(block.span_start))
     names = (block.hash[: len(seeds)] - seeds).tolist()
     values = block.value.astype("U32").tolist()
