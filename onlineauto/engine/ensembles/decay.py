@@ -24,7 +24,7 @@ DECAY_STATE = ("place", "evidence", "epsilon", "tally")
 
 
 def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], quirks: Quirks) -> Decay:
-    """Return the models before the first event.
+    """Return the models of ``--epsilon_decay`` before the first event.
 
     Parameters
     ----------

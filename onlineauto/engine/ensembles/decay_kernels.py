@@ -1,7 +1,7 @@
-"""The models of ``--epsilon_decay``: let them learn, compare them, let one begin anew.
+"""The models of ``--epsilon_decay``: let them learn, compare them, begin one anew.
 
-The champion is the last of them. Models before it have begun later, the first one last. Of each there is
-evidence on its reward since its own beginning, and since that of each one before it.
+The models are ordered by age: the first is the youngest, the last is the champion. There is evidence on the
+reward of each model since it began itself, and since each of the younger models began.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def _decayed(initial: F32, learnt: int) -> F32:
 
 @inline_kernel
 def _age(decay: Decay, model: int) -> int:
-    """Events that a model has learnt since it began."""
+    """Return the number of events that a model has learnt since it began."""
     return int(decay.evidence[model, model, LOWER, T])
 
 
 @inline_kernel
 def epsilon_of(run: Run, model: int) -> F32:
-    """ε (float32) of a model by now."""
+    """Return the present ε (float32) of a model."""
     decay = run.task.decay
     if decay.constant:
         return run.task.exploration.epsilon
@@ -55,7 +55,10 @@ def epsilon_of(run: Run, model: int) -> F32:
 
 @kernel
 def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
-    """Return the probability (float32) of an action by the scores at hand: 1 or 0 unless it `explores`."""
+    """Return the probability (float32) of `action` by the scores in the explorer's scratch (`FILLED`).
+
+    It is that of ε-greedy if the model `explores`, else 1 for the best action and 0 for others.
+    """
     score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.cost
     rank(score, n, order)
     if not explores:
@@ -71,7 +74,10 @@ def _probability(run: Run, action: int, n: int, model: int, explores: bool, buff
 
 @kernel
 def _reward(run: Run, label: Label, counts: bool) -> F32:
-    """Reward (float32) as a part of its range, cut off there, which is counted if it `counts`."""
+    """Return the reward (float32) of a label as a part of its range, clipped to [0, 1].
+
+    If it `counts`, a reward out of range is added to the tally.
+    """
     decay = run.task.decay
     reward = label.cost if decay.cost_is_reward else -label.cost
     reward = (reward - decay.low) / (decay.high - decay.low)
@@ -83,7 +89,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
 
 @kernel
 def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
-    """Let the evidence on a model see an event, by the scores at hand, which it had before it learnt that."""
+    """Add an event to the evidence on a model, by its scores from before it learnt the event (`FILLED`)."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
     share = _probability(run, int(label.action), n, model, explores, buffers)
@@ -97,9 +103,10 @@ def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> No
 def visit_models(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let all models of a slot score and learn an event, the champion first, or let it score.
+    """Let all models of live config `slot` score and learn an event, the champion first.
 
-    Rewards are those of the first slot's models. Returns features as `score_all` counts them.
+    Unless it `learns`, only the champion scores. Evidence is that of the models of live config 0. Returns the
+    two numbers of features of `score_all`.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
     parts, cb_type = run.task.parts // models, run.model.settings[slot].cb_type
@@ -124,7 +131,7 @@ def visit_models(
 
 @kernel
 def _clear_lane(run: Run, lane: int) -> None:
-    """Let a lane have learnt nothing."""
+    """Reset a lane to the state before the first event."""
     model, decay = run.model, run.task.decay
     for cell in range(len(model.touched)):
         if model.touched[cell] or decay.everywhere:
@@ -137,7 +144,7 @@ def _clear_lane(run: Run, lane: int) -> None:
 
 @kernel
 def _begin_anew(run: Run, model: int) -> None:
-    """Let a model have learnt nothing, that of every slot."""
+    """Reset model `model` of every live config to the state before the first event."""
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
     if run.task.quirks.begins_anew_in_part:
         for k in range(run.model.weights.shape[2] // models):
@@ -159,7 +166,10 @@ def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
 
 @kernel
 def _move_up(run: Run, last: int, distance: int) -> None:
-    """Move models 0 to `last` so far up, over what is there; the first ones begin anew. -1 is none."""
+    """Move models 0 to `last` up by `distance`; those in the way are lost, and the first ones begin anew.
+
+    With `last` = -1 no model moves, and only the first `distance` ones begin anew.
+    """
     decay, models = run.task.decay, run.task.exploration.policies
     place, evidence = decay.place, decay.evidence
     for model in range(last, -1, -1):
@@ -177,7 +187,7 @@ def _move_up(run: Run, last: int, distance: int) -> None:
 
 @kernel
 def compare_models(run: Run) -> None:
-    """Let a challenger that is proved to be better be the champion; let one that has grown too old go."""
+    """Make a challenger the champion if it is proved to be better; drop a challenger that is too old."""
     decay, champion = run.task.decay, run.task.exploration.policies - 1
     for model in range(champion - 1, -1, -1):
         if _age(decay, model) >= decay.min_events:

@@ -1,9 +1,11 @@
-"""Explorers of several policies: each live slot has a model for each of them, which score and learn by turns.
+"""Ensembles: explorers with several policies. Each live config has a model for each policy.
 
-Their lanes are parts of the slot: under bagging each policy's own, and behind it the one that estimates its
-costs if there is one; under online cover the first policy's, then the one that estimates costs for all, then
-those of the other policies; with ``--rnd`` the model's, as if it were alone, and then those of its members;
-with ``--epsilon_decay`` each model's, as if it were alone.
+The parts of a live config are the lanes of these models, in this order:
+
+- bag: for each policy its lane, and one that estimates its costs if it needs estimates;
+- online cover: the first policy; one that estimates costs for all policies; the other policies;
+- ``--rnd``: the parts of the model as if it were alone, then the same for each member;
+- ``--epsilon_decay``: for each model its parts as if it were alone.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _ONE = np.float32(1)
 def _bag(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a slot vote, and learn as often as was drawn; count features as `score_all`."""
+    """Let the policies of a bag vote and learn, each as often as was drawn; return as `score_all` does."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
     parts, cb_type = run.task.parts // at.policies, run.model.settings[slot].cb_type
     counted = shown = 0
@@ -64,7 +66,10 @@ def _bag(
 
 @inline_kernel
 def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
-    """Fill `buffers.cost` with the estimated costs of all actions, that of the logged one corrected."""
+    """Fill `buffers.cost` with the estimated cost of each action, corrected for the logged one.
+
+    Under ``ips`` there are no estimates, and the cost of other actions is 0.
+    """
     cb_type = run.model.settings[slot].cb_type
     if cb_type != IPS:
         estimate_all(run, actions, label, slot, 1, cb_type == MTR, buffers)
@@ -82,10 +87,10 @@ def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Bu
 def _choose_in_turn(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
 ) -> int:
-    """Let the policies of a slot choose one after the other, and all but the first one learn.
+    """Let the policies of a cover choose one after the other; if it `learns`, all but the first one learn.
 
-    The scores of the first are in the explorer's scratch, and its features were `shown` so; returns how those
-    of the last are.
+    The scores of the first policy are in the explorer's scratch (`FILLED`). `shown` is the number of its
+    features that VW prints. Returns that number for the last policy.
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
     least, psi = falling_floor(at, bool(at.numbers[FALLS] > 0.0), n), np.float32(at.numbers[PSI])
@@ -119,7 +124,7 @@ def _choose_in_turn(
 def _cover(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a slot choose one after the other, and learn; count features as `score_all`."""
+    """Let the policies of a cover choose one after the other, and learn; return as `score_all` does."""
     if learns:
         _true_costs(run, actions, label, slot, buffers)
     counted, shown = score_all(run, actions, label, slot, 0, buffers)
@@ -137,9 +142,10 @@ def _cover(
 def _distil(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let members of a slot, then its model, score and learn; leave bonuses; count features as `score_all`.
+    """Let the members of ``--rnd``, then the model itself, score and learn; return as `score_all` does.
 
-    All score before any of them learns. A member is taught its guess, and a little noise.
+    All score before any of them learns. A member learns its own guess plus a little noise. The bonus of an
+    action is the root of the mean squared difference between score and guess.
     """
     at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
     parts, members = run.task.parts // at.policies, np.float32(at.policies - 1)
@@ -179,10 +185,11 @@ def visit_members(
     learns: bool,
     compares: bool,
 ) -> None:
-    """Score and learn with all policies of all live slots; leave votes or bonuses, and scores of the slots.
+    """Score and learn with all policies of all live configs; fill `buffers.score` and count features.
 
-    A slot's score is the mean of its bag, or that of the first policy of its cover, or that of its model, of
-    which there may be several that change places: if it `compares` them.
+    Leaves votes or bonuses in the explorer's scratch. A live config's score is its bag's mean, its first
+    cover policy's, or its champion model's. If it `compares`, the models of ``--epsilon_decay`` are compared
+    and may change places.
     """
     opened_context = opened(context)
     run, buffers = run_on(opened_context, stream), opened_context.buffers

@@ -1,4 +1,4 @@
-"""What a part of a live slot does with an event: score its actions, estimate costs, learn."""
+"""One part of a live config, which is one model: score actions, estimate costs, learn."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _UNKNOWN = np.float32(np.nan)
 def score_all(
     run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
 ) -> tuple[int, int]:
-    """Fill in the scores that a part gives to all actions.
+    """Fill the explorer's scratch (`FILLED`) with the scores of all actions by part `part` of a live config.
 
-    Returns the features of the champion as they are counted and as they are shown.
+    Returns two numbers of the champion's features: as VW counts them, and as its progress table prints them.
     """
     place = place_of(run.live, slot, part)
     counted = shown = 0
@@ -51,7 +51,10 @@ def score_all(
 def estimate_all(
     run: Run, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
 ) -> None:
-    """Fill in the cost that a part predicts of each action; it `learns` the logged one before."""
+    """Fill `buffers.target` with the cost that a part predicts for each action.
+
+    If it `learns`, it learns the cost of the logged action, whose prediction is from before.
+    """
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
         short_loop()
@@ -71,7 +74,7 @@ def estimate_all(
 def prepare(
     run: Run, actions: Actions, label: Label, slot: int, part: int, cb_type: int, buffers: Buffers
 ) -> None:
-    """Estimate the costs that a policy is to learn, if it goes by estimates."""
+    """Estimate the costs that a policy is about to learn, if `cb_type` needs estimates."""
     if cb_type == DR:
         estimate_all(run, actions, label, slot, part + 1, True, buffers)
 
@@ -88,7 +91,10 @@ def learn_as(
     screens: bool,
     buffers: Buffers,
 ) -> None:
-    """Let a policy, which is a part of a slot, learn an event as `cb_type` has it, once it is prepared."""
+    """Let policy `policy`, which is part `part` of a live config, learn an event by `cb_type`.
+
+    Call `prepare` before. If it `screens`, the logged action is screened too.
+    """
     place = place_of(run.live, slot, part)
     first, last = visited(run, actions, label, True, LEARN, cb_type)
     for action in range(first, last):
@@ -107,7 +113,7 @@ def learn_as(
 
 @kernel
 def learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
-    """Let a part learn the costs of all actions that are in the explorer's scratch."""
+    """Let a part learn the costs of all actions, which are in the explorer's scratch (`FILLED`)."""
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
         short_loop()

@@ -1,4 +1,4 @@
-"""What members of ``--rnd`` guess before they have learnt anything: random numbers of features, summed up."""
+"""The guesses that members of ``--rnd`` learn as costs: sums of random numbers, one for each feature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _APART = np.uint64(0xD6E8FEB86659FD93)
 
 @kernel
 def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
-    """List the features of an action by their whole hashes; return the number of runs."""
+    """List the features of an action by their whole hashes in `buffers.name`; return the number of runs."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     groups, _, _ = open_action(run, actions, action)
     name, value = buffers.name, buffers.value
@@ -39,7 +39,10 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
 
 @kernel
 def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
-    """Fill the explorer's scratch with what a member (from 1) of a slot guesses of each action."""
+    """Fill the explorer's scratch (`WORK`) with the guess of a member (from 1) for each action.
+
+    The sum runs over the features that live config `slot` uses, and is divided by √(2 Σ x²).
+    """
     seed = run.task.exploration.random[0]
     spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[VARIANCE]))
     apart = np.uint64(member) * _APART

@@ -1,4 +1,4 @@
-"""The flags of models: what a run begins with, and what it writes."""
+"""The options for models: the one that a run starts from, and those that it writes."""
 
 from __future__ import annotations
 
@@ -89,12 +89,13 @@ class InspectOptions:
 
 
 def check_models(configuration: Configuration) -> None:
-    """Refuse several models to begin with, and to go on with one that can only predict.
+    """Refuse several initial models, and options that a predict-only model cannot serve.
 
     Raises
     ------
     OptionError
-        ``--initial_regressor`` is given twice, or ``--predict_only_model`` beside what needs all of a model.
+        ``--initial_regressor`` is given twice; ``--resume`` or ``--save_every`` lacks ``-f`` or is given with
+        ``--predict_only_model``; or ``--audit`` is given with ``--resume``.
     """
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:

@@ -1,4 +1,4 @@
-"""The flags of a run, all groups of flags, and the checks of how they go together."""
+"""The options of a run, the list of all groups of options, and the checks of how options go together."""
 
 from __future__ import annotations
 
@@ -159,13 +159,14 @@ def check_bandit(configuration: Configuration) -> None:
 
 
 def check_automl(configuration: Configuration) -> None:
-    """Refuse a search that cannot be: without actions to choose from, or over interactions given by hand.
+    """Refuse a search that contradicts other options, such as interactions given by hand.
 
     Raises
     ------
     OptionError
-        If ``--automl`` is supplied and no kind of bandit is; if interactions are supplied too; or
-        an option has no effect beside another.
+        If ``--automl`` is supplied with an oracle that needs a bandit and there is none; if interactions are
+        supplied too; if ``--search`` names something that cannot be searched; or if an option of the search
+        has no effect beside another.
     """
     automl = configuration[AutomlOptions]
     if automl.automl is None:
@@ -217,7 +218,7 @@ def check_automl(configuration: Configuration) -> None:
 
 
 def check_rewards(configuration: Configuration) -> None:
-    """Refuse a range of costs that is none.
+    """Refuse a ``--cost_range`` that is no range.
 
     Raises
     ------
@@ -238,7 +239,7 @@ _OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", 
 
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
-    """Refuse options of the search that another one leaves without any effect."""
+    """Refuse options of the search that have no effect because of another option."""
     automl, control = configuration[AutomlOptions], control_of(configuration)
     paired = automl.is_paired(control.paired)
     oracle = automl.oracle_type or control.oracle
@@ -259,7 +260,7 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse names of features where events have slots: of slots no names are known.
+    """Refuse names of features for events with slots, since names are not kept for slots.
 
     Raises
     ------
@@ -310,7 +311,7 @@ CHECKS: Final = (
     check_audit,
     check_progress,
 )
-"""What refuses options that are at odds, in the order in which they are asked."""
+"""Functions that refuse contradictory options, in the order in which they are called."""
 
 
 def refuse_command_line(configuration: Configuration) -> None:
@@ -319,7 +320,7 @@ def refuse_command_line(configuration: Configuration) -> None:
     Raises
     ------
     OptionError
-        One of them was given as a keyword.
+        Such an option was given as a keyword.
     """
     others = (
         option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)

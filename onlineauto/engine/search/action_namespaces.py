@@ -1,4 +1,4 @@
-"""Which namespaces of an event are the actions'."""
+"""The namespaces of an event that belong to its actions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["of_actions"]
 
 
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
-    """Names of an event's namespaces that belong to actions.
+    """Return the names of the namespaces of an event that belong to its actions.
 
-    With a ``shared`` line, those on the other lines that are no slots. Without one, where what is shared may
-    be repeated on each line, those that are not the same on all of them. A single line tells nothing.
+    With a ``shared`` line, these are the namespaces of the lines of actions. Without one, shared features may
+    be repeated on each line, so these are the namespaces that differ between lines; none for a single line.
     """
     first, last = int(block.event_start[event]), int(block.event_start[event + 1])
     last -= int(np.count_nonzero(block.slot[first:last]))
@@ -35,7 +35,7 @@ def of_actions(block: Block, event: int) -> frozenset[bytes]:
 
 
 def _contents(block: Block, line: int) -> dict[int, bytes]:
-    """Features of a line by the number of their namespace, as bytes."""
+    """Return the features of a line, as bytes, by the number of their namespace."""
     contents: dict[int, bytes] = {}
     for span in range(int(block.line_start[line]), int(block.line_start[line + 1])):
         begin, end = int(block.span_start[span]), int(block.span_start[span + 1])

@@ -1,4 +1,4 @@
-"""Drift: whether the champion predicts worse than it did."""
+"""Drift: detect that the champion predicts worse than it did."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["Drift"]
 
 _LEAST = 64
-"""Observations before the first alarm, in which a model still learns the most."""
+"""Number of observations before the first alarm: a model improves most at the start."""
 _ROOM = 2.0
-"""Largest loss that is told from smaller ones, in terms of the largest among those observations."""
+"""Losses are clipped at this multiple of the largest one among those observations."""
 
 
 class Drift:
-    """An adaptive window over the progressive loss of whoever is the champion; an improvement is no drift.
+    """An adaptive window over the champion's progressive loss. Only a rise is drift.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Drift:
         self._most = 0.0
 
     def alarms(self, losses: ArrayLike) -> bool:
-        """Take in mean losses, in order; return whether they became larger."""
+        """Add mean losses, in order; return whether the loss has risen."""
         means = np.asarray(losses, np.float64)
         n_first = 0
         for loss in means:
@@ -52,24 +52,24 @@ class Drift:
         return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))
 
     def restart(self) -> None:
-        """Forget what the losses were."""
+        """Forget all losses so far."""
         clear(self._window)
         self._n, self._most = 0, 0.0
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes."""
+        """Return the state, as `restore` takes it."""
         window = self._window._asdict() if self._window.whole[WIDTH] else None
         return {"observations": self._n, "most": self._most, "window": window}
 
     def restore(self, stored: Stored) -> None:
-        """Go on where another left off.
+        """Restore a stored state.
 
-        Older models have the window in bytes of river's own, which nothing else can read: it begins anew.
+        Older models have the window in river's own bytes, which cannot be read here. The window is new then.
 
         Raises
         ------
         ValueError
-            The state is none of drift.
+            The state is not one of drift.
         """
         self._n, self._most = stored["observations"].count(), stored["most"].number()
         if self._most < 0:

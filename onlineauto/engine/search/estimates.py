@@ -1,4 +1,4 @@
-"""Estimates: what is known of the rewards of live slots; bounds are computed when they are asked for."""
+"""Estimates: bounds on the rewards of live configs, computed on demand."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["Estimates"]
 
 
 class Estimates:
-    """Bounds on the average reward of live slots, each over the examples since the slot got its config.
+    """Bounds on the average reward of each live config, over the events since it became live.
 
-    Rewards are negated costs (or costs, with ``--reward_as_cost``), those of single lines negated losses. The
-    bounds are wrong at any time with the significance level at most, and lie in the range of the rewards that
-    were seen; with ``--estimator robust`` they are VW's, in [0, 1].
+    The reward is the negated cost (the cost with ``--reward_as_cost``), on single lines the negated loss. The
+    probability that the bounds are ever wrong is at most the significance level. They lie in the range of the
+    rewards seen. With ``--estimator robust`` they are VW's, in [0, 1].
 
     Parameters
     ----------
     slots : LiveSlots
-        Whose estimators these are.
+        The live configs, with their estimators.
     screening : Screening
-        Which knows the gains.
+        Measures the gains of interactions.
     alpha : float
         Significance level.
 
@@ -41,19 +41,19 @@ class Estimates:
         self._slots, self._screening, self._alpha = slots, screening, alpha
 
     def __len__(self) -> int:
-        """Count the live slots."""
+        """Count the live configs."""
         return self._slots.live.n
 
     def count(self, namespace: bytes) -> int:
-        """Count the actions, so far, that have features in this namespace."""
+        """Count the actions so far that have features in this namespace."""
         return self._slots.count(namespace)
 
     def size(self, namespace: bytes) -> float:
-        """Features that an action has in this namespace, on average so far."""
+        """Return the mean number of features that an action has in this namespace, so far."""
         return self._slots.size(namespace) / max(int(self._slots.live.tally[N_ACTIONS]), 1)
 
     def n_actions(self) -> float:
-        """Actions of an event, on average so far."""
+        """Return the mean number of actions of an event, so far."""
         tally = self._slots.live.tally
         return float(tally[N_ACTIONS] / max(tally[N_EVENTS], 1))
 
@@ -62,35 +62,35 @@ class Estimates:
         return int(self._slots.live.tally[LEARNT])
 
     def gains(self) -> Mapping[Interaction, float]:
-        """What every interaction that is screened seems to gain."""
+        """Return the estimated gain of each screened interaction."""
         return self._screening.gains()
 
     def promise(self, slot: int) -> float:
-        """Evidence that the config in a slot is better than the champion; 1 is none."""
+        """Return the evidence that live config `slot` is better than the champion; 1 is none."""
         return self._slots.promise(slot)
 
     def updates(self, slot: int) -> int:
-        """Count the events on which the estimators of a slot rest."""
+        """Count the events that the estimators of live config `slot` have observed."""
         return int(self._slots.live.updates[slot])
 
     def lower(self, slot: int) -> float:
-        """Bound the reward of the config in a slot from below."""
+        """Return the lower bound on the reward of live config `slot`."""
         return self._bound(slot, SELF, upper=False)
 
     def upper(self, slot: int) -> float:
-        """Bound the reward of the config in a slot from above."""
+        """Return the upper bound on the reward of live config `slot`."""
         return self._bound(slot, SELF, upper=True)
 
     def champion_lower(self, slot: int) -> float:
-        """Bound the reward of the champion from below, over the examples of a slot."""
+        """Return the lower bound on the champion's reward over the events of live config `slot`."""
         return self._bound(slot, CHAMPION, upper=False)
 
     def champion_upper(self, slot: int) -> float:
-        """Bound the reward of the champion from above, over the examples of a slot."""
+        """Return the upper bound on the champion's reward over the events of live config `slot`."""
         return self._bound(slot, CHAMPION, upper=True)
 
     def last(self, slot: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the importance weight and reward seen last, of the config and of the champion beside it."""
+        """Return the latest (importance weight, reward) of live config `slot`, and that of the champion."""
         last = self._slots.live.last[slot]
         return (float(last[SELF, 0]), float(last[SELF, 1])), (
             float(last[CHAMPION, 0]),
@@ -107,7 +107,7 @@ class Estimates:
         return float(find(live.evidence[slot, who], live.test))
 
     def _interval(self, slot: int, who: int, *, upper: bool) -> float:
-        """Bound from the sums of an interval, within the range of rewards."""
+        """Return a bound from the sums of an interval, clipped to the range of rewards."""
         slots = self._slots
         events = max(slots.champion_events if slot == 0 else self.updates(slot), 1)
         low, high = slots.range

@@ -1,4 +1,4 @@
-"""Parts of a workspace, made of its options: what is crossed, and what is searched."""
+"""The layout and the search of a workspace, from its options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCREEN_CELLS = 1 << 18
 
 
 def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
-    """What is crossed before the first event; events may have `slots`."""
+    """Return the layout before the first event; with `slots`, events have CCB slots."""
     automl = configuration[AutomlOptions]
     searched: tuple[int, ...] = ()
     if automl.automl:
@@ -43,7 +43,7 @@ def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
 def make_searching(
     configuration: Configuration, layout: Layout, learner: Learner, *, simple: bool
 ) -> Searching:
-    """The search before the first event; of one slot that nobody challenges, if there is none."""
+    """Return the search before the first event; without ``--automl``, it has a champion alone."""
     run = configuration[RunOptions]
     return Searching(
         configuration[AutomlOptions],

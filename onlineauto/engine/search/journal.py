@@ -1,9 +1,9 @@
-"""Journal: one JSON line per decision of the search, which explains every change of champion and replays it.
+"""Journal: one JSON line for each decision of the search, which explains each change of champion.
 
-The first line names the options. Every other line has ``events``, the number of events that the loop was
-through with; what was decided; and what it rested on: bounds of the slots concerned, and, for a new
-namespace, nothing but that it was met. The last line says how many events there were; a journal that lacks it
-broke off.
+The first line names the options. Each line after it has ``events``, the number of events that were done by
+then; the decision; and its evidence: bounds on the live configs that it is about. Decisions on a new
+namespace have none. The last line says how many events there were; a journal without it broke off. A journal
+can be replayed over the same stream.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Names = Annotated[list[str], msgspec.Meta(min_length=2, max_length=3)]
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What is known of a slot's reward, and of the champion's over the same events: a window of `updates`."""
+    """Bounds on a live config's reward, and on the champion's over the same `updates` events."""
 
     updates: Count
     lower: float
@@ -72,7 +72,7 @@ class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
     index: Count
     kind: Kind
     elements: list[Names]
-    bounds: Bounds | None  # of the config that made room
+    bounds: Bounds | None  # of the config that is replaced
     settings: dict[str, float | str] = {}
     why: str = ""
 
@@ -110,19 +110,19 @@ class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
 
 
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
-    """The last line: after so many events the run was over."""
+    """The last line: the number of events after which the run was over."""
 
     events: Count
 
 
 Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen
-"""A line on a decision."""
+"""A line about a decision."""
 
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
 
 
 def _written(name: bytes) -> str:
-    """Name of a namespace as JSON can hold it, whatever its bytes."""
+    """Return the name of a namespace as text for JSON, whatever its bytes."""
     return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
 
 
@@ -150,7 +150,7 @@ def _config(entry: _Rotate | _Swap) -> Config:
 
 
 def bounds_of(slot: int, statistics: Statistics) -> Bounds:
-    """Compute what is known of a slot."""
+    """Return the bounds on live config `slot`."""
     return Bounds(
         updates=statistics.updates(slot),
         lower=statistics.lower(slot),
@@ -161,7 +161,7 @@ def bounds_of(slot: int, statistics: Statistics) -> Bounds:
 
 
 def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entry:
-    """Line for a decision that is about to be carried out, after so many events."""
+    """Return the line for a decision that is about to be applied, after `events` events."""
     if isinstance(decision, Widen):
         return _Widen(events, [_written(name) for name in decision.names])
     if isinstance(decision, Reopen):
@@ -205,16 +205,16 @@ def decision_of(entry: Entry) -> Decision:
 
 
 class Journal:
-    """Writes a journal, line by line, each one flushed.
+    """Writes a journal, and flushes each line.
 
     Parameters
     ----------
     sink : Sink
-        Where to.
+        Receives the lines.
     command : str
         Options of the run, as on a command line.
     began : bool
-        Whether the sink has the first line already.
+        True if the sink has the first line already.
     """
 
     def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
@@ -227,7 +227,7 @@ class Journal:
         self._write(entry)
 
     def end(self, *, events: int) -> None:
-        """Write the last line, after so many events in all."""
+        """Write the last line, after `events` events in all."""
         self._write(End(events))
 
     def _write(self, line: Head | Entry | End) -> None:
@@ -238,21 +238,21 @@ class Journal:
 def read_journal(
     source: BinaryIO, *, name: str = "journal", same_options: Callable[[str], bool] | None = None
 ) -> Iterator[Entry | End]:
-    """Yield the lines of a journal behind the first, in order; a last line that was cut off is left out.
+    """Yield the lines of a journal after the first one, in order, without a last line that was cut off.
 
     Parameters
     ----------
     source : binary file
         The journal.
     name : str
-        What to call it in messages.
+        Name of the journal in messages.
     same_options : callable, optional
-        Tells whether the options of the first line are those that are wanted.
+        Returns whether the options of the first line are the wanted ones.
 
     Raises
     ------
     InputError
-        A line is not one of a journal, or not where it belongs, or the options are others.
+        A line is not one of a journal, lines are out of order, or the options are not the wanted ones.
     """
     began, events = False, 0
     for number, line in enumerate(source, 1):

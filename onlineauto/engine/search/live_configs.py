@@ -1,4 +1,4 @@
-"""Live slots: the arrays behind the champion and its challengers, and what a decision does to them."""
+"""Live configs: the arrays of the champion and its challengers, and how decisions change them."""
 
 from __future__ import annotations
 
@@ -42,49 +42,51 @@ __all__ = ["LiveSlots"]
 
 _NEVER = 2**62
 _PARKED = 4
-"""Configs that wait with what they have learnt, for each live slot."""
+"""Number of waiting configs that keep their weights, for each live config that there can be."""
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
     *("recent", "fresh", "mix", "scale", "last"),
 )
-"""Arrays of `Live` that a model keeps; the others follow from these, or from the block at hand."""
+"""Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
 
 
 class LiveSlots:
-    """What is live: a config, estimators and a lane of weights for each slot; slot 0 is the champion.
+    """The live configs, each with estimators and lanes of weights. Number 0 is the champion.
+
+    A method's argument `slot` is the number of a live config.
 
     Parameters
     ----------
     options : AutomlOptions
-        How many slots there are, and how sure a test has to be.
+        The number of live configs, and the significance level of the tests.
     layout : Layout
-        Told what the slots cross.
+        Receives the interactions of the live configs.
     control : Control
-        How the search decides where native mode and VW differ.
+        The choices in which native mode and VW differ.
     shape : TableShape
-        Which lanes of the model are whose.
+        Maps live configs to lanes of the model.
     first : Config
         The first champion.
     simple : bool
-        Events are single lines, whose losses tell all configs apart.
+        Events are single lines, on which the losses of all configs can be compared.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     decay : Decay
-        The models of ``--epsilon_decay``, of which a slot has one each; they begin anew in all slots at once.
+        The models of ``--epsilon_decay``. Each live config has all of them; one begins anew in all at once.
     interactions : callable
-        Gives the interactions of a config when so many namespaces have been met.
+        Returns the interactions of a config, given the namespaces seen so far.
 
     Attributes
     ----------
     configs : list of Config
-        Of each live slot.
+        The live configs.
     indices : list of int
-        Number of each config among those under consideration.
+        Index of each live config among the candidates.
     namespaces : list of bytes
-        Met so far, in ascending order.
+        Namespaces seen so far, in ascending order.
     live : Live
         The arrays, as the loop takes them.
     """
@@ -164,11 +166,11 @@ class LiveSlots:
 
     @property
     def n_slots(self) -> int:
-        """Most slots that can be live."""
+        """The largest number of live configs."""
         return len(self.live.lease)
 
     def open_block(self) -> None:
-        """Number the namespaces as the layout does, if that has changed since the last block."""
+        """Adopt the layout's numbers of namespaces, if they have changed since the last block."""
         layout, live = self._layout, self.live
         if layout.version == self._version:
             return
@@ -189,7 +191,7 @@ class LiveSlots:
         self.cross()
 
     def _note_counts(self) -> None:
-        """Keep the counts by name, whatever the numbers of the namespaces."""
+        """Store the counts by name, since the numbers of namespaces change."""
         counts, sizes = self.live.counts, self.live.sizes
         met = ((name, key) for name, key in self._keys.items() if counts[key])
         self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
@@ -200,17 +202,20 @@ class LiveSlots:
         return self._counts.get(name, (0, 0))[0] if key is None else int(self.live.counts[key])
 
     def size(self, name: bytes) -> int:
-        """Count the features that actions so far had in a namespace."""
+        """Count the features that all actions so far had in a namespace."""
         key = self._keys.get(name)
         return self._counts.get(name, (0, 0))[1] if key is None else int(self.live.sizes[key])
 
     @property
     def champion_events(self) -> int:
-        """Events learnt since the champion is one."""
+        """Number of events learnt since the last change of champion."""
         return int(self.live.tally[LEARNT]) - self._since
 
     def policy(self, slot: int, who: int) -> NDArray[np.float64]:
-        """Sums for an interval on the reward of a slot's config or, over the same events, of the champion."""
+        """Return the sums for an interval on the reward of a live config (`who` is `SELF`).
+
+        With `who` = `CHAMPION` they are the champion's sums over the same events.
+        """
         policies = self.live.policies
         sums: NDArray[np.float64] = policies[slot, SELF]
         if who == SELF:
@@ -221,43 +226,44 @@ class LiveSlots:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lowest and highest reward that was met."""
+        """The lowest and highest reward seen."""
         if self._simple:
             return -float(self.live.reach[0]), 0.0
         low, high = float(self.live.scale[LOW]), float(self.live.scale[HIGH])
         return (low, high) if low <= high else (0.0, 1.0)
 
     def promise(self, slot: int) -> float:
-        """Evidence that a challenger is better than the champion; 1 is none."""
+        """Return the evidence that a challenger is better than the champion; 1 is none."""
         live = self.live
         evidence = max(live.pairs[slot, BETTER], live.losses[slot, BETTER] if live.alike[slot] else 0.0)
         return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
-        """Namespaces that were counted and are new, in ascending order; they are known from here on."""
+        """Return the namespaces that are counted and new, in ascending order; mark them as seen."""
         new = np.flatnonzero((self.live.counts > 0) & ~self.live.met)
         self.live.met[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
 
     def cross(self) -> None:
-        """Tell the layout what each slot crosses; places that are not live cross nothing."""
+        """Set the interactions of each live config in the layout."""
         crossed = [self._interactions(config, self.namespaces) for config in self.configs]
         self._layout.cross([*crossed, *[()] * (self.n_slots - len(crossed))])
 
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
-        """Set the lease of each live slot, in learnt events, and whether a config waits for a place.
+        """Set the lease of each live config, in learnt events.
 
-        `fill` says so of an empty one, `replaceable` of that of a challenger that is worse.
+        `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
+        replace a challenger that is proved worse.
         """
         self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
         self.live = self.live._replace(fill=fill, replaceable=replaceable)
 
     def review(self, learnt: int) -> None:
-        """Stop the loop when so many events are learnt."""
+        """Let the loop stop for a review when `learnt` events are learnt in all."""
         self.live = self.live._replace(review=min(learnt, _NEVER))
 
     def take_losses(self) -> NDArray[np.float64]:
-        """Take the champion's mean losses since the last time, each of `GROUP` events."""
+        """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
         live = self.live
         n, left = divmod(int(live.fresh[0]), GROUP)
         means: NDArray[np.float64] = live.recent[:n] / GROUP
@@ -267,11 +273,11 @@ class LiveSlots:
         return means
 
     def price(self, slot: int, price: float) -> None:
-        """Set what a challenger must gain by an event, as a part of the range."""
+        """Set the gain for each event that a challenger must exceed, as a part of the range."""
         self.live.prices[slot] = min(max(price, 0.0), _HIGHEST_PRICE)
 
     def apply(self, decision: Decision, model: Model) -> None:
-        """Carry a decision out."""
+        """Apply a decision to the live configs and to the model."""
         self.live.settled[:] = False
         if isinstance(decision, Remove):
             self._removed.add(decision.slot)
@@ -287,7 +293,7 @@ class LiveSlots:
             self._swap(decision.slot, decision.config, model)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes."""
+        """Return the state, as `restore` takes it."""
         self._note_counts()
         live = self.live
         tally = live.tally.copy()
@@ -306,12 +312,12 @@ class LiveSlots:
         }
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
-        """Go on where another left off, of the same options; the leases are for the search to set.
+        """Restore a state that was stored with the same options; the search sets the leases afterwards.
 
         Raises
         ------
         ValueError
-            The state is of other options, or of none.
+            The state is of other options, or is not one of live configs.
         """
         self.configs, self.indices = list(configs), stored["indices"].of(list[int])
         self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
@@ -351,14 +357,14 @@ class LiveSlots:
                 self._test_anew(slot)
 
     def _join(self, slot: int) -> None:
-        """Let a slot have an equal say in mixed predictions, at the cost of all others."""
+        """Give a live config the weight 1/n in mixed predictions; scale down all others."""
         mix, n = self.live.mix, self.live.n
         mix[slot] = 0.0
         mix *= (1.0 - 1.0 / n) / max(mix.sum(), 1e-300)
         mix[slot] = 1.0 / n
 
     def _set(self, slot: int, model: Model) -> None:
-        """Let a slot learn with the settings of its config."""
+        """Write the settings of a live config into the model; update which losses can be compared."""
         self._hyperparameters.write(model.settings[slot], dict(self.configs[slot].settings))
         settings = self.configs[0].settings
         compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
@@ -366,12 +372,12 @@ class LiveSlots:
             self.live.alike[each] = self._simple or (compared and config.settings == settings)
 
     def _states(self) -> tuple[NDArray[np.float64], ...]:
-        """Evidence, by slot."""
+        """Return the arrays of evidence, whose first axis is the live config."""
         live = self.live
         return live.pairs, live.losses, live.spread, live.policies, live.evidence, live.last
 
     def _park(self, slot: int, model: Model) -> None:
-        """Keep what a config has learnt, and what is known of it, until it is live again."""
+        """Store the weights of a config and the evidence on it, until it is live again."""
         cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
         self._parked[self.configs[slot]] = Parked(
             weights=model.weights[cells][:, :, lanes],
@@ -388,7 +394,7 @@ class LiveSlots:
             del self._parked[next(iter(self._parked))]
 
     def _unpark(self, slot: int, parked: Parked, model: Model) -> None:
-        """Let a config go on; what began anew in the meantime goes on from the champion's."""
+        """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
         same = parked.began == began(self._decay, int(self.live.tally[LEARNT]))
         if not same.all():
             self._copy(0, slot, model)
@@ -400,7 +406,7 @@ class LiveSlots:
         self.live.updates[slot], self.live.levels[slot] = parked.updates, parked.level
 
     def _exchange(self, slot: int, model: Model) -> None:
-        """Champion to `slot` and challenger to slot 0; all challengers go on, each with a test of its own."""
+        """Swap the champion with challenger `slot`; all challengers continue, each with a new test."""
         self._swap_lanes(slot, model)
         self.live.mix[[0, slot]] = self.live.mix[[slot, 0]]
         configs = self.configs
@@ -415,7 +421,7 @@ class LiveSlots:
                 self._test_anew(each)
 
     def _reopen(self, decision: Reopen, model: Model) -> None:
-        """Begin all tests anew and, if asked to, what the challengers or all configs have learnt."""
+        """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
         self._parked.clear()
         self._since = int(self.live.tally[LEARNT])
@@ -438,7 +444,7 @@ class LiveSlots:
             model.sums[[0, slot]] = model.sums[[slot, 0]]
 
     def _swap(self, slot: int, config: Config, model: Model) -> None:
-        """Champion to slot 1, challenger to slot 0; the places behind fall empty."""
+        """Make challenger `slot` the champion and the champion challenger 1; drop all other challengers."""
         live = self.live
         self._swap_lanes(slot, model)
         if slot != 1:
@@ -458,7 +464,7 @@ class LiveSlots:
         self.live = live._replace(n=2)
 
     def _test_anew(self, slot: int) -> None:
-        """Begin another test of a challenger: all that were ever begun share the level."""
+        """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
         self.live.pairs[slot] = 0
         self.live.losses[slot] = 0
@@ -481,9 +487,9 @@ class LiveSlots:
         if self._control.moves_sums:
             model.sums[target] = model.sums[source]
             for lane in self._lanes(target, weights):
-                materialize(model, lane)  # which may be about to learn with other penalties
+                materialize(model, lane)  # The target may learn with other penalties.
 
     def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
-        """Return the lanes that are moved for a live config."""
+        """Return the lanes that are moved with a live config."""
         parts = weights.shape[2] // self.n_slots if self._control.moves_whole_table else self._shape.parts
         return [part * self.n_slots + slot for part in range(parts)]

@@ -1,4 +1,4 @@
-"""Replay: the journal that ``--replay`` names, if it is one of the same options."""
+"""Replay: the entries of the journal that ``--replay`` names, for a run with the same options."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ __all__ = ["replayed_entries"]
 
 
 def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
-    """Read the journal to be replayed; None if there is none.
+    """Return the entries of the journal that is to be replayed, None if there is none.
 
     Raises
     ------
     InputError
-        It cannot be read, is damaged, or is of a run whose options give other values to what a model keeps.
+        The journal cannot be read, is damaged, or is of a run in which an option that models keep had another
+        value.
     """
     path = configuration[RunOptions].replay
     if path is None:

@@ -1,4 +1,4 @@
-"""Screening: which interactions are screened, and what they seem to gain; see `screen_kernels`."""
+"""Screening: the interactions that are screened, and their estimated gains; see `screen_kernels`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["Screening"]
 
 _FADING = 0.3
-"""What is left of a gain when the champion changes."""
+"""Part of a gain that is kept when the champion changes."""
 
 
 _MEMORY = 0.95
-"""What is left of it at every review."""
+"""Part of a gain that is kept at each review."""
 
 
 class Screening:
@@ -32,7 +32,7 @@ class Screening:
     Parameters
     ----------
     layout : Layout
-        Knows namespaces by number.
+        Numbers the namespaces.
     cells : int
         Size of the table that all models of residuals share, a power of two.
 
@@ -59,12 +59,12 @@ class Screening:
         )
 
     def gains(self) -> Mapping[Interaction, float]:
-        """What every interaction that is screened seems to have gained."""
+        """Return the estimated gain of each screened interaction."""
         self._gains |= zip(self._compiled, self.screen.gains.tolist(), strict=True)
         return {interaction: self._gains.get(interaction, 0.0) for interaction in self._pool}
 
     def choose(self, pool: Sequence[Interaction], held: Collection[Interaction]) -> None:
-        """Screen these from now on; the champion has those that are `held`."""
+        """Screen the interactions `pool` from now on; the champion has those in `held`."""
         known = self.gains()
         turned = set(held) ^ set(self._held)
         self._gains = {each: _MEMORY * known.get(each, 0.0) for each in pool if each not in turned}
@@ -74,14 +74,14 @@ class Screening:
         self._compile()
 
     def fade(self) -> None:
-        """Let a new champion's evidence soon outweigh that of the one before."""
+        """Shrink all gains, so that those with a new champion soon outweigh the old ones."""
         self.gains()
         self._gains = {each: _FADING * gain for each, gain in self._gains.items()}
         self.screen.gains[:] *= _FADING
         self.screen.seen[:] = 0
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes."""
+        """Return the state, as `restore` takes it."""
         screen = self.screen
         return {
             "gains": list(self.gains().items()),
@@ -91,12 +91,12 @@ class Screening:
         }
 
     def restore(self, stored: Stored, is_possible: Callable[[Interaction], bool]) -> None:
-        """Go on where another left off; `is_possible` tells whether an interaction can be searched.
+        """Restore a stored state; `is_possible` returns whether an interaction can be searched.
 
         Raises
         ------
         ValueError
-            The state is none of a screening.
+            The state is not one of screening.
         """
         self._gains = dict(stored["gains"].of(list[tuple[Interaction, float]]))
         held = stored["held"].of(set[Interaction])
@@ -110,7 +110,7 @@ class Screening:
         self._compile()
 
     def open_block(self) -> None:
-        """Number the namespaces as the layout does, if that has changed since the last block."""
+        """Adopt the layout's numbers of namespaces, if they have changed since the last block."""
         if self._layout.version != self._version:
             self.gains()
             self._compile()

@@ -1,4 +1,4 @@
-"""Searching: where the loop's signals meet the decisions on them, and the only writer of the live slots."""
+"""Searching: turns the loop's signals into decisions, and applies these to the live configs."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ class Change(NamedTuple):
     Attributes
     ----------
     events : int
-        Events that the loop was through with.
+        Number of events done by then.
     before, after : tuple of Interaction
         Interactions of the old and of the new champion.
     bounds : Bounds
-        What it rested on.
+        Bounds on the rewards of both.
     level : float or None
-        Probability of error of the paired test, if that decided and not the bounds.
+        Error probability of the paired test, None if the bounds decided.
     by : {"reward", "loss"}
-        What proved that the new champion is better.
+        The test that proved the new champion better.
     before_settings, after_settings : Settings
-        Hyperparameters of both that are not those of the command line.
+        Hyperparameters of both that differ from the command line.
     """
 
     events: int
@@ -106,50 +106,51 @@ class Searching:
     Parameters
     ----------
     options : AutomlOptions
-        What to search, and how.
+        The options of the search.
     layout : Layout
-        Told what the live slots cross; if events have slots, all is crossed with what tells these, too.
+        Receives the interactions of the live configs. If events have slots, these include all interactions
+        and namespaces crossed with the slot's index feature.
     control : Control
-        How the search decides where native mode and VW differ.
+        The choices in which native mode and VW differ.
     shape : TableShape
-        Which lanes of the model are whose.
+        Maps live configs to lanes of the model.
     simple : bool
-        Events are single lines, whose losses tell all configs apart.
+        Events are single lines, on which the losses of all configs can be compared.
     cells : int
         Size of the table for screening, a power of two.
     hyperparameters : Hyperparameters
-        What can be searched beside interactions, with the values of the command line.
+        The hyperparameters that can be searched, with the values of the command line.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     decay : Decay
-        The models of ``--epsilon_decay``, of which each slot has some of its own.
+        The models of ``--epsilon_decay``, all of which each live config has.
     random_seed : int
         Seed of the oracles that draw.
     replayed : iterable of Entry and End, optional
-        A journal whose decisions are taken in place of own ones.
+        A journal, whose decisions are applied instead of searching.
 
     Attributes
     ----------
     options : AutomlOptions
-        What to search, and how.
+        The options of the search.
     search : Search
-        The state of the search, a value.
+        The state of the search, an immutable value.
     slots : LiveSlots
-        The live slots.
+        The live configs.
     screening : Screening
-        What interactions seem to gain.
+        Estimated gains of interactions.
     estimates : Estimates
-        Bounds on the rewards of the live slots.
+        Bounds on the rewards of the live configs.
     n_events : int
-        Events that the loop is through with.
+        Number of events done.
     n_switches : int
-        Changes of champion.
+        Number of changes of champion.
     n_alarms : int
-        How often the champion predicted worse than before.
+        Number of times that drift was detected.
     changes : deque of Change
-        The last of them.
+        The latest changes of champion.
     on_decision : callable or None
-        Called with each line of the journal, before the decision is carried out.
+        Called with each line of the journal, before the decision is applied.
     """
 
     def __init__(
@@ -207,12 +208,12 @@ class Searching:
 
     @property
     def replays(self) -> bool:
-        """Whether the decisions are those of a journal."""
+        """True if the decisions are those of a journal."""
         return self._replayed is not None
 
     @property
     def replay_warning(self) -> str | None:
-        """What to say of a journal that ends elsewhere than the stream that it was replayed over."""
+        """Warning about a replayed journal that ends before or after the stream; None if there is none."""
         if self._replayed is None or self._ended == self.n_events:
             return None
         if self._next is not None:
@@ -227,16 +228,16 @@ class Searching:
         return int(self.slots.live.tally[LEARNT])
 
     def interactions(self, slot: int) -> Sequence[Interaction]:
-        """Interactions that a live slot uses."""
+        """Return the interactions of live config `slot`."""
         return self._interactions(self.slots.configs[slot], self.slots.namespaces)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes.
+        """Return the state, as `restore` takes it.
 
         Raises
         ------
         OptionError
-            A replay does not know how its decisions were come to.
+            This is a replay, which does not have the state that led to its decisions.
         """
         if self.replays:
             raise OptionError("a replay cannot be saved: it does not know how its decisions were come to")
@@ -252,14 +253,14 @@ class Searching:
         }
 
     def restore(self, stored: Stored, model: Model) -> None:
-        """Go on where another left off, of the same options.
+        """Restore a state that was stored with the same options.
 
         Raises
         ------
         OptionError
-            A replay begins with the stream.
+            This is a replay, which must begin with the stream.
         ValueError
-            The state is of other options, or of none.
+            The state is of other options, or is not one of a search.
         """
         if self.replays:
             raise OptionError("a replay begins with the stream, and not with a model")
@@ -282,12 +283,12 @@ class Searching:
         self._set_leases()
 
     def open_block(self) -> None:
-        """Number the namespaces as the layout does."""
+        """Adopt the layout's numbers of namespaces."""
         self.slots.open_block()
         self.screening.open_block()
 
     def stop(self, begin: int, end: int) -> int:
-        """Say how far the loop may go now, of the events [begin, end) of a block."""
+        """Return the event before which the loop must stop, of the events [begin, end) of a block."""
         return end if self._next is None else min(end, begin + self._next.events - self.n_events)
 
     def answer(
@@ -300,27 +301,27 @@ class Searching:
         through: int,
         random: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Decide on what the loop stopped for, and carry it out.
+        """Decide on the signal of the loop, and apply the decisions.
 
         Parameters
         ----------
         cursor : int64[4]
-            Where the loop stopped, and why.
+            The cursor of the loop: where it stopped, and why.
         block : Block
-            What it works on.
+            The block that the loop works on.
         model : Model
-            Whose lanes are moved.
+            The model whose lanes are moved.
         event : int
-            The event of the block that it stopped at; of no meaning at the end of the block.
+            The event of the block at which the loop stopped; has no meaning at the end of the block.
         through : int
-            Events that it is through with since the last time.
+            Number of events since the last stop.
         random : uint64[1], optional
             State of the generator that the oracle shares with the explorer, as in VW.
 
         Raises
         ------
         InputError
-            A journal is replayed over a stream that it does not belong to.
+            The replayed journal is of another stream.
         """
         self.n_events += through
         if self._replayed is not None:
@@ -365,14 +366,14 @@ class Searching:
         return LeaseDue() if reason else None
 
     def _drifted(self) -> bool:
-        """Whether the champion predicts worse than it did."""
+        """Return whether the champion predicts worse than it did."""
         losses = self.slots.take_losses()
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
         self.n_alarms += drifted
         return drifted
 
     def _replay(self, model: Model) -> None:
-        """Carry out what the journal says was decided after so many events."""
+        """Apply the decisions that the journal has up to the present event."""
         assert self._replayed is not None
         met = self.slots.new_names()
         while self._next is not None and self._next.events <= self.n_events:
@@ -386,7 +387,7 @@ class Searching:
         self.slots.cross()
 
     def _fits(self, entry: Entry) -> bool:
-        """Whether a line can be about this stream: it can be decided here, and its bounds are the same."""
+        """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
         recorded: Bounds | None = getattr(entry, "bounds", None)
@@ -401,7 +402,7 @@ class Searching:
         return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
 
     def _can_be_decided(self, decision: Decision) -> bool:
-        """Whether what a decision is about is there."""
+        """Return whether the live configs, namespaces and options that a decision is about exist."""
         live = len(self.estimates)
         if isinstance(decision, Widen):
             return all(decision.names)
@@ -429,7 +430,7 @@ class Searching:
         self.slots.apply(decision, model)
 
     def _note(self, swap: Swap) -> None:
-        """Keep a change of champion that is about to be carried out."""
+        """Record a change of champion that is about to be applied."""
         self.n_switches += 1
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
         bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
@@ -446,13 +447,13 @@ class Searching:
         self.slots.review(search.review)
 
     def _screen(self, space: Space) -> None:
-        """Ask the oracle what to screen; a new champion's gains soon outweigh those of the old one."""
+        """Ask the oracle for the interactions to screen."""
         champion = self.search.champion
         pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
         self.screening.choose(pool, champion.elements)
 
     def _set_prices(self, space: Space) -> None:
-        """Let a challenger that has more features than the champion earn them."""
+        """Set the gain that a challenger with more features than the champion must exceed."""
         if not (self._rules.renews and self._feature_cost):
             return
         namespaces = () if "namespaces" in space.searched else space.namespaces

@@ -1,4 +1,4 @@
-"""What a model file has of the configs that are live or wait, taken only if it is what it has to be."""
+"""Live and waiting configs as a model file stores them, checked before use."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["stored_array", "stored_counts", "stored_parked"]
 
 
 def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return what is to be in place of one of the arrays of `Live`, called `name`.
+    """Return the stored values of `array`, which is the array of `Live` called `name`.
 
     Raises
     ------
     ValueError
-        It is of another type or shape, or has a number that is out of range.
+        The stored array has another type or shape, or a number that is out of range.
     """
     if name == "fresh":
         return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
@@ -40,12 +40,12 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
 
 
 def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
-    """Return the actions and the features of each namespace that was met.
+    """Return the number of actions and of features of each namespace that was seen.
 
     Raises
     ------
     ValueError
-        They are not counts of namespaces.
+        The stored values are not counts of namespaces.
     """
     counts = stored.of(list[tuple[bytes, int, int]])
     if not all(name and 0 <= count <= MOST and 0 <= size <= MOST for name, count, size in counts):
@@ -56,25 +56,25 @@ def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
 def stored_parked(
     stored: Stored, model: Model, width: int, states: tuple[NDArray[np.float64], ...], decay: Decay
 ) -> Parked:
-    """Return what a config that waits has learnt.
+    """Return a waiting config's weights and evidence from a model file.
 
     Parameters
     ----------
     stored : Stored
-        What the file has.
+        The part of the file about this config.
     model : Model
-        Which it is to go on in.
+        The model that the config will continue in.
     width : int
-        Lanes of the model that a live config uses.
+        Number of lanes of the model that a live config uses.
     states : tuple of float64[...]
-        Evidence of one live config.
+        Evidence of one live config, for its shapes.
     decay : Decay
         The models of ``--epsilon_decay``.
 
     Raises
     ------
     ValueError
-        It is of other options, or of none.
+        It is stored for other options, or is no waiting config.
     """
     cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
     weights = stored["weights"].array(np.float32, (len(cells), model.weights.shape[1], width))

@@ -1,4 +1,4 @@
-"""Configs that wait: what they have learnt, and what is known of them, until they are live again."""
+"""Waiting configs: the weights and the evidence that a config keeps until it is live again."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ __all__ = ["Parked", "began", "put_back", "unlearn"]
 
 
 class Parked(NamedTuple):
-    """What a config that waits has learnt, and what is known of it."""
+    """The weights of a waiting config, and the evidence on it."""
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
-    cells: NDArray[np.int64]
-    lanes: NDArray[np.float64]
+    cells: NDArray[np.int64]  # numbers of the cells in the table
+    lanes: NDArray[np.float64]  # state of its lanes
     sums: NDArray[np.int64]
     evidence: tuple[NDArray[np.float64], ...]
-    champion: NDArray[np.float64]
+    champion: NDArray[np.float64]  # sums of the champion's reward over the same events
     updates: int
     level: float
-    began: NDArray[np.int64] = np.zeros(1, np.int64)  # see the function of that name
+    began: NDArray[np.int64] = np.zeros(1, np.int64)  # see the function `began`
 
 
 def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
-    """After how many events each model of ``--epsilon_decay`` began, if `learnt` are learnt; else 0.
+    """Return the number of events learnt before each model of ``--epsilon_decay`` began, of `learnt` so far.
 
     Returns
     -------
     int64[models]
-        In the order of their lanes; of one model if there are none.
+        In the order of their lanes. A single 0 without ``--epsilon_decay``.
     """
     models = len(decay.place)
     found = np.zeros(max(models, 1), np.int64)
@@ -50,7 +50,7 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
 
 
 def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
-    """Let lanes be as they were at first."""
+    """Reset lanes to the state before the first event."""
     cells = np.flatnonzero(model.touched)
     for lane in lanes:
         model.weights[cells[:, None], np.arange(len(unlearnt)), lane] = unlearnt
@@ -67,12 +67,12 @@ def put_back(
     same: NDArray[np.bool_],
     unlearnt: NDArray[np.float32],
 ) -> None:
-    """Let a slot with these lanes have the weights of a config that waited, but for those that began anew.
+    """Write the weights of a waiting config into live config `slot`, which has these `lanes`.
 
     Parameters
     ----------
     same : bool[models]
-        Which models have not begun anew in the meantime; the others stay as they are.
+        True for the models that have not begun anew in the meantime. Lanes of the others stay as they are.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     """

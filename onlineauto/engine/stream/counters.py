@@ -1,4 +1,4 @@
-"""Counters: what a run has counted, for a model file to keep."""
+"""Counters: the numbers of a run that a model file keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Count: TypeAlias = int | float | None
 
 
 class Counters:
-    """An object that counts in attributes, all of them numbers.
+    """Base of objects whose attributes named in `counted` are numbers that a model file keeps.
 
     >>> class Events(Counters):
     ...     counted = ("events",)
@@ -31,26 +31,26 @@ class Counters:
     """
 
     counted: ClassVar[tuple[str, ...]] = ()
-    """Names of the attributes."""
+    """Names of the attributes that are kept."""
 
     def counts(self) -> dict[str, Count]:
-        """What `recount` takes."""
+        """Return the numbers by name, as `recount` takes them."""
         return {name: getattr(self, name) for name in self.counted}
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Go on where another left off, each number as one of its kind.
+        """Restore the numbers, each converted to the type of the present one.
 
         Raises
         ------
         ValueError
-            A number is missing, or is of another kind.
+            A number is missing, or cannot be of that type.
         """
         for name in self.counted:
             setattr(self, name, _of_kind(type(getattr(self, name)), name, counts.get(name, "nothing")))
 
 
 def _of_kind(kind: type[Any], name: str, value: object) -> Any:
-    """Return a number as one of a kind; of that of None, which is that of counts before the first."""
+    """Return a number converted to `kind`; any number, or None, if the kind is that of None."""
     if kind is NoneType and value is None:
         return None
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def _of_kind(kind: type[Any], name: str, value: object) -> Any:
 
 
 def total(start: float, terms: NDArray[np.floating[Any]]) -> float:
-    """Add terms to `start` as doubles, one after the other: the same in blocks of any size.
+    """Return `start` plus all terms, added as doubles one by one: the same in blocks of any size.
 
     >>> total(1.0, np.array([0.5, 2.0]))
     3.5

@@ -1,4 +1,4 @@
-"""Dialect: how a source is read, where native mode and exact mode differ."""
+"""Dialect: the choices in reading a source in which native and exact mode differ."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["NATIVE", "Dialect", "dialect_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a source is read.
+    """The choices in reading a source in which native and exact mode differ.
 
     Attributes
     ----------
     rules : mapping of str to bool
-        What files of blocks note of it: blocks of another dialect are refused.
+        Recorded in files of blocks; blocks of another dialect are refused.
     layout : type of Layout
-        How namespaces become groups of features.
+        Maps namespaces to groups of features.
     text : type of TextReader
         The reader of text.
     quirks : ReadingQuirks
         Oddities of the reader of JSON.
     counts_lines : bool
-        Whether ``--examples`` counts the lines of one text, empty ones included, and not events.
+        True if ``--examples`` counts the lines of one text, with empty ones, and not events.
     """
 
     rules: Mapping[str, bool]
@@ -45,7 +45,7 @@ class Dialect:
 NATIVE = Dialect(
     rules={"vw_exact": False}, layout=Layout, text=TextReader, quirks=NO_QUIRKS, counts_lines=False
 )
-"""How native mode reads."""
+"""The dialect of native mode."""
 
 
 def dialect_of(configuration: Configuration) -> Dialect:

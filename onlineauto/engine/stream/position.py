@@ -1,4 +1,4 @@
-"""Position: how far a run over its input is."""
+"""Position: the number of passes and events that a run has done."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Position", "behind", "cut"]
 
 
 class Position(NamedTuple):
-    """How far a run is: what it needs, beside the model, to go on over the same input.
+    """The state that a run needs, besides the model, to continue over the same input.
 
     Attributes
     ----------
     passes : int
-        Passes that it is through with.
+        Number of completed passes.
     events : int
-        Events of the pass at hand that it is through with, held-out ones included.
+        Number of events done in the present pass, held-out ones included.
     held_out : mapping of str to number, or None
-        What is known of their loss, if anything; see `onlineauto.engine.loop.holdout.Holdout`.
+        Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
     """
 
     passes: int = 0
@@ -34,12 +34,12 @@ class Position(NamedTuple):
 
 
 def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Leave out the first `n` events.
+    """Yield the blocks without their first `n` events.
 
     Raises
     ------
     InputError
-        There are not so many.
+        There are fewer events.
     """
     left = n
     for block in blocks:
@@ -54,7 +54,7 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def cut(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Let a block end behind every so many events."""
+    """Yield the blocks, split so that one ends after every `every` events."""
     left = every
     for block in blocks:
         rest = block

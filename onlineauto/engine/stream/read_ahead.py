@@ -1,4 +1,4 @@
-"""Read and learn at once: the next block is read while the caller is busy with the last one."""
+"""Read ahead: a thread reads the next block while the caller works on the last one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["pays", "read_ahead"]
 
 _SMALL = 1 << 18
-"""Bytes that are read in less time than it takes to start a thread for them."""
+"""Number of bytes below which reading is faster than starting a thread."""
 
 
 class _Step(NamedTuple):
-    """What reading on gave: a block, or why there is none; and what was wrong with the input meanwhile."""
+    """One step of reading: a block, or None at the end or after an error; and its diagnostics."""
 
     block: Block | None
     found: Diagnostics
@@ -30,7 +30,7 @@ class _Step(NamedTuple):
 
 
 def pays(source: Source) -> bool:
-    """Whether a source is large, and never keeps its reader waiting."""
+    """Return whether reading ahead pays: the source is a large file, or many bytes, and not a pipe."""
     if isinstance(source, bytes):
         return len(source) > _SMALL
     if not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):  # noqa: PTH113
@@ -41,8 +41,8 @@ def pays(source: Source) -> bool:
 def read_ahead(reader: EventReader) -> Iterator[Block]:
     """Yield the blocks of a reader, read by a thread that is one block ahead.
 
-    What is wrong with lines is reported with the block that follows them, as without the thread. All that
-    this changes is when things happen: nothing depends on it.
+    Problems with lines are reported with the block that follows them, as without the thread. Results are the
+    same; only the timing differs.
     """
     diagnostics, blocks = reader.diagnostics, reader.blocks()
 
@@ -50,7 +50,7 @@ def read_ahead(reader: EventReader) -> Iterator[Block]:
         reader.diagnostics = found = Diagnostics()
         try:
             return _Step(next(blocks, None), found, None)
-        except Exception as error:  # to be raised by whoever waits for the block
+        except Exception as error:  # It is raised where the block is awaited.
             return _Step(None, found, error)
 
     try:

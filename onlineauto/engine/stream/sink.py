@@ -1,4 +1,4 @@
-"""Sink: what predictions and journals are written to."""
+"""Sink: the target of predictions and journals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Sink"]
 
 
 class Sink(Protocol):
-    """A place that takes bytes, such as a binary file, a pipe or a socket."""
+    """A target of bytes, such as a binary file, a pipe or a socket."""
 
     def write(self, data: bytes, /) -> object:
-        """Take bytes."""
+        """Write bytes, perhaps into a buffer."""
 
     def flush(self) -> object:
-        """Pass on all bytes taken so far."""
+        """Pass on all bytes written so far."""

@@ -1,4 +1,4 @@
-"""Source: what can be read, and the reader that the options ask for."""
+"""Sources of events, and the readers of them that the options name."""
 
 from __future__ import annotations
 
@@ -43,43 +43,43 @@ KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
 
 Sources = Source | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
-"""A source, or an iterable of events: texts, one event each, blocks, and whole sources (paths that are no
-text, binary files), one after the other."""
+"""A source, or an iterable of items that are read one after the other: texts of one event each, blocks, and
+whole sources (path objects, binary files)."""
 
 BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Block"]]
-"""Reads blocks of a source, by the options, and counts what is wrong with lines, as `read_blocks` does."""
+"""Reads blocks of a source by the options, and counts problems with lines, as `read_blocks` does."""
 
 
 def kind_of(configuration: Configuration) -> str:
-    """What an event is and what is predicted for it: one of `KINDS`, or ``"simple"``."""
+    """Return the kind of event and prediction that the options name: one of `KINDS`, or ``"simple"``."""
     return next((kind for kind in KINDS if configuration.get(kind)), "simple")
 
 
 def can_be_read_again(source: Sources) -> bool:
-    """Whether a second pass over a source gives the same events as the first one."""
+    """Return whether a second pass over a source gives the same events as the first one."""
     if isinstance(source, list | tuple):
         return not any(hasattr(item, "read") for item in source)
     return isinstance(source, str | os.PathLike | bytes) and source != "-"
 
 
 def read_blocks(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a source, or of all that an iterable gives; of so many events as are asked for.
+    """Yield the blocks of a source, or of all items of an iterable, up to ``--examples`` events.
 
     Parameters
     ----------
     source : Sources
-        What to read.
+        The source or the items.
     configuration : Configuration
-        How to read it.
+        The options.
     found : Diagnostics
-        Counts and keeps what is wrong with lines.
+        Counts and keeps problems with lines.
 
     Raises
     ------
     InputError
         A source cannot be read.
     OptionError
-        ``--examples`` under ``--vw_exact``, which counts the lines of one text, of something else.
+        ``--examples`` with ``--vw_exact``, which counts lines, and the source is not one text.
     """
     left = configuration[InputOptions].examples
     if left < 0 or dialect_of(configuration).counts_lines:
@@ -118,7 +118,7 @@ def _is_source(source: object) -> bool:
 
 
 def _kind_of_item(item: object) -> type:
-    """What an item of an iterable is read as."""
+    """Return how an item of an iterable is read: as a `Block`, a path (or file), or the text of an event."""
     if isinstance(item, Block):
         return Block
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else EventFile
@@ -130,7 +130,7 @@ def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
 
 
 def rules_of(configuration: Configuration) -> BlockRules:
-    """By which rules events are read, by the names of the options; blocks of other rules are refused.
+    """Return the rules by which events are read, by option name; blocks of other rules are refused.
 
     >>> from onlineauto.workspace.options import REGISTRY
     >>> rules_of(REGISTRY.parse("--cb_explore_adf"))["events"]
@@ -151,14 +151,14 @@ def rules_of(configuration: Configuration) -> BlockRules:
 def open_source(
     source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> EventReader:
-    """Open a file of blocks, which is found out, or what the options say that the source is.
+    """Open a source, which is either a file of blocks, recognised by its first bytes, or text or JSON.
 
     Raises
     ------
     InputError
-        The source cannot be opened; or it is a file of blocks that is damaged, or of other rules.
+        The source cannot be opened; or it is a file of blocks that is damaged, or was made by other rules.
     OptionError
-        Lines are to be counted, which blocks do not have.
+        Lines are to be counted, and the source is a file of blocks.
     """
     found = ByteSource(source)
     if not found.begins_with(BEGIN):
@@ -176,7 +176,7 @@ def open_source(
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
-    """Open VW text or JSON as the options understand it.
+    """Open VW text or JSON, as the options say.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def open_lines(
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
-    """Make a file of the texts of events, each ended as its format wants it."""
+    """Return a file of the texts of events, each ended as its format requires."""
     inputs = configuration[InputOptions]
     separated = kind_of(configuration).endswith("adf") and not (inputs.json or inputs.dsjson)
     return cast("BinaryIO", EventFile(texts, multiline=separated))

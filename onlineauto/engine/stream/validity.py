@@ -1,4 +1,4 @@
-"""Validity: what no learner can make sense of, checked before a block is learnt."""
+"""Validity: find events with contradictory costs before a block is learnt."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["first_invalid_event"]
 
 
 def first_invalid_event(block: Block) -> tuple[int, str]:
-    """Find the first event of several lines whose costs contradict each other.
+    """Return the first event of several lines whose costs contradict each other, and a message.
 
     Returns
     -------
     event : int
-        Its index, or the number of events if all are valid.
+        Index of the event, or the number of events if all are valid.
     message : str
-        What is wrong with it, in VW's words; empty if all are valid.
+        The problem in VW's words; empty if all events are valid.
     """
     if len(block.costs) <= 1:
         return len(block), ""
