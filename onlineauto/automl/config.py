@@ -97,7 +97,7 @@ class Config:
 
 
 def is_interaction(names: Sequence[bytes]) -> bool:
-    """Whether these can be the names of an interaction, or of a namespace by itself.
+    """Return whether these can be the names of an interaction, or of a single namespace.
 
     >>> is_interaction((b"a", b"b")), is_interaction((b"a", b"")), is_interaction(())
     (True, False, False)

@@ -26,7 +26,7 @@ __all__ = ["NATIVE", "Control", "control_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """How a search decides; the defaults are those of native mode.
+    """The way a search decides; the defaults are those of native mode.
 
     Attributes
     ----------

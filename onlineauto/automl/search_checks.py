@@ -1,4 +1,4 @@
-"""What a search that was read back has to be, so that `decide` and the engine can go on from it."""
+"""Checks of a search that was read back, so that `decide` and the engine can go on from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_SETTING = 1e30
 
 
 def search_problem(rules: Rules, search: Search) -> str:
-    """Say what makes a state of the search impossible under these rules; nothing if it is possible."""
+    """Return what makes a state of the search impossible under these rules; empty if nothing does."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
     known, live = len(search.candidates), [slot.index for slot in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
@@ -43,7 +43,7 @@ def search_problem(rules: Rules, search: Search) -> str:
 
 
 def config_problem(rules: Rules, config: Config) -> str:
-    """Say what makes a config impossible under these rules; nothing if it is possible.
+    """Return what makes a config impossible under these rules; empty if nothing does.
 
     A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that are there only if
     it is.
@@ -65,5 +65,5 @@ def config_problem(rules: Rules, config: Config) -> str:
 
 
 def _ascend(names: Sequence[bytes]) -> bool:
-    """Whether names are not empty, in ascending order, and each there once."""
+    """Return whether no name is empty, and all ascend, each there once."""
     return all(names) and all(one < other for one, other in pairwise(names))

@@ -109,7 +109,7 @@ def _drop_oldest(window: Window) -> None:
 
 @kernel
 def _is_of_two_kinds(window: Window) -> bool:
-    """Whether the means before and after some cut differ by more than chance explains."""
+    """Return whether the means before and after some cut differ by more than chance explains."""
     width, sum_, spread = window.whole[WIDTH], window.whole[SUM], window.whole[SPREAD]
     doubt = np.log(2.0 * np.log(width) / _DELTA)
     variance = spread / width

@@ -69,7 +69,7 @@ _STRONG = ((_BASE - 1.0) * _Z / (1.0 + _BASE * _Z)) ** 2
 
 
 class Test(NamedTuple):
-    """How sure a bound has to be, and how precisely it is found."""
+    """The confidence of a bound, and the precision with which it is found."""
 
     alpha: np.float64  # each of the two bounds is wrong with probability alpha / 2 at most
     tol_x: np.float64

@@ -1,4 +1,4 @@
-"""What explorers work on: the record of how to explore, and ranking.
+"""The record of how to explore, and ranking: what every explorer works on.
 
 Scores are costs: the lowest one is the best. Ranked scores begin with it.
 """
@@ -31,7 +31,7 @@ ALONE, BAG, COVER, RND, EPSILON_DECAY = range(5)
 
 
 class Exploration(NamedTuple):
-    """How to explore, and what that depends on."""
+    """The options of exploring, and the state that it depends on."""
 
     ensemble: int  # how several models learn, see above
     direct: bool  # ε-greedy: the loop computes it without a call
@@ -57,7 +57,7 @@ class Exploration(NamedTuple):
 
 @inline_kernel
 def _is_before(score: NDArray[np.float32], one: int, other: int) -> bool:
-    """Whether action `one` is ranked before `other`: by its score, then by its number."""
+    """Return whether action `one` ranks before `other`: by score, then by number."""
     return bool(score[one] < score[other] or (score[one] == score[other] and one < other))
 
 
@@ -98,7 +98,7 @@ def rank(score: NDArray[np.float32], n: int, order: NDArray[np.int32]) -> None:
 
 @inline_kernel
 def _is_likelier(pmf: NDArray[np.float32], score: NDArray[np.float32], one: int, other: int) -> bool:
-    """Whether action `one` is listed before `other`: by its probability, its score, its number."""
+    """Return whether action `one` is listed before `other`: by probability, score, number."""
     if pmf[one] != pmf[other]:
         return bool(pmf[one] > pmf[other])
     return _is_before(score, one, other)
@@ -127,7 +127,7 @@ def rank_by_probability(
 
 @inline_kernel
 def count_tied(score: NDArray[np.float32], n: int) -> int:
-    """How many leading entries of ranked `score` are within 1e-4 (relative) of the first."""
+    """Return how many leading entries of ranked `score` are within 1e-4 (relative) of the first."""
     tied = 1
     while tied < n and abs(score[tied] - score[0]) <= _TOLERANCE * (abs(score[tied]) + abs(score[0])):
         short_loop()

@@ -1,4 +1,4 @@
-"""Which explorer a configuration chooses, and what it cannot be together with."""
+"""The explorer that a configuration chooses, and the options that exclude it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens around an explorer's kernel: the room it is given, and what is noted and taught."""
+"""Around an explorer's kernel: its scratch, the counts it reads, and the propensity that learners see."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def taught_probability(at: Exploration, probability: F32, action: int, n: int) -
 
 @inline_kernel
 def note_cost(at: Exploration, cost: F32) -> None:
-    """Take note of a cost that is learnt: widen the range of costs, if the explorer goes by it."""
+    """Widen the range of costs by a cost that is learnt, if the explorer goes by that range."""
     if at.sees_costs:
         at.costs[LOW] = min(at.costs[LOW], cost)
         at.costs[HIGH] = max(at.costs[HIGH], cost)
@@ -39,5 +39,5 @@ def note_cost(at: Exploration, cost: F32) -> None:
 
 @inline_kernel
 def note_learnt(at: Exploration) -> None:
-    """Take note that an event is learnt."""
+    """Count an event that is learnt."""
     at.counts[LEARNT] += 1

@@ -1,4 +1,4 @@
-"""What an explorer says of itself."""
+"""`Explorer`: the base class of explorers, and all that one declares."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SHARED = ("epsilon", "first_only")
 
 
 def explores(configuration: Configuration) -> bool:
-    """Whether there is anything to explore; else options of explorers have no effect."""
+    """Return whether there is anything to explore; else options of explorers have no effect."""
     return not configuration.supplied.isdisjoint(_EXPLORING)
 
 
 class Explorer(ABC):
-    """How scores become probabilities of actions: its options, what depends on them, and its kernel.
+    """Turns scores into the pmf of the actions: its options, what depends on them, and its kernel.
 
     One file has all of an explorer, and one line of `onlineauto.explorers` adds it; `register` adds one from
     outside the package. The file is read for ``--help`` too, so whatever imports NumPy or Numba is imported
@@ -75,7 +75,7 @@ class Explorer(ABC):
 
     @property
     def reductions(self) -> tuple[str, ...]:
-        """What VW calls its reductions, from the bottom to the top."""
+        """VW's names of its reductions, from the bottom to the top."""
         return self.stack or (f"cb_explore_adf_{self.name}",)
 
     @staticmethod
@@ -118,7 +118,7 @@ class Explorer(ABC):
         return (self.models(configuration) or 1) * (2 if estimates else 1)
 
     def bounds(self, configuration: Configuration) -> bool:
-        """Whether it goes by the range in which the cost of each action plausibly lies."""
+        """Return whether it goes by the range in which the cost of each action plausibly lies."""
         del configuration
         return False
 

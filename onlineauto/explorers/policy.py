@@ -62,7 +62,7 @@ class Policy:
 
     @property
     def needs_plausible(self) -> bool:
-        """Whether `pmf` needs to be told the plausible costs."""
+        """True if `pmf` needs the plausible costs."""
         return self._exploration.bounds or self._exploration.ensemble == RND
 
     def pmf(

@@ -14,7 +14,7 @@ _LOG = logging.getLogger("onlineauto")
 
 @cache
 def announce_compiling() -> None:
-    """Say that kernels are being compiled, once in a process, unless `onlineauto warmup` was run before."""
+    """Log that kernels are being compiled, once a process, unless `onlineauto warmup` was run before."""
     if not is_warm():
         _LOG.warning(
             "compiling kernels, which takes up to three minutes, once: they are kept in %s; "

@@ -1,4 +1,4 @@
-"""What is used of Numba's private parts, each with the reason; no other file may touch any.
+"""All uses of Numba's private parts, each with its reason; no other file may touch any.
 
 Numba keeps what its manual shows: its decorators, ``numba.types``, ``numba.extending``, and the contexts and
 builders that an intrinsic is given. What is here may change with every release. So the releases that may be

@@ -15,7 +15,7 @@ __all__ = ["TableShape", "lanes_side_by_side"]
 
 
 class TableShape(NamedTuple):
-    """Where the weights of the live configs lie.
+    """The place of each live config's weights in the table.
 
     A live config has several parts, each a lane, where it estimates costs or has several policies.
     """

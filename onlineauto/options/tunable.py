@@ -1,4 +1,4 @@
-"""How an option is searched: `Log` and `OneOf`, the values of ``tunable=`` in its declaration.
+"""`Log` and `OneOf`: ways to search an option, named by ``tunable=`` in its declaration.
 
 From the one declaration come the steps of the streaming search (`neighbours`), the record that a live config
 learns by (`write`) and the spaces of outer tuners (bounds and values).

@@ -117,7 +117,7 @@ class EpsilonDecayOptions:
 
 
 def models_of(configuration: Configuration) -> int:
-    """How many models there are; 0 without ``--epsilon_decay``."""
+    """Return the number of models; 0 without ``--epsilon_decay``."""
     options = configuration[EpsilonDecayOptions]
     return options.model_count if options.epsilon_decay and explores(configuration) else 0
 

@@ -1,1 +1,1 @@
-"""What kernels of explorers are made of: the least probability, ranges of costs, and two whole ones."""
+"""Parts of the kernels of explorers: the least probability, ranges of costs, and two whole kernels."""

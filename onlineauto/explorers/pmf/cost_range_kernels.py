@@ -57,7 +57,7 @@ def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
 
 @inline_kernel
 def _is_known(sensitivity: F32, unmoved: bool) -> bool:
-    """Whether a label moves the prediction by so much; if not at all, only the quirk `unmoved_is_known`."""
+    """Return whether a label moves the prediction; if it does not, the quirk `unmoved_is_known` decides."""
     return math.isfinite(sensitivity) and (sensitivity > _ZERO or unmoved)
 
 
