@@ -127,7 +127,7 @@ def _compare_with_midpoint(
 def _round_carefully(
     data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
 ) -> np.float32:
-    """Return the float32 nearest to a number, ties to even; `approximation` is within 2**-48 of it."""
+    """Return the nearest float32, ties to even, of a number that `approximation` has to a relative 2**-48."""
     _, exponent = math.frexp(approximation)
     unit = max(exponent - 24, -149)
     scaled = math.ldexp(approximation, -unit)
@@ -339,7 +339,7 @@ def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float
 
 @kernel
 def _strtof(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Read a number as C's ``strtof`` does in the C locale, if no byte that it could use follows the view."""
+    """Read a number as C's ``strtof`` does in the C locale; the view ends before a byte it cannot use."""
     p = start
     while p < end and (data[p] == 32 or 9 <= data[p] <= 13):
         p += 1
