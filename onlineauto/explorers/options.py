@@ -9,6 +9,7 @@ from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.slots import SlotOptions
 from onlineauto.options import option
+from onlineauto.options.option import Group
 
 __all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
 
@@ -49,7 +50,7 @@ class ExplorerOptions:
     )
 
 
-EXPLORER_GROUPS = (
+EXPLORER_GROUPS: tuple[Group, ...] = (
     ExplorerOptions,
     *(group for explorer in EXPLORERS.values() for group in explorer.options),
     SampleOptions,

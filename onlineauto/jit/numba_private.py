@@ -75,7 +75,7 @@ class KernelCache(FunctionCache):
         me: Any = self
         function = me._py_func
         taken = [cell.cell_contents for cell in function.__closure__ or ()]
-        names = [each.__qualname__ if isinstance(each, CPUDispatcher) else repr(each) for each in taken]
+        names = [repr(getattr(each, "py_func", each)).partition(" at 0x")[0] for each in taken]
         return sig, codegen.magic_tuple(), (function.__code__.co_code, *names)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -157,7 +157,9 @@ def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) 
         exploration.costs[:] = file.explorer
     elif file.explorer:
         (count,) = file.explorer
-        exploration.counts[EXPLORED] = left_to_explore(configuration, count) if name == "first" else count
+        exploration.counts[EXPLORED] = (
+            left_to_explore(configuration, int(count)) if name == "first" else count
+        )
 
 
 def _fill_sums(learner: Learner, descent: VwDescent) -> None:
