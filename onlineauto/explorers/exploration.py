@@ -40,7 +40,7 @@ def make_exploration(
     active: bool = True,
     samples: bool = False,
 ) -> Exploration:
-    """Return the `Exploration` that options ask for, before the first event; `samples` draws an action unasked."""
+    """Return the `Exploration` that the options ask for; with `samples` an action is drawn in any case."""
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)

@@ -74,8 +74,8 @@ class KernelCache(FunctionCache):
         # are never the same. Here a kernel counts by its name: what is in it, the stamps say.
         me: Any = self
         function = me._py_func
-        kernels: list[Any] = [cell.cell_contents for cell in function.__closure__ or ()]
-        names = [getattr(each, "__qualname__", None) or repr(each) for each in kernels]
+        taken = [cell.cell_contents for cell in function.__closure__ or ()]
+        names = [repr(getattr(each, "py_func", each)).partition(" at 0x")[0] for each in taken]
         return sig, codegen.magic_tuple(), (function.__code__.co_code, *names)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -30,7 +30,7 @@ MODULES = {
 """What is imported from modules that Numba does not document."""
 MEMBERS = {
     *("_cache", "_compiler", "_compiling_counter", "_customize_flags"),  # of dispatchers
-    *("_impl_class", "_index_key", "_load_overload", "_locator_classes", "_py_func"),  # of caches
+    *("_impl_class", "_load_overload", "_locator_classes", "_py_func"),  # of caches
     *("_codegen", "_create_empty_module", "_final_module", "_finalize_dynamic_globals", "_finalized"),
     *("_get_module_for_linking", "_linking_libraries"),  # of libraries of code
     "_getvalue",  # of structures
