@@ -44,20 +44,25 @@ class VwLayout(Layout):
         return {bytes([key]): key for key in range(_BYTES)}
 
     def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        """Return no keys: names have none of their own."""
         del known
         return {}
 
     def _known_as(self, name: bytes) -> bytes:
+        """Return the first byte of a name, by which the namespace is known."""
         return name[:1]
 
     def _interacts(self, name: bytes) -> bool:
+        """Return whether wildcards range over a namespace: a printable first byte, or slots', not ignored."""
         letter = _FIRST_LETTER <= name[0] <= _LAST_LETTER or name[:1] == SLOT_NAME
         return letter and super()._interacts(name)
 
     def _takes_more(self) -> bool:
+        """Return True: VW has no limit on products."""
         return True
 
     def _keys_of(self, names: Sequence[bytes]) -> Keys:
+        """Return first bytes as the keys of namespaces."""
         return Keys(
             key=np.array([name[0] for name in names], np.int32),
             n=_BYTES,
@@ -68,13 +73,16 @@ class VwLayout(Layout):
         )
 
     def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:
+        """Return None: all products are present, since every first byte has a key."""
         del products
         return None
 
     def _factors(self, products: Sequence[tuple[bytes, ...]]) -> list[tuple[int, ...]]:
+        """Return the first bytes of the factors of products."""
         return [tuple(name[0] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
+        """Compile the products; a second walk (`again`) gets only those without wildcards."""
         super()._make_interactions()
         plain = [terms for terms in self._products if WILDCARD not in terms]
         if plain != self._products:

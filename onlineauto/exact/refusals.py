@@ -174,12 +174,12 @@ def check_audit(configuration: Configuration) -> None:
 
 
 def check_decay(configuration: Configuration) -> None:
-    """Refuse what ``--vw_exact`` does not reproduce of ``--epsilon_decay``, or has no use for.
+    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``.
 
     Raises
     ------
     OptionError
-        With ``--cb_sample`` or ``--cost_range``.
+        If ``--cb_sample`` or ``--cost_range`` is supplied.
     """
     if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
         return

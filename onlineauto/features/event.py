@@ -81,6 +81,7 @@ def events(block: Block) -> list[Event]:
 
 
 def _line(block: Block, line: int) -> Line:
+    """Return a line of a block as a `Line`."""
     label = block.label[line]
     costs = range(block.cost_start[line], block.cost_start[line + 1])
     return Line(
@@ -97,11 +98,13 @@ def _line(block: Block, line: int) -> Line:
 
 
 def _cost(block: Block, i: int) -> tuple[int, float | None, float]:
+    """Return a cost of a block as action, cost (None if unlabelled) and probability."""
     cost = block.cost[i]
     return int(block.cost_action[i]), None if cost == UNLABELLED else float(cost), float(block.probability[i])
 
 
 def _features(block: Block, line: int) -> dict[str, list[tuple[int, float]]]:
+    """Return the features of a line as hash and value, by namespace."""
     features: dict[str, list[tuple[int, float]]] = {}
     for span in range(block.line_start[line], block.line_start[line + 1]):
         name = block.namespaces.names[block.span_namespace[span]].decode("utf-8", "replace")

@@ -75,6 +75,7 @@ def parse_full_names(text: str) -> Product:
 
 
 def _as_written(term: Term) -> tuple[bytes, bool]:
+    """Return the key that sorts terms as VW does: the wildcard sorts as its colon."""
     return term.name or b":", term.full
 
 
@@ -118,6 +119,7 @@ def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> lis
 
 
 def _choices(term: Term, names: Sequence[bytes]) -> list[bytes]:
+    """Return the names that a term stands for; if there are none, its own."""
     if term.full:
         return [term.name]
     return [name for name in names if name[:1] == term.name] or [term.name]

@@ -253,6 +253,7 @@ class Layout:
         return count_products(self._products, self._letters) <= MAX_PRODUCTS
 
     def _is_ignored(self, name: bytes) -> bool:
+        """Return whether a namespace is dropped: by ``--ignore``, or by ``--keep`` if that is given."""
         return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
 
     def _add(self, name: bytes) -> None:
@@ -272,6 +273,7 @@ class Layout:
         self._left_out.add(name)
 
     def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
+        """Return the kernels' layout for namespaces with these names."""
         ignored = [self._is_ignored(name) for name in names]
         linear = [self._singled or name[:1] in self._ignore_linear for name in names]
         keys = self._keys_of(names)
@@ -328,6 +330,7 @@ class Layout:
         return [tuple(self._number[name] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
+        """Compile the products of the options, or those that `cross` has set if a search chooses them."""
         keep_duplicates = self._options.leave_duplicate_interactions
         products, held = self._crossed, self._held
         if not self._searched:

@@ -65,6 +65,7 @@ def _cross_pair(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
+    """Append the products of two factors to the `n` listed features and return the new number."""
     first, second = scratch.factors[0].start, scratch.factors[1].start
     repeats = scratch.factors[1].repeats
     for i in range(first, scratch.factors[0].end):
@@ -88,6 +89,7 @@ def _cross_triple(
     value: NDArray[np.float32],
     n: int,
 ) -> int:
+    """Append the products of three factors to the `n` listed features and return the new number."""
     factors = scratch.factors
     for i in range(factors[0].start, factors[0].end):
         short_loop()

@@ -156,6 +156,7 @@ class Stored:
 
 
 def _fits(shape: tuple[int, ...], wanted: Sequence[int]) -> bool:
+    """Return whether a shape is as wanted; a wanted size of -1 fits any."""
     return len(shape) == len(wanted) and all(
         there == size or size < 0 for there, size in zip(shape, wanted, strict=True)
     )

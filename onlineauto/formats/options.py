@@ -13,7 +13,7 @@ __all__ = ["InputOptions", "check_format"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """Input."""
+    """Options of the input: its files, their format, and what happens to malformed lines."""
 
     title: ClassVar[str] = "Input"
 

@@ -135,6 +135,7 @@ def record_layout() -> Mapping[str, str]:
 
 
 def _layout(kind: np.dtype[np.void]) -> str:
+    """Return the layout of a record as text: each field's name, type and offset, and the size of all."""
     assert kind.names is not None
     assert kind.fields is not None
     fields = [f"{name} {kind.fields[name][0].str}@{kind.fields[name][1]}" for name in kind.names]

@@ -144,6 +144,7 @@ class BlockReader:
                 )
 
     def _read_header(self) -> Rules:
+        """Read and check the beginning of the file; return the options by which its events were read."""
         if self._take(len(MAGIC), "its magic").tobytes() != MAGIC:
             raise self._damage("its first bytes were changed on the way, as by a transfer of text")
         head = self._take(FILE_HEAD.itemsize, "its head").view(FILE_HEAD)[0]
@@ -232,6 +233,7 @@ class BlockReader:
         return True
 
     def _take(self, size: int, what: str) -> NDArray[np.uint8]:
+        """Return the next `size` bytes of the file, which must be there; `what` names them in messages."""
         try:
             data = self._bytes.take(self._at, size)
         except InputError as error:  # from unpacking
@@ -245,6 +247,7 @@ class BlockReader:
         return self._error(f"this file of blocks is damaged: {message}")
 
     def _error(self, message: str) -> InputError:
+        """Return an error with the name of the file and the number of events that were read before."""
         used = f"; the {self._n_events} events before that were used" if self._n_frames else ""
         return InputError(f"{self.name}: {message}{used}")
 

@@ -116,6 +116,7 @@ class _FrameWriter:
         self._write(LAST)
 
     def _flush(self) -> None:
+        """Write the gathered blocks as one frame, if there are any."""
         if self._gathered:
             gathered, self._gathered, self._size = self._gathered, [], 0
             self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
@@ -158,6 +159,7 @@ class _FrameWriter:
         return fresh
 
     def _write(self, kind: int, **sections: Any) -> None:
+        """Write a frame with its head, padding and checksums."""
         head = np.zeros(1, FRAME)[0]
         head["kind"], head["number"] = kind, self._n_frames
         parts = []

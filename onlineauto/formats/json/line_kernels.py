@@ -172,7 +172,7 @@ def _read_tree(
 def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
     """Return the share of such events that was logged; the weights of the lines are divided by it.
 
-    The share is 1 - ``pdrop``, or 1 for simple labels.
+    The share is 1 - ``pdrop``, or 1 for simple labels. A ``pdrop`` that is not in [0, 1) makes the event bad.
     """
     start, end = event.drop_start, event.drop_end
     if not _ZERO <= event.drop < _ONE:

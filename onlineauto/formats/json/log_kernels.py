@@ -86,6 +86,7 @@ def read_original_cost(
 def _read_drop(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
+    """Read ``pdrop``, the share of such events that was not logged, and return the position after it."""
     event.drop = _ZERO
     value, after, kind = read_number_or_null(data, p, end, rules, state, event)
     if kind != MALFORMED:
@@ -117,6 +118,7 @@ def _read_text(
 def _read_skip(
     data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
 ) -> int:
+    """Read ``_skipLearn``, whether to skip the event, and return the position after it."""
     word, after = read_word(data, p, end, rules, state, event)
     if word != NULL:
         event.skip = word == TRUE

@@ -1,4 +1,7 @@
-"""Mark strings, lines and the bytes that VW replaces in a JSON text, as bitmaps (see `mark_kernels`)."""
+"""Mark strings, lines and the bytes that VW replaces in a JSON text, as bitmaps.
+
+They are bitmaps as in `onlineauto.formats.lines.mark_kernels`.
+"""
 
 from __future__ import annotations
 

@@ -151,6 +151,7 @@ def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> 
 
 @kernel
 def _open_event(state: Records) -> None:
+    """Remember the number of records before the event that begins."""
     state.first_line = state.lines
     state.first_span = state.spans
     state.first_feature = state.features

@@ -147,6 +147,7 @@ class LineReader(ABC):
         self._buffer, self._text_bytes = buffer, text_bytes
 
     def _read_blocks(self) -> Iterator[Block]:
+        """Yield Blocks of the complete events in the buffer each time that bytes arrive."""
         filled, known = 0, 0
         failure: InputError | None = None
         separated = self._unit == "event"
@@ -172,6 +173,7 @@ class LineReader(ABC):
         yield from self._parse(filled)
 
     def _locate(self, error: InputError) -> InputError:
+        """Return the error of the source with its name and the line that could not be read."""
         line = int(self._state["line_number"]) + 1
         return InputError(f"{self.name}:{line}: {error}; everything before this line was used")
 

@@ -51,6 +51,7 @@ class EventFile(io.BufferedIOBase):
         return data
 
     def _next(self) -> bytes:
+        """Return the text of the next event with its end, empty if there is none."""
         for text in self._texts:
             if not isinstance(text, str | bytes):
                 raise TypeError(f"an event is text (str or bytes) or a Block, not {type(text).__name__}")

@@ -113,6 +113,7 @@ def _remove_parts_of_the_dead(target: Path) -> None:
 
 
 def _remove_if_nobody_holds(part: str) -> None:
+    """Remove a part of a file, unless a running writer holds its lock."""
     with suppress(OSError):  # it was renamed meanwhile, or we may not remove it
         descriptor = os.open(part, _FOUND)
         try:

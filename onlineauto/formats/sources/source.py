@@ -58,6 +58,7 @@ class ByteSource:
         self._failure: InputError | None = None
 
     def _open(self, source: Source) -> IO[bytes]:
+        """Return the binary file of a source, opened if it is a path."""
         if source is None or source == "-":
             return sys.stdin.buffer
         if isinstance(source, bytes):
@@ -119,6 +120,7 @@ class ByteSource:
         return self._next(size)
 
     def _next(self, size: int) -> bytes:
+        """Return up to `size` unpacked bytes as soon as there are some; none at the end."""
         if not self._begun:
             self._begin()
         if self._unpacker is None:
@@ -173,6 +175,7 @@ def name_of(source: Source) -> str:
 
 
 def _reason(error: OSError) -> str:
+    """Return what prevented a file from being read, in plain words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):

@@ -81,6 +81,7 @@ class _Gunzip:
         return data
 
     def _unpack(self, size: int) -> bytes:
+        """Return at most `size` bytes of the current member; damage is remembered, to be raised later."""
         before = self._member.copy()
         try:
             data = self._member.decompress(self._packed, size)

@@ -83,6 +83,7 @@ def number_text(value: np.float32) -> str:
 
 
 def _refuse_what_is_not_finite(block: Block) -> None:
+    """Raise an error if a number of the block is infinite or NaN."""
     probability = block.probability[block.probability > -np.inf]  # -inf: a slot's permitted action
     columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
     if not all(np.isfinite(column).all() for column in columns):
@@ -93,6 +94,7 @@ def _refuse_what_is_not_finite(block: Block) -> None:
 
 
 def _label_words(block: Block, line: int) -> list[bytes]:
+    """Return the words of the label of a line."""
     if block.shared[line]:
         return [b"shared"]
     costs = range(block.cost_start[line], block.cost_start[line + 1])
@@ -105,6 +107,7 @@ def _label_words(block: Block, line: int) -> list[bytes]:
 
 
 def _slot_words(block: Block, line: int) -> list[bytes]:
+    """Return the words of the label of a line of a CCB event."""
     if not block.slot[line]:
         return [b"ccb", b"shared" if block.shared[line] else b"action"]
     words, confined = [b"ccb", b"slot"], []
@@ -119,6 +122,7 @@ def _slot_words(block: Block, line: int) -> list[bytes]:
 
 
 def _cost_word(block: Block, i: int) -> bytes:
+    """Return a cost as ``action:cost:probability``, without the parts that are missing."""
     words = [str(block.cost_action[i])]
     if block.cost[i] != UNLABELLED:
         words.append(number_text(block.cost[i]))
@@ -128,6 +132,7 @@ def _cost_word(block: Block, i: int) -> bytes:
 
 
 def _tag_words(block: Block, line: int) -> list[bytes]:
+    """Return the tag of a line as a word, or no word."""
     tag = block.tag[block.tag_start[line] : block.tag_start[line + 1]].tobytes()
     if not tag:
         return []
@@ -164,6 +169,7 @@ def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
 
 
 def _refuse_control_bytes(name: bytes, what: str) -> None:
+    """Raise an error if a name has a byte that VW text cannot contain."""
     if name.translate(None, _NO_TEXT) != name:
         raise InputError(
             f"{what} {name!r} has a blank, a colon, a bar or a control byte, which text cannot have there"
