@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.engine.search.live_configs import LiveSlots
+    from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.screening import Screening
 
 __all__ = ["Estimates"]
@@ -27,7 +27,7 @@ class Estimates:
 
     Parameters
     ----------
-    slots : LiveSlots
+    slots : LiveConfigs
         The live configs, with their estimators.
     screening : Screening
         Measures the gains of interactions.
@@ -37,7 +37,7 @@ class Estimates:
     Source: `onlineauto.estimators.interval_kernels`; VW ``confidence_sequence_robust``.
     """
 
-    def __init__(self, slots: LiveSlots, screening: Screening, *, alpha: float) -> None:
+    def __init__(self, slots: LiveConfigs, screening: Screening, *, alpha: float) -> None:
         self._slots, self._screening, self._alpha = slots, screening, alpha
 
     def __len__(self) -> int:

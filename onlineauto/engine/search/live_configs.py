@@ -11,8 +11,8 @@ from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
-from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_parked
-from onlineauto.engine.search.waiting_configs import Parked, began, put_back, unlearn
+from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
+from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
 from onlineauto.estimators.paired_kernels import BETTER, level
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.learners.table import TableShape
 
-__all__ = ["LiveSlots"]
+__all__ = ["LiveConfigs"]
 
 _NEVER = 2**62
 _PARKED = 4
@@ -51,7 +51,7 @@ _KEPT = (
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
 
 
-class LiveSlots:
+class LiveConfigs:
     """The live configs, each with estimators and lanes of weights. Number 0 is the champion.
 
     A method's argument `slot` is the number of a live config.
@@ -108,7 +108,7 @@ class LiveSlots:
         slots = options.automl or 1
         self._simple, self._unlearnt, self._decay = simple, unlearnt, decay
         self._hyperparameters = hyperparameters
-        self._parked: dict[Config, Parked] = {}
+        self._waiting: dict[Config, WaitingConfig] = {}
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
@@ -306,7 +306,7 @@ class LiveSlots:
             "removed": self._removed,
             "since": self._since,
             "tests": self._n_tests,
-            "parked": [{"config": config} | kept._asdict() for config, kept in self._parked.items()],
+            "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(live, name) for name in _KEPT},
         }
@@ -324,8 +324,8 @@ class LiveSlots:
         self._removed = stored["removed"].of(set[int])
         self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
         states = tuple(state[0] for state in self._states())
-        self._parked = {
-            each["config"].of(Config): stored_parked(each, model, self._shape.parts, states, self._decay)
+        self._waiting = {
+            each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
         for name in _KEPT:
@@ -341,7 +341,7 @@ class LiveSlots:
     def _rotate(self, decision: Rotate, model: Model) -> None:
         slot, config = decision.slot, decision.config
         if 0 < slot < len(self.configs) and slot not in self._removed and self._control.parks:
-            self._park(slot, model)
+            self._set_aside(slot, model)
         self._removed.discard(slot)
         self.configs[slot:] = [config, *self.configs[slot + 1 :]]
         self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
@@ -350,8 +350,8 @@ class LiveSlots:
         self._set(slot, model)
         if slot > 0:
             self._join(slot)
-            if config in self._parked:
-                self._unpark(slot, self._parked.pop(config), model)
+            if config in self._waiting:
+                self._bring_back(slot, self._waiting.pop(config), model)
             else:
                 self._copy(0, slot, model)
                 self._test_anew(slot)
@@ -376,10 +376,10 @@ class LiveSlots:
         live = self.live
         return live.pairs, live.losses, live.spread, live.policies, live.evidence, live.last
 
-    def _park(self, slot: int, model: Model) -> None:
+    def _set_aside(self, slot: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
         cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
-        self._parked[self.configs[slot]] = Parked(
+        self._waiting[self.configs[slot]] = WaitingConfig(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
             lanes=model.lanes[lanes],
@@ -390,10 +390,10 @@ class LiveSlots:
             updates=int(self.live.updates[slot]),
             level=float(self.live.levels[slot]),
         )
-        while len(self._parked) > _PARKED * self.n_slots:
-            del self._parked[next(iter(self._parked))]
+        while len(self._waiting) > _PARKED * self.n_slots:
+            del self._waiting[next(iter(self._waiting))]
 
-    def _unpark(self, slot: int, parked: Parked, model: Model) -> None:
+    def _bring_back(self, slot: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
         same = parked.began == began(self._decay, int(self.live.tally[LEARNT]))
         if not same.all():
@@ -412,7 +412,7 @@ class LiveSlots:
         configs = self.configs
         configs[0], configs[slot] = configs[slot], configs[0]
         self.indices = list(range(len(configs)))
-        self._parked.clear()
+        self._waiting.clear()
         self._since = int(self.live.tally[LEARNT])
         self._reset(slice(None))
         for each in range(len(configs)):
@@ -423,7 +423,7 @@ class LiveSlots:
     def _reopen(self, decision: Reopen, model: Model) -> None:
         """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
-        self._parked.clear()
+        self._waiting.clear()
         self._since = int(self.live.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
@@ -449,7 +449,7 @@ class LiveSlots:
         self._swap_lanes(slot, model)
         if slot != 1:
             self._copy(slot, 1, model)
-        self._parked.clear()
+        self._waiting.clear()
         self._since = int(live.tally[LEARNT]) - int(live.updates[slot])
         former = self.policy(slot, CHAMPION)
         for column in (live.evidence, live.last):

@@ -42,7 +42,7 @@ from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
 from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of, entry_of
-from onlineauto.engine.search.live_configs import LiveSlots
+from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
@@ -135,7 +135,7 @@ class Searching:
         The options of the search.
     search : Search
         The state of the search, an immutable value.
-    slots : LiveSlots
+    slots : LiveConfigs
         The live configs.
     screening : Screening
         Estimated gains of interactions.
@@ -180,7 +180,7 @@ class Searching:
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=random_seed)
-        self.slots = LiveSlots(
+        self.slots = LiveConfigs(
             options,
             layout,
             control=control,

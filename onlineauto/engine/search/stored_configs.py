@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.state import GROUP
-from onlineauto.engine.search.waiting_configs import Parked
+from onlineauto.engine.search.waiting_configs import WaitingConfig
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.features.stored import MOST, Stored
 from onlineauto.learners._kernels import W
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["stored_array", "stored_counts", "stored_parked"]
+__all__ = ["stored_array", "stored_counts", "stored_waiting"]
 
 
 def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
@@ -53,9 +53,9 @@ def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
     return {name: (count, size) for name, count, size in counts}
 
 
-def stored_parked(
+def stored_waiting(
     stored: Stored, model: Model, width: int, states: tuple[NDArray[np.float64], ...], decay: Decay
-) -> Parked:
+) -> WaitingConfig:
     """Return a waiting config's weights and evidence from a model file.
 
     Parameters
@@ -82,7 +82,7 @@ def stored_parked(
     evidence = stored["evidence"].items()
     if len(evidence) != len(states):
         raise stored["evidence"].fail(f"{len(states)} arrays")
-    return Parked(
+    return WaitingConfig(
         weights=weights,
         cells=cells,
         lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),

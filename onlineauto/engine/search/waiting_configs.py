@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["Parked", "began", "put_back", "unlearn"]
+__all__ = ["WaitingConfig", "began", "put_back", "unlearn"]
 
 
-class Parked(NamedTuple):
+class WaitingConfig(NamedTuple):
     """The weights of a waiting config, and the evidence on it."""
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
@@ -59,7 +59,7 @@ def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -
 
 
 def put_back(
-    parked: Parked,
+    parked: WaitingConfig,
     model: Model,
     slot: int,
     *,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Config
-    from onlineauto.engine.search.live_configs import LiveSlots
+    from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.search_engine import Searching
 
 __all__ = ["readable_search"]
@@ -79,7 +79,7 @@ def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
         yield f"{name}_{setting} = {value}"
 
 
-def _estimator(slots: LiveSlots, slot: int, who: int, name: str) -> Iterator[str]:
+def _estimator(slots: LiveConfigs, slot: int, who: int, name: str) -> Iterator[str]:
     live = slots.live
     weight, reward = live.last[slot, who].tolist()
     yield f"{name}_update_count = {live.updates[slot]}"
