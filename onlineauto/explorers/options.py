@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.explorers.slots import SlotOptions
-from onlineauto.options import Group, option
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from onlineauto.options.option import Group
 
 __all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
 
