@@ -1,0 +1,73 @@
+"""Files of an older release load, predict and go on learning as they did there, and are saved again.
+
+The figures are compared to six digits, since the last bit of an exponential depends on the processor.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+FIGURES: dict[str, Any] = json.loads((DATA / "figures.json").read_text("utf-8"))
+
+
+def old_file(name: str) -> bytes:
+    return gzip.decompress((DATA / f"{name}.gz").read_bytes())
+
+
+def predicted(workspace: Workspace, events: list[str]) -> NDArray[np.float32]:
+    return np.array([workspace.predict(event) for event in events])
+
+
+@pytest.mark.parametrize("name", ["regression", "search", "bag", "slots", "exact"])
+def test_an_old_model_predicts_and_learns_on_as_it_did(name: str, tmp_path: Path) -> None:
+    figures = FIGURES[name]
+    events = figures["events"]
+    workspace = Workspace.load(old_file(f"{name}.model"))
+    np.testing.assert_allclose(predicted(workspace, events), figures["predicted"], rtol=1e-6)
+    learnt = np.array([workspace.learn(event) for event in events])
+    np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-6)
+    assert not np.allclose(learnt, figures["predicted"], rtol=1e-6)  # learning shows in the figures
+
+    workspace.save(tmp_path / "new.model")
+    again = Workspace.load(tmp_path / "new.model")
+    np.testing.assert_array_equal(predicted(again, events), predicted(workspace, events))
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("bag_in_exact_search", "--bag"),
+        ("epsilon_decay_of_softmax", "--epsilon_decay"),
+        ("opt_func", "--opt_func"),
+    ],
+)
+def test_an_old_model_of_a_removed_option_is_refused_by_its_name(name: str, option: str) -> None:
+    with pytest.raises(InputError, match=f"^the model is no model of this program: .*{option}"):
+        Workspace.load(old_file(f"{name}.model"))
+
+
+def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
+    blocks, figures = tmp_path / "events.blocks", FIGURES["blocks"]
+    blocks.write_bytes(old_file("events.blocks"))
+    options: dict[str, Any] = {"cb_explore_adf": True, "quadratic": ["ua"], "softmax": True}
+    scores = [
+        np.concatenate(
+            [outcomes.score for _, outcomes in Workspace(bit_precision=5, **options).stream(source)]
+        )
+        for source in (blocks, figures["text"].encode())
+    ]
+    np.testing.assert_array_equal(*scores)
+    np.testing.assert_allclose(scores[0], figures["scores"], rtol=1e-6)
