@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.features.records import LINE as LINE_RECORD
 from onlineauto.formats.lines.ccb_event_kernels import CONFINED, slot_problem
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.jit import entry_kernel, kernel, short_loop
@@ -25,8 +27,13 @@ FINE, POINTERS, EVENTS, NUMBERS = range(4)
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_INFINITE = np.uint32(0x7F800000)
-"""Exponent bits of a float32 that is infinite or NaN."""
+_LARGEST = np.float32(np.finfo(np.float32).max)
+_VALUE = np.uint64(32 if sys.byteorder == "little" else 0)
+"""Bits of a feature before those of its value."""
+_SIZE, _INFINITE = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
+"""Bits of a float32 but for its sign; these of one that is infinite, and more of NaN."""
+_SHARED, _SLOT = (LINE_RECORD.fields[name][1] for name in ("shared", "slot"))  # type: ignore[index]
+"""Places of the truth values of a line."""
 
 
 class Sections(NamedTuple):
@@ -34,9 +41,10 @@ class Sections(NamedTuple):
 
     events: NDArray[np.int64]
     lines: Records
+    line_bytes: NDArray[np.uint8]  # [n + 1, size of a line]: the same memory
     spans: Records
     costs: Records
-    features: NDArray[np.uint32]  # [n, 2]: hash, bits of the value
+    features: NDArray[np.uint64]  # hash and bits of the value
 
 
 @kernel
@@ -46,22 +54,25 @@ def _points_within(block: Sections, n_tag: int, n_names: int) -> bool:
     Offsets must ascend, and end at the end of the array that they point to.
     """
     events, lines, spans = block.events, block.lines, block.spans
-    good = events[0] >= 0 and events[len(events) - 1] == len(lines) - 1
+    n_lines, n_spans = len(lines) - 1, len(spans) - 1
+    good = events[0] >= 0 and events[len(events) - 1] == n_lines
     for i in range(1, len(events)):
         short_loop()
         good = good and events[i] > events[i - 1]
     good = good and lines[0].start == 0 and lines[0].cost == 0 and lines[0].tag == 0
     start = cost = tag = 0
-    for i in range(len(lines)):
+    for i in range(n_lines + 1):
         short_loop()
-        good = good and lines[i].start >= start and lines[i].cost >= cost and lines[i].tag >= tag
+        good &= lines[i].start >= start and lines[i].cost >= cost and lines[i].tag >= tag
         start, cost, tag = lines[i].start, lines[i].cost, lines[i].tag
-    good = good and start == len(spans) - 1 and cost == len(block.costs) and tag == n_tag
-    good = good and spans[0].start == 0
-    for i in range(1, len(spans)):
+    good = good and start == n_spans and cost == len(block.costs) and tag == n_tag
+    start = 0
+    for i in range(n_spans):
         short_loop()
-        good = good and spans[i].start >= spans[i - 1].start and 0 <= spans[i - 1].namespace < n_names
-    return bool(good and spans[len(spans) - 1].start == len(block.features))
+        good &= spans[i].start >= start and 0 <= spans[i].namespace < n_names
+        start = spans[i].start
+    good = good and spans[0].start == 0 and spans[n_spans].start >= start
+    return bool(good and spans[n_spans].start == len(block.features))
 
 
 @kernel
@@ -82,31 +93,32 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
 
 
 @kernel
-def _has_values(features: NDArray[np.uint32], as_vw: bool) -> bool:
+def _has_values(features: NDArray[np.uint64], as_vw: bool) -> bool:
     """Return whether no value is 0 and, unless `as_vw`, each is finite."""
-    zeros = infinite = 0
-    for i in range(len(features)):
-        size = features[i, 1] & np.uint32(0x7FFFFFFF)
-        zeros += size == 0
-        infinite += size >= _INFINITE
+    zeros = infinite = np.uint64(0)
+    for i in range(len(features)):  # without a branch: the processor does several at a time
+        size = features[i] >> _VALUE & _SIZE
+        zeros |= np.uint64(size == np.uint64(0))
+        infinite |= np.uint64(size >= _INFINITE)
     return bool(zeros == 0 and (as_vw or infinite == 0))
 
 
 @kernel
-def _has_numbers(block: Sections, shape: int) -> bool:
-    """Return whether labels, weights, costs and probabilities are such as native mode reads."""
-    lines, costs = block.lines, block.costs
+def _has_numbers(block: Sections, shape: int, as_vw: bool) -> bool:
+    """Return whether truth values are 0 or 1 and, unless `as_vw`, all numbers are such as native mode reads."""
+    lines, line_bytes, costs = block.lines, block.line_bytes, block.costs
     good = True
-    for i in range(len(lines) - 1):
+    for i in range(len(lines)):
         short_loop()
         line = lines[i]
-        good = good and np.isfinite(line.label) and np.isfinite(line.initial)
-        good = good and np.isfinite(line.weight) and line.weight >= _ZERO
+        good &= line_bytes[i, _SHARED] | line_bytes[i, _SLOT] <= 1
+        finite = abs(line.label) <= _LARGEST and abs(line.initial) <= _LARGEST
+        good &= as_vw or (finite and _ZERO <= line.weight <= _LARGEST)
     for i in range(len(costs)):
         short_loop()
         probability = costs[i].probability
         known = _ZERO <= probability <= _ONE or (shape == SLOTS and probability == CONFINED)
-        good = good and np.isfinite(costs[i].cost) and known
+        good &= as_vw or (known and abs(costs[i].cost) <= _LARGEST)
     return bool(good)
 
 
@@ -115,8 +127,6 @@ def find_problem(block: Sections, n_tag: int, n_names: int, shape: int, as_vw: b
     """Return the first problem of a block: `POINTERS`, `EVENTS` or `NUMBERS`, or `FINE` if there is none."""
     if not _points_within(block, n_tag, n_names):
         return POINTERS
-    if not _has_events(block, shape, as_vw):
-        return EVENTS
-    if not _has_values(block.features, as_vw) or not (as_vw or _has_numbers(block, shape)):
+    if not _has_numbers(block, shape, as_vw) or not _has_values(block.features, as_vw):
         return NUMBERS
-    return FINE
+    return FINE if _has_events(block, shape, as_vw) else EVENTS

@@ -18,8 +18,6 @@ from onlineauto.formats.blocks.block_kernels import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.features.block import Block
 
 __all__ = ["SHAPES", "problem_of"]
@@ -39,20 +37,13 @@ def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
 
     In native mode all numbers must be finite, and weights and probabilities in their range.
     """
-    if not (_has_truth_values(block.lines, "shared") and _has_truth_values(block.lines, "slot")):
-        return _TEXTS[NUMBERS]
-    features: NDArray[np.uint32] = block.features.view(np.uint32).reshape(-1, 2)
-    sections = Sections(block.event_start, block.lines, block.spans, block.costs, features)
+    sections = Sections(
+        events=block.event_start,
+        lines=block.lines,
+        line_bytes=block.lines.view(np.uint8).reshape(-1, block.lines.itemsize),
+        spans=block.spans,
+        costs=block.costs,
+        features=block.features.view(np.uint64),
+    )
     found = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
     return _TEXTS.get(found, "")
-
-
-def _has_truth_values(records: NDArray[np.void], field: str) -> bool:
-    """Return whether all bytes of a boolean field are 0 or 1.
-
-    With other bytes, two values that are both true need not be equal.
-    """
-    assert records.dtype.fields is not None
-    (offset,) = records.dtype.fields[field][1:2]
-    column = records.view(np.uint8).reshape(-1, records.itemsize)[:, offset]
-    return int(column.max(initial=0)) <= 1
