@@ -1,4 +1,4 @@
-"""The registry of every option there is."""
+"""The registry of all options."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from onlineauto.options import Registry
 __all__ = ["REGISTRY"]
 
 REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS))
-"""The command line, Python, the help and the documentation are made from it."""
+"""Every option: the command line, the keywords, the help and the documentation are made from it."""
