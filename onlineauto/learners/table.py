@@ -15,9 +15,9 @@ __all__ = ["TableShape", "lanes_side_by_side"]
 
 
 class TableShape(NamedTuple):
-    """The shape of the weight table, and the lanes of each live config in it.
+    """The place of each live config's weights in the table.
 
-    A live config has several parts, each a lane, if it estimates costs or has several policies.
+    A live config has several parts, each a lane, where it estimates costs or has several policies.
     """
 
     configs: int  # live configs

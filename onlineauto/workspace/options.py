@@ -12,4 +12,4 @@ from onlineauto.options import Registry
 __all__ = ["REGISTRY"]
 
 REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS))
-"""Every option: the command line, the keywords, the help and the documentation are made from it."""
+"""The command line, Python, the help and the documentation are made from it."""
