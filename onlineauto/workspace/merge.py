@@ -119,6 +119,7 @@ def merged(
 
 
 def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
+    """Refuse models that cannot be merged; `everyone` is the models and the base."""
     if len(models) < 2:
         raise OptionError("merge takes two models or more")
     if any(model.predicts_only for model in everyone):
@@ -182,6 +183,7 @@ def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
+    """Return the numbers of a model that are merged, of the cells `rows`; native penalties are applied."""
     if not model.semantics.merges_as_vw:  # VW drops its accumulated penalties
         model = copy.deepcopy(model)
         for lane in np.unique(model.learner.model.penalised):

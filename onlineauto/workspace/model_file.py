@@ -108,6 +108,7 @@ def _parts(head: bytes, description: bytes, arrays: Iterable[NDArray[Any]]) -> I
 
 
 def _aligned(size: int) -> int:
+    """Return a size rounded up to the alignment of arrays."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -156,6 +157,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
 
 
 def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
+    """Return a tree with its descriptions of arrays replaced by views; the first array is at `begin`."""
     if isinstance(value, list):
         return [_with_arrays(each, data, begin) for each in value]
     if not isinstance(value, dict):

@@ -95,6 +95,7 @@ class Audit:
         return low, high
 
     def _example(self, block: Block, example: NamedExample, low: np.float32, high: np.float32) -> str:
+        """Return the two lines of an example, its prediction clipped to [`low`, `high`]."""
         lane = self._learner.champion_lane()
         penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
@@ -126,6 +127,7 @@ class Audit:
 
 
 def _truncated(weight: np.float32, gravity: np.float32) -> np.float32:
+    """Return a weight with the L1 penalty applied."""
     if not gravity < abs(weight):
         return _ZERO
     return weight - gravity if weight > 0 else weight + gravity

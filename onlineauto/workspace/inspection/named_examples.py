@@ -216,4 +216,5 @@ class NamedExamples:
 
 
 def _joined(one: str | None, other: str | None) -> str | None:
+    """Return the name of a product of two features; unknown names are left out."""
     return f"{one}*{other}" if one is not None and other is not None else other if one is None else one
