@@ -32,8 +32,8 @@ W, A, N, RATE = 0, 1, 2, 3
 """Fields of a cell."""
 
 NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
-"""Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; what penalties subtract from the size of
-every weight; and the factor for the rest."""
+"""Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; the number that L1 penalties subtract
+from the size of every weight; and the factor by which L2 penalties then shrink it."""
 
 T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
@@ -77,7 +77,7 @@ class Rule(NamedTuple):
     low: F32
     high: F32
     track_labels: bool
-    guarded: bool  # let nothing that is not finite into weights and penalties; VW lets it in
+    guarded: bool  # keep weights and penalties finite; VW does not
 
 
 class Model(NamedTuple):
@@ -85,7 +85,7 @@ class Model(NamedTuple):
 
     weights: NDArray[np.float32]  # [cells, 4, lanes]
     table: NDArray[np.float32]  # [cells, 4 · lanes]: the same memory, row by row
-    touched: NDArray[np.bool_]  # [cells]: lanes may differ
+    touched: NDArray[np.bool_]  # [cells]: the cell may differ from its initial value
     shared: NDArray[np.float64]  # [6], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
     penalised: NDArray[np.int64]  # [lanes]: row that holds a lane's penalties, see `TableShape`

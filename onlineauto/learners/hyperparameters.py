@@ -31,8 +31,8 @@ class Hyperparameters:
     tunable : dict of str to Tunable
         How each is searched, in the order of the declarations.
     defaults : dict of str to float or str
-        The values of the command line. The learning rate is the one in force: 10 where plain updates are
-        asked for and no rate is given.
+        The values of the command line. The learning rate is the one in force: 10 for plain updates if no rate
+        is given.
     """
 
     def __init__(self, configuration: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""Model: everything that learning changes, before the first event."""
+"""The model before the first event: the weights and sums that learning changes."""
 
 from __future__ import annotations
 

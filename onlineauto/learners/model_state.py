@@ -1,4 +1,4 @@
-"""The part of a model file that a learner keeps: weights, sums, and everything else that learning changes."""
+"""The part of a model file that keeps the model of a learner: weights, sums, all that learning changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["materialised", "model_state", "restore_model"]
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
     """Return a model as the tree that `restore_model` takes.
 
-    It has the first `fields` of each cell; 1 is enough to predict. The cells are those ever learnt, each with
-    its number, or all cells, with one bit for each that says whether it was learnt: whichever is smaller. The
-    settings of live configs are not part of it, since they follow from the configs.
+    It has the first `fields` numbers of each cell; 1 is enough to predict. The cells are those ever learnt,
+    each with its index, or all cells, with one bit for each that says whether it was learnt: whichever is
+    smaller. The settings of live configs are not part of it, since they follow from the configs.
     """
     cells = np.flatnonzero(model.touched).astype(np.uint32)
     row = model.table.itemsize * model.table.shape[1] // model.weights.shape[1] * fields
@@ -43,12 +43,13 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
 
 
 def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
-    """Go on where another left off, of the same options; return how many numbers of a cell there were.
+    """Restore a model that was stored with the same options; return how many numbers of a cell it had.
 
     Raises
     ------
     ValueError
-        The state is of another model, or of none; or has a weight that is to be `finite` and is not.
+        The state is of a model with other options, or of no model; or a weight is not finite, and `finite` is
+        true.
     """
     n_cells, fields, lanes = model.weights.shape
     if stored["shape"].of(list[int]) != [n_cells, fields, lanes]:
@@ -80,7 +81,7 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
 
 
 def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:
-    """Numbers of cells, each there once."""
+    """Return the stored indices of cells, which must be in ascending order without repeats."""
     cells = stored.array(np.uint32, (-1,))
     if len(cells) and not (cells[-1] < n_cells and (cells[1:] > cells[:-1]).all()):
         raise stored.fail(f"numbers of {n_cells} cells in ascending order")

@@ -18,7 +18,7 @@ _LARGEST = 3.4028234663852886e38
 """Largest float32."""
 
 CB_TYPES = ("mtr", "ips", "dr", "dm")
-"""What costs can be learnt from; the position of a name is its code in kernels."""
+"""Values of ``--cb_type``; the position of a name is its code in kernels."""
 
 
 def _write_rate(record: Records, value: float, default: float) -> None:

@@ -1,4 +1,4 @@
-"""The shape of the weight table: how many cells and lanes it has, and which lane is whose."""
+"""The shape of the weight table: the number of cells and lanes, and the lanes of each live config."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class TableShape(NamedTuple):
     """
 
     configs: int  # live configs
-    policies: int  # of each; 0 if its explorer has none
+    policies: int  # policies of each; 0 if its explorer has none
     parts: int  # lanes of a live config
     cells: int
     lanes: int
     config_step: int  # lanes between two live configs
     part_step: int  # lanes between two parts of one
     penalised: NDArray[np.int64]  # [lanes]: the row that holds a lane's penalties
-    constant: tuple[int, int]  # cell and lane in which ``--constant`` begins
+    constant: tuple[int, int]  # cell and lane that ``--constant`` initialises
     hash_mask: int  # bits of a hash that ``--cb N`` keeps when it numbers the actions
 
     def lane(self, part: int) -> int:
@@ -39,8 +39,9 @@ class TableShape(NamedTuple):
 def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
     """Return the table of native mode for ``--bit_precision`` bits.
 
-    All live configs have all cells; if they have several parts, there are fewer. Every live config, and each
-    of its policies, has penalties of its own. Kernels take four lanes at a time.
+    Each live config has a lane, or several, of every cell. The more parts a live config has, the fewer cells
+    there are. Each live config, and each of its policies, has its own penalties. Kernels take four lanes at a
+    time, so several live configs have a multiple of four lanes.
     """
     lanes = configs * parts
     if configs > 1:

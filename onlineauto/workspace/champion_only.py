@@ -1,6 +1,6 @@
-"""Spin-off: the champion alone, to predict with (``--predict_only_model``).
+"""Spin-off: a model of the champion alone, for predictions (``--predict_only_model``).
 
-Of a cell it has the weight alone, unless the explorer goes by plausible costs, which take all four numbers.
+It keeps only the weight of each cell, unless the explorer uses plausible costs, which need all four numbers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["spin_off", "spun_off"]
 
 
 def spin_off(workspace: Workspace) -> State:
-    """State of a model that has the champion alone and, of its cells, what it takes to predict.
+    """Return the state of a model with the champion alone, and only the numbers needed to predict.
 
-    It predicts what `workspace` would; on single lines, what that would with ``--predict_with champion``. If
-    the semantics spin off weights, it has no search, takes the champion's interactions as if given by hand,
-    and can go on learning, from the weights alone.
+    It predicts what `workspace` predicts; on single lines, what that predicts with ``--predict_with
+    champion``. If the semantics spin off weights, it has no search and the champion's interactions as if
+    given by hand, and it can learn further, from the weights alone.
     """
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
@@ -53,14 +53,14 @@ def spin_off(workspace: Workspace) -> State:
 
 
 def spun_off(workspace: Workspace) -> Workspace:
-    """The champion alone, as a workspace."""
+    """Return a workspace with the champion alone."""
     alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
     alone.restore(spin_off(workspace))
     return alone
 
 
 def _options(workspace: Workspace) -> dict[str, object]:
-    """Options of the small model: the same number of cells, each with the lanes of one slot."""
+    """Return the options of the small model: the same number of cells, with the lanes of one live config."""
     configuration, width = workspace.configuration, workspace.learner.width
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
     searches = configuration[AutomlOptions].automl is not None
@@ -84,7 +84,7 @@ def _letters(interaction: Interaction) -> str:
 
 
 def _copy_champion(source: Workspace, target: Workspace) -> None:
-    """Let `target` predict as the champion of `source` does."""
+    """Copy the champion of `source` into `target`, as far as predictions depend on it."""
     target.learner.take_after(source.learner)
     champion, parts = source.learner.champion_lanes(), target.learner.champion_lanes()
     mine, model = source.learner.model, target.learner.model

@@ -1,4 +1,4 @@
-"""Conversion: a text to a file of blocks, which is read several times as fast, and back."""
+"""Conversion: from text to a file of blocks, which is read several times as fast, and back."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ def convert(
     configuration: Configuration | None = None,
     **options: Any,
 ) -> int:
-    r"""Write the events of a source to a file: text as blocks, and a file of blocks as text.
+    r"""Write the events of a source to a file: text as blocks, blocks as text; return how many events.
 
-    The file appears when all of it is on the disk; what was there is replaced.
+    The file appears when it is complete and on the disk; an old file is replaced.
 
     Parameters
     ----------
     source : path, bytes, binary file, None, or an iterable
-        As `Workspace.stream` takes it.
+        As for `Workspace.stream`.
     path : path
-        Where to write.
+        The file to write.
     diagnostics : Diagnostics, optional
-        Counts and keeps what is wrong with lines.
+        Counts and keeps problems with lines.
     configuration : Configuration, optional
         Options already parsed; then no keyword may be given.
     **options
-        Options as of the command line; those that say how events are read have to be the same when the blocks
+        Options as on the command line. Those that affect how events are read must be the same when the blocks
         are used: the kind of bandit, ``hash``, ``hash_seed``, ``missing_probability``, ``vw_exact``.
 
     Returns
     -------
     int
-        How many events were written.
+        Number of events written.
 
     Raises
     ------
     InputError
-        The source cannot be read, or not one of its lines, or has what text cannot have.
+        The source cannot be read; or none of its lines can be read; or text cannot express its events.
     OptionError
-        An option is unknown or out of range; or blocks made with ``--hash all`` are to be text.
+        An option is unknown or out of range; or blocks made with ``--hash all`` are to become text.
     OSError
         The file cannot be written.
 
@@ -98,7 +98,7 @@ def convert(
 
 
 def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks; at the end at least one event has to have been there, if there was anything."""
+    """Yield the blocks; raise an error at the end if there were problems and not a single event."""
     n_events = 0
     for block in blocks:
         n_events += len(block)
@@ -108,12 +108,12 @@ def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[
 
 
 def has_blocks(source: object) -> bool:
-    """Whether a source is a file of blocks, or the bytes of one; a pipe is not looked into.
+    """Return whether a source is a file of blocks, or the bytes of one; false for a pipe, which is not read.
 
     Raises
     ------
     InputError
-        There is no such file, or it cannot be opened.
+        The file cannot be opened.
     """
     if not isinstance(source, str | bytes | os.PathLike) or source == "-":
         return False
@@ -127,12 +127,12 @@ def has_blocks(source: object) -> bool:
 
 
 def _all_blocks(source: Sources) -> bool:
-    """Whether all that there is to convert are files of blocks.
+    """Return whether the sources to convert are files of blocks.
 
     Raises
     ------
     OptionError
-        Some are and some are not.
+        Some of them are and some are not.
     """
     if not isinstance(source, list | tuple):
         return has_blocks(source)

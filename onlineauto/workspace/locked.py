@@ -1,8 +1,8 @@
-"""Locked: what lets several threads share an object whose methods change its arrays.
+"""Locked: a base class for objects that threads share although their methods change arrays.
 
-A method that changes or copies them holds the object's lock. Copies have locks of their own, and are made
-while nobody else holds the original's. A fork waits until nobody holds any: the child could neither wait for
-a thread that it does not have, nor go on from an event that is half learnt.
+A method that changes or copies the arrays holds the object's lock. Each copy has its own lock, and is made
+while no other thread holds the original's. A fork waits until no lock is held: the child has no other threads
+to wait for, and could not continue from an event that is half learnt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Locked"]
 
 
 class Locked:
-    """Base of what several threads may share; `copy` and `pickle` copy all but the lock."""
+    """Base of objects that several threads may share; `copy` and `pickle` copy all but the lock."""
 
     __slots__ = ("__weakref__", "_lock")
     _lock: RLock
@@ -34,7 +34,7 @@ class Locked:
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy of a moment at which no other thread holds the lock."""
+        """Return a copy, made while no other thread holds the lock."""
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         with self._lock:
@@ -42,12 +42,12 @@ class Locked:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what `pickle` writes: copies, since by then the lock is no longer held."""
+        """Return copies of the attributes for `pickle`, which writes them when the lock is no longer held."""
         with self._lock:
             return deepcopy(self._copied(), {id(self): self})
 
     def _copied(self) -> dict[str, Any]:
-        """Return the attributes of which a copy takes copies."""
+        """Return the attributes that a copy must copy."""
         return vars(self)
 
 
@@ -56,7 +56,7 @@ class _Fork:
 
     def __init__(self) -> None:
         self.everyone: WeakSet[Locked] = WeakSet()
-        self.listing = RLock()  # held by who looks at everyone, or adds to them
+        self.listing = RLock()  # held to iterate or extend `everyone`
         self._alone = Lock()
         self._held: list[Locked] = []
 
@@ -68,14 +68,14 @@ class _Fork:
             held = set(map(id, self._held))
             others = [each for each in self.everyone if id(each) not in held]
             if not others:
-                return  # and nobody makes another one
-            self.listing.release()  # a thread that is waited for may have to make one
+                return  # `listing` stays held, so no new object is made
+            self.listing.release()  # The thread that holds a lock may have to make an object first.
             for each in others:
-                each._lock.acquire()  # noqa: SLF001 - of this file
+                each._lock.acquire()  # noqa: SLF001 - a class of this file
                 self._held.append(each)
 
     def after(self) -> None:
-        """Let go of them, in the parent and in the child."""
+        """Release all locks, in the parent and in the child."""
         for each in self._held:
             each._lock.release()  # noqa: SLF001
         self._held.clear()

@@ -1,9 +1,10 @@
-"""Merge: models that were learnt apart, with the same options, as one.
+"""Merge: make one model of several that were trained separately with the same options.
 
-Each weight of the result is an average. Where rates adapt, it is by Σ gradient², so that who has seen more
-of a feature has more of a say in it, and the averages of Σ gradient² and of scales go by the same. Where they
-do not, it is by the weight of the events that each model has learnt. With a base, from which all of them went
-on, it is an average of what each has learnt since, and the base is added. Sums and counts are sums.
+Each weight of the result is a weighted average. With adaptive rates, a model counts by its Σ gradient² of the
+cell, so that a model that has seen a feature more often counts for more; Σ gradient² and scales are averaged
+in the same way. Without them, a model counts by the weight of the events that it has learnt. If all models
+continued from one base, the changes since the base are averaged, and the base is added. Sums and counts are
+added up.
 
 Source: VW ``merge_models``, whose float operations these are, in its order.
 """
@@ -52,7 +53,7 @@ __all__ = ["labelled_weight", "merged"]
 
 
 class _Part(NamedTuple):
-    """What is merged of a model, or of what it has learnt since its base."""
+    """The numbers of a model that are merged, or their changes since its base."""
 
     cells: NDArray[np.float32]  # [rows, 4, lanes]
     lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
@@ -71,24 +72,24 @@ class _Part(NamedTuple):
 def merged(
     models: Sequence[Workspace], *, base: Workspace | None = None, learnt: Sequence[float] | None = None
 ) -> Workspace:
-    """Make one model of several that were learnt apart.
+    """Return one model made of several that were trained separately.
 
     Parameters
     ----------
     models : sequence of Workspace
-        Two or more, of the same options; they stay as they are.
+        Two or more models with the same options; they stay as they are.
     base : Workspace, optional
-        The model that all of them went on from.
+        The model from which all of them continued.
     learnt : sequence of float, optional
-        Weight of the labelled events that each has learnt, and last that of the base, if there is one, where
-        that is known better than from the models. It matters only if no rates adapt.
+        Weight of the labelled events that each model has learnt, last that of the base if there is one. By
+        default `labelled_weight` of each. It matters only without adaptive rates.
 
     Raises
     ------
     OptionError
-        There is one model only, or they are of other options; or one searches, or can only predict; or it has
-        a champion of its own, as with ``--epsilon_decay``; or no rates adapt, and nothing was learnt; or they
-        are of ``--ccb_explore_adf`` with ``--vw_exact``, and VW cannot merge them.
+        There is one model only; or options differ; or a model can only predict; or the models have searched,
+        or have champions of their own, as with ``--epsilon_decay``; or rates are not adaptive, and nothing
+        was learnt; or VW cannot merge them (``--ccb_explore_adf`` with ``--vw_exact``).
 
     Examples
     --------
@@ -118,6 +119,7 @@ def merged(
 
 
 def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
+    """Refuse models that cannot be merged; `everyone` is the models and the base."""
     if len(models) < 2:
         raise OptionError("merge takes two models or more")
     if any(model.predicts_only for model in everyone):
@@ -135,9 +137,10 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
 
 
 def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
-    """Refuse what has different interactions to VW: it makes those of slots when they are to be told apart.
+    """Refuse models with slots whose interactions would differ in VW.
 
-    Of what models have learnt since a base it makes a model that has met no slots.
+    VW adds the interactions of slots once slots have an index feature. From the changes since a base it makes
+    a model that has seen no slots.
     """
     told = {bool(each) for each in _told(everyone)}
     if based and True in told:
@@ -153,12 +156,12 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
 
 
 def _told(everyone: Sequence[Workspace]) -> list[bool | None]:
-    """Say whether models tell slots from one another by now; None if they never do."""
+    """Return for each model whether slots have an index feature yet; None if they never have one."""
     return [model.state()["slots"]["told"] for model in everyone]
 
 
 def _configuration(model: Workspace) -> Configuration:
-    """Options of a model; those of VW's do without the seed, which it moves on as it draws."""
+    """Return the options that a model keeps; in exact mode without the seed, which VW changes as it draws."""
     configuration = model.configuration
     kept = {name for name in configuration.supplied if REGISTRY[name].keep}
     if model.semantics.merges_as_vw:
@@ -167,20 +170,21 @@ def _configuration(model: Workspace) -> Configuration:
 
 
 def labelled_weight(model: Workspace) -> float:
-    """Weight of the labelled events that a model has learnt."""
+    """Return the weight of the labelled events that a model has learnt."""
     shared = model.learner.model.shared
     others = shared[UNLABELLED_WEIGHT] + shared[HOLDOUT_WEIGHT]
     return float(shared[T] - float(initial_t(model.configuration)) - others)
 
 
 def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
-    """Cells that are to be merged: those that any has learnt, or all, if they do not begin as zeros."""
+    """Return the cells to merge: those that any model has learnt, or all if initial cells are not zero."""
     touched = reduce(np.logical_or, [model.learner.model.touched for model in everyone])
     return np.arange(len(touched)) if made.learner.unlearnt.any() else np.flatnonzero(touched)
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
-    if not model.semantics.merges_as_vw:  # VW forgets how far its penalties are
+    """Return the numbers of a model that are merged, of the cells `rows`; native penalties are applied."""
+    if not model.semantics.merges_as_vw:  # VW drops its accumulated penalties
         model = copy.deepcopy(model)
         for lane in np.unique(model.learner.model.penalised):
             materialize(model.learner.model, int(lane))
@@ -198,7 +202,7 @@ def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
 
 
 def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
-    """Average the cells of several models."""
+    """Return the weighted average of the cells of several models."""
     average = np.zeros_like(parts[0].cells)
     if not adaptive:
         learnt = [np.float32(part.learnt[0]) for part in parts]
@@ -221,7 +225,7 @@ def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
 
 
 def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Sequence[Workspace]) -> None:
-    """Let a new model be what was merged."""
+    """Write the merged numbers into the new model `made`."""
     of, exploration = made.learner.model, made.learner.task.exploration
     of.weights[rows], of.touched[rows] = part.cells, True
     of.lanes[:, [NORM, WEIGHT]] = part.lanes
@@ -231,7 +235,7 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
     shared = [model.learner.model.shared for model in everyone]
     of.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)
     of.shared[MAX_LABEL] = max(each[MAX_LABEL] for each in shared)
-    if not made.semantics.merges_as_vw:  # VW forgets them
+    if not made.semantics.merges_as_vw:  # VW drops them
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in everyone]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
@@ -241,7 +245,7 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
         {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
     )
     state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
-    if not made.semantics.merges_as_vw:  # VW forgets that slots are told apart
+    if not made.semantics.merges_as_vw:  # VW drops whether slots have an index feature
         told = _told(everyone)
         state |= {"slots": {"told": next(filter(None, told), told[0])}}
     made.restore(state)

@@ -1,16 +1,16 @@
-r"""Model files: a tree of numbers, texts, bytes and arrays, as one file that is whole or is refused.
+r"""Model files: a tree of numbers, texts, bytes and arrays in one file. An incomplete file is refused.
 
 ::
 
-    file = MAGIC  HEAD  description  array ...  SHA-256 of all that
+    file = MAGIC  HEAD  description  array ...  SHA-256 of all before it
 
 The head has the version of this layout and the sizes of the description and of the file. The description is
-one MessagePack map. Where the tree has an array, it has a map of three: ``dtype`` (as NumPy spells it,
-little-endian), ``shape``, and ``at``, where its first byte is, counted from the first array of the file. Each
-array, the first one too, begins at a multiple of 64 bytes of the file, behind zeros; items lie in C order.
+the tree as one MessagePack map. In it, an array is a map of three entries: ``dtype`` (as NumPy spells it,
+little-endian), ``shape``, and ``at``, the offset of its first byte from the first array of the file. Each
+array begins at a multiple of 64 bytes of the file, after padding with zeros; its items are in C order.
 
-A file is written beside its place, flushed to the disk, and then renamed: whoever opens it finds the old one
-or the new one. What the tree of a model has is in ``docs/model-file.md``.
+A file is written beside the old one, flushed to the disk, and then renamed. So whoever opens it finds the old
+file or the complete new one. The tree of a model is described in ``docs/model-file.md``.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ __all__ = [
 ]
 
 State: TypeAlias = dict[str, Any]
-"""A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec knows to encode."""
+"""A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec can encode."""
 
 MAGIC = b"\x89oam\r\n\x1a\n"
-"""Like PNG's, it shows when a file was transferred as if it were text."""
+"""The first bytes of a file. As in PNG, they change if a file is transferred as if it were text."""
 VERSION = 2
-"""Of this layout and of what the tree has; grows with every change that older programs cannot read."""
+"""Version of this layout and of the tree; it grows with every change that older programs cannot read."""
 HEAD = np.dtype(
     [("version", "<u4"), ("reserved", "<u4"), ("description_bytes", "<u8"), ("file_bytes", "<u8")]
 )
-"""What follows the magic: 24 bytes."""
+"""The head, which follows the magic: 24 bytes."""
 
 _ALIGNMENT = 64
 _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
 _ARRAY = {"dtype", "shape", "at"}
 _DTYPES = {"<f4", "<f8", "<i8", "<u4", "<u8", "|u1", "|b1"}
-"""What arrays are of, as NumPy spells it."""
+"""The types of arrays, as NumPy spells them."""
 
 
 def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
-    """Yield the parts of the file that a tree makes; arrays are not copied.
+    """Yield the bytes of the file of a tree, in parts; arrays are not copied.
 
-    The same tree makes the same bytes.
+    The same tree gives the same bytes.
     """
     arrays: list[NDArray[Any]] = []
     end = 0
@@ -108,23 +108,24 @@ def _parts(head: bytes, description: bytes, arrays: Iterable[NDArray[Any]]) -> I
 
 
 def _aligned(size: int) -> int:
+    """Return a size rounded up to the alignment of arrays."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
-    """Read the tree of a file; its arrays are read-only, over the same memory.
+    """Return the tree of a file; its arrays are read-only views of the same memory.
 
     Parameters
     ----------
     data : bytes or mmap
-        All of the file.
+        The whole file.
     name : str
-        What to call it in messages.
+        Name of the file in messages.
 
     Raises
     ------
     InputError
-        It is no model file, is of a later version, or is not whole.
+        The bytes are not a model file, are of a later version, or are incomplete.
     """
     if data[: len(MAGIC)] != MAGIC:
         raise InputError(
@@ -156,6 +157,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
 
 
 def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
+    """Return a tree with its descriptions of arrays replaced by views; the first array is at `begin`."""
     if isinstance(value, list):
         return [_with_arrays(each, data, begin) for each in value]
     if not isinstance(value, dict):
@@ -174,12 +176,12 @@ def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> State:
-    """Read the tree of a file, which is mapped and not copied.
+    """Return the tree of a file, which is mapped into memory and not copied.
 
     Raises
     ------
     InputError
-        It cannot be read, or `decoded` refuses it.
+        The file cannot be read, or `decoded` refuses it.
     """
     try:
         with Path(path).open("rb") as file:
@@ -195,12 +197,12 @@ def read_file(path: str | os.PathLike[str]) -> State:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Say that a file cannot be written to a place, before hours are spent on it.
+    """Check that a file can be written to `path`, so that a long run does not fail at its end.
 
     Raises
     ------
     OSError
-        It cannot.
+        The path is a directory, or its directory does not exist or is not writable.
     """
     if _is_device(path):
         return
@@ -212,19 +214,19 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
-    """Whether this is no file, but is there: a pipe, or ``/dev/null``."""
+    """Return whether `path` exists and is neither a file nor a directory: a pipe, or ``/dev/null``."""
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file in one step: at any instant it is the old one, or all of the new one.
+    """Write a file in one step: at any instant there is the old file, or the complete new one.
 
-    What is no file, such as ``/dev/null``, is just written to.
+    A device or a pipe, such as ``/dev/null``, is written to directly.
 
     Raises
     ------
     OSError
-        It cannot be written; what was there is as it was.
+        The file cannot be written; an old file is unchanged.
     """
     check_target(path)
     if _is_device(path):

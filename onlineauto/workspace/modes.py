@@ -1,4 +1,4 @@
-"""Modes: which semantics the options ask for."""
+"""Modes: the semantics that the options select."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["semantics_of"]
 
 
 def semantics_of(configuration: Configuration) -> Semantics:
-    """Return the semantics that options ask for: those of ``--vw_exact``, or native ones."""
+    """Return the semantics that the options select: exact ones with ``--vw_exact``, else native ones."""
     return EXACT if configuration[ExactOptions].vw_exact else NATIVE

@@ -1,4 +1,4 @@
-"""The registry of every option there is."""
+"""The registry of all options."""
 
 from __future__ import annotations
 

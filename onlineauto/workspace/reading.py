@@ -20,12 +20,12 @@ __all__ = ["Reading", "read"]
 
 
 class Reading:
-    """Blocks of a source, one after the other; made by `read`, gone through once, by one thread.
+    """The blocks of a source, as `read` returns them. One thread can iterate them once.
 
     Attributes
     ----------
     diagnostics : Diagnostics
-        What was wrong with lines so far, counted and located.
+        Problems with lines so far, counted and located.
     """
 
     def __init__(self, source: Source, **options: Any) -> None:
@@ -33,7 +33,7 @@ class Reading:
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What was wrong with lines so far."""
+        """Problems with lines so far."""
         return self._reader.diagnostics
 
     def __iter__(self) -> Iterator[Block]:
@@ -47,19 +47,19 @@ class Reading:
 
 
 def read(source: Source, **options: Any) -> Reading:
-    r"""Read VW text, JSON or a file of blocks, in blocks or event by event.
+    r"""Return a reading of VW text, JSON or a file of blocks, to iterate by block or by event.
 
     Parameters
     ----------
     source : path, bytes, binary file or None
         ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognised.
     **options
-        Options as of the command line; ``cb_adf`` and its like say how labels and events look.
+        Options as on the command line; ``cb_adf`` and the like determine the format of labels and events.
 
     Returns
     -------
     Reading
-        Iterate it for `Block`, its ``events()`` for `Event`.
+        Iterating it yields `Block`, its ``events()`` yields `Event`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Models: a workspace as a file, and a workspace from one."""
+"""Save a workspace to a model file, and load one."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["ModelSource", "load_model", "save_model"]
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
-"""A path, what the file has, or an open binary file."""
+"""A path, the bytes of a model file, or an open binary file."""
 
 
 def save_model(
     state: Mapping[str, Any], target: str | os.PathLike[str] | BinaryIO, *, run: State | None = None
 ) -> None:
-    """Write the state of a workspace, and of the run that it is at work in, to a file.
+    """Write the state of a workspace, and of the run that uses it, to a file.
 
     Parameters
     ----------
     state : mapping
-        `Workspace.state`.
+        The return value of `Workspace.state`.
     target : path or binary file
-        Where to; a path is written in one step.
+        The file; a path is replaced in one step.
     run : mapping, optional
-        What the run needs to go on: its counters, and how far it was.
+        The state of the run, to resume it: its counters and its position.
 
     Raises
     ------
     OSError
-        It cannot be written; what was at that path is as it was.
+        The file cannot be written; an old file at that path is unchanged.
     """
     program = f"onlineauto {version('onlineauto')}"
     parts = encoded({"program": program, "model": state, "run": run or {}})
@@ -57,12 +57,12 @@ def save_model(
 
 
 def _read(source: ModelSource) -> tuple[State, str]:
-    """Read what a file has, and say what to call it in messages.
+    """Return the tree of a model file, and the name of the file for messages.
 
     Raises
     ------
     InputError
-        The file cannot be read, is no model, not whole, or of a later version.
+        The file cannot be read, is not a model, is incomplete, or is of a later version.
     """
     if isinstance(source, str | os.PathLike):
         tree, name = read_file(source), os.fspath(source)
@@ -75,14 +75,14 @@ def _read(source: ModelSource) -> tuple[State, str]:
 
 
 def _configured(configuration: Configuration, tree: State, *, name: str) -> Configuration:
-    """Options of a model that is read from a file called `name`, with those of the `configuration` at hand.
+    """Return the options of a stored model, with those of `configuration` added; `name` is for messages.
 
     Raises
     ------
     OptionError
-        An option that the model keeps is given another value, and cannot have another.
+        An option that the model keeps is given another value and cannot change.
     InputError
-        The model's own options are not those of this program.
+        The stored options are not valid in this program.
     """
     try:
         made = REGISTRY.parse_kept(tree["model"]["options"])
@@ -107,23 +107,23 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
 def load_model(
     make: Callable[..., Workspace], source: ModelSource, configuration: Configuration
 ) -> tuple[Workspace, State]:
-    """Make the workspace that a file has; return it, and what the file says of the run that it was in.
+    """Return the workspace of a model file, and the stored state of the run that saved it.
 
     Parameters
     ----------
     make : callable
-        `Workspace`, or what makes one of a configuration.
+        `Workspace`, or a function that makes one from a configuration.
     source : path, bytes or binary file
-        The model.
+        The model file.
     configuration : Configuration
-        Options besides those that it keeps.
+        Options in addition to those that the file keeps.
 
     Raises
     ------
     InputError
-        The file cannot be read, is no model, not whole, or of a later version.
+        The file cannot be read, is not a model, is incomplete, or is of a later version.
     OptionError
-        An option that the model keeps is given another value, and cannot have another.
+        An option that the model keeps is given another value and cannot change.
     """
     tree, name = _read(source)
     workspace = make(configuration=_configured(configuration, tree, name=name))
@@ -132,10 +132,10 @@ def load_model(
         return workspace, stored_run(Stored(tree.get("run", {}), "run"), workspace)
     except OptionError:
         raise
-    except (ValueError, ValidationError) as error:  # whole, but forged or of another program
+    except (ValueError, ValidationError) as error:  # a complete file, forged or of another program
         raise InputError(f"{name} does not fit its own options: {_in_a_line(error)}") from None
 
 
 def _in_a_line(error: Exception) -> str:
-    """Say what an error says of a file, whatever the file has."""
+    """Return the message of an error in one line: it may quote a file that has newlines."""
     return " ".join(str(error).split())

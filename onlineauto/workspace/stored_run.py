@@ -1,4 +1,4 @@
-"""What a model file says of the run that it was saved in, taken only if it is what it has to be."""
+"""The run that a model file was saved in, checked before use."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 __all__ = ["OUTPUTS", "stored_run"]
 
 OUTPUTS = ("predictions", "raw_predictions", "journal")
-"""Options that name files which a run writes to as it goes, and of which it keeps how much it has written."""
+"""Options that name files to which a run appends; a model file keeps how much was written to each."""
 
 _Count = Annotated[int, Meta(ge=0, le=MOST)]
 _Counts = dict[str, bool | int | float | None]
 
 
 class _Output(NamedTuple):
-    """What a run has written to a file."""
+    """A file that a run appends to, and the number of bytes written so far."""
 
     path: Annotated[str, Meta(min_length=1)]
     size: _Count
 
 
 def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
-    """Return what a run of a workspace goes on from: all or some of position, counters, outputs and names.
+    """Return the stored state of a run: its position, counters, outputs and names, as far as they are there.
 
-    Of its outputs there are the paths, and how many bytes it had written. They are for comparison: what is
-    cut off there, and goes on, is what the command line of the run at hand names, and the same path.
+    Outputs are paths and the number of bytes written to each. The paths are for comparison only: a resumed
+    run truncates and continues files that its own command line names, if the path is the same.
 
     Raises
     ------
     ValueError
-        Something of it is of another type, or out of range.
+        A stored value has another type, or is out of range.
     """
     run: dict[str, Any] = {}
     configuration, kind = workspace.configuration, workspace.kind

@@ -1,4 +1,4 @@
-"""Workspace: a model that reads, predicts and learns; the one engine behind every surface."""
+"""Workspace: a model that reads, predicts and learns. All interfaces of the library are built on it."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ __all__ = ["Workspace"]
 
 
 class Workspace(Locked):
-    r"""A model and everything it has learnt.
+    r"""A model, with its options and everything that it has learnt.
 
     Options are keyword arguments, named as on the command line.
 
-    Threads may share a workspace: what learns, predicts, saves or copies runs one call after the other, and a
-    stream lets others in between its blocks. Only one thread at a time may `fit` or go through a `stream`,
-    and who reads the arrays of `weights` or `state` while another thread learns takes a copy first.
+    Threads may share a workspace: calls that learn, predict, save or copy run one after the other, and a
+    `stream` lets other calls run between its blocks. Only one thread at a time may `fit` or iterate a
+    `stream`. To read the arrays of `weights` or `state` while another thread learns, copy the workspace
+    first.
 
     Examples
     --------
@@ -79,26 +80,26 @@ class Workspace(Locked):
     configuration : Configuration
         The options in force.
     semantics : Semantics
-        What is done as Vowpal Wabbit does it, under ``--vw_exact``; otherwise what native mode does.
+        The choices in which native mode and ``--vw_exact`` differ.
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
-        What an event is and what is predicted for it.
+        The kind of events and predictions.
     learner : Learner
-        What learns: the table of weights, and the rule.
+        The table of weights, and the rule by which it learns.
     layout : Layout
-        How namespaces become groups of features, and which interactions there are.
+        Maps namespaces to groups of features, and has the interactions.
     searching : Searching
-        The search of ``--automl`` at work; without it, of one slot that nobody challenges.
+        The search of ``--automl``; without it, it has a champion alone.
     diagnostics : Diagnostics
-        What was wrong with the input of `fit` and `stream`, counted and located.
+        Problems with the input of `fit` and `stream`, counted and located.
     position : Position
-        How far `stream` is.
+        The passes and events that `stream` has done.
     predicts_only : bool
-        Whether this is a champion alone, which cannot learn.
+        True if this is a champion alone, which cannot learn.
 
     Raises
     ------
     OptionError
-        An option is unknown, out of range, or at odds with another.
+        An option is unknown, out of range, or contradicts another.
     """
 
     def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
@@ -134,7 +135,7 @@ class Workspace(Locked):
     def weights(self) -> NDArray[np.float32]:
         """Weight, Σ gradient², scale and last rate of every cell: float32[cells, 4, lanes].
 
-        There is a lane for each live slot, the champion's first, and more for estimates and policies.
+        There is a lane for each live config, the champion's first, and more for estimates and policies.
         """
         return self.learner.model.weights
 
@@ -145,12 +146,12 @@ class Workspace(Locked):
 
     @property
     def search(self) -> Search:
-        """The state of the search: configs, queue, leases; a value that does not change.
+        """The state of the search: configs, queue, leases; an immutable value.
 
         Raises
         ------
         OptionError
-            A replay decides nothing, and has no such state; `searching.slots` has the live configs.
+            This is a replay, which has no such state; `searching.slots` has the live configs.
         """
         if self.searching.replays:
             raise OptionError("a replay has no search of its own; searching.slots has the live configs")
@@ -158,18 +159,18 @@ class Workspace(Locked):
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Smallest and largest label or cost that was learnt, or 0; predictions are clipped to it."""
+        """The smallest and largest label or cost learnt, and 0; predictions are clipped to this range."""
         shared = self.learner.model.shared
         return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
 
     @property
     def estimates(self) -> Estimates:
-        """Bounds on the rewards of the live slots."""
+        """Bounds on the rewards of the live configs."""
         return self.searching.estimates
 
     @property
     def on_decision(self) -> Callable[[Entry], object] | None:
-        """Called with each decision of the search, as the journal has it, before it is carried out."""
+        """Called with each decision of the search, as the journal has it, before it is applied."""
         return self.searching.on_decision
 
     @on_decision.setter
@@ -179,14 +180,14 @@ class Workspace(Locked):
     # -- streams ---------------------------------------------------------------------------------------
 
     def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> EventReader:
-        """Open a source as this workspace understands it, and wait for its first byte.
+        """Open a source as the options of this workspace say, and wait for its first byte.
 
         Parameters
         ----------
         source : path, bytes, binary file or None
             ``"-"`` and None are standard input.
         diagnostics : Diagnostics, optional
-            Counts and keeps what is wrong with lines.
+            Counts and keeps problems with lines.
 
         Raises
         ------
@@ -204,15 +205,15 @@ class Workspace(Locked):
         every: int | None = None,
         read: BlockSource = read_blocks,
     ) -> Iterator[tuple[Block, Outcomes]]:
-        """Learn from a source, pass after pass, and yield each block with what it gave.
+        """Learn from a source, pass after pass, and yield each block with its outcomes.
 
         The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
         an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
-        With a `start`, which is the `position` of another run over this source, it goes on there. With
-        `every`, a block ends behind every so many events of a pass. What is to see
-        each block before it is learnt can `read` in place of `read_blocks`.
+        A `start`, which is the `position` of another run over this source, continues that run. With `every`,
+        a block ends after every so many events of a pass. To see each block before it is learnt, pass a
+        `read` in place of `read_blocks`.
 
         Raises
         ------
@@ -246,7 +247,7 @@ class Workspace(Locked):
                 return
 
     def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
-        """Learn a block up to its first invalid event; say what is wrong with that, which is fatal."""
+        """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
@@ -258,7 +259,7 @@ class Workspace(Locked):
         return part, outcomes, message
 
     def _first_invalid(self, block: Block) -> tuple[int, str]:
-        """First event that cannot be learnt, and why not; slots are checked as they are read."""
+        """Return the first invalid event and the problem with it; slots are checked when they are read."""
         task = self.learner.task
         return first_invalid_event(block) if task.shape == CB_ADF and not task.slots else (len(block), "")
 
@@ -280,7 +281,7 @@ class Workspace(Locked):
     # -- models ----------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """What a model file has of this workspace: a tree whose arrays are those at work, not copies.
+        """Return the content of a model file: a tree whose arrays are the ones in use, not copies.
 
         Raises
         ------
@@ -298,14 +299,14 @@ class Workspace(Locked):
             }
 
     def restore(self, state: State) -> None:
-        """Become what a workspace of the same options was when it gave this `state`.
+        """Restore the `state` of a workspace with the same options.
 
         Raises
         ------
         OptionError
-            A journal is replayed, or the model is to predict only and this workspace to learn.
+            A journal is replayed; or the model can only predict, and this workspace is to learn.
         ValueError
-            The state is of other options, or of none.
+            The state is of other options, or is not one of a workspace.
         """
         stored = Stored(state)
         predicts_only = stored["predicts_only"].truth()
@@ -324,10 +325,10 @@ class Workspace(Locked):
             self._runner.restore(stored["slots"])
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
-        r"""Write all that this model is to a file, a path in one step; the model stays as it is.
+        r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only`, the champion alone: a small model that predicts the same (but single lines as
-        with ``--predict_with champion``) and cannot learn.
+        With `predict_only` only the champion is written: a small model that makes the same predictions and
+        cannot learn. On single lines it predicts as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()
@@ -338,7 +339,7 @@ class Workspace(Locked):
         Raises
         ------
         OSError
-            It cannot be written; what was at that path is as it was.
+            The file cannot be written; an old file at that path is unchanged.
         OptionError
             A journal is replayed.
         """
@@ -347,16 +348,17 @@ class Workspace(Locked):
 
     @classmethod
     def load(cls, source: ModelSource, **options: Any) -> Workspace:
-        """Read a model from a file, or from the bytes of one, to go on exactly where it was saved.
+        """Return the workspace of a model file, or of the bytes of one, exactly as it was saved.
 
-        Options that it does not keep are given anew; of the others only some take another value (epsilon).
+        Options that the file does not keep must be given again. Of those that it keeps, only some can be
+        given another value, for example epsilon.
 
         Raises
         ------
         InputError
-            The file is no model, not whole, or of a later version.
+            The file is not a model, is incomplete, or is of a later version.
         OptionError
-            An option cannot have another value.
+            An option is given another value and cannot change.
         """
         return load_model(cls, source, REGISTRY.from_keywords(**options))[0]
 
@@ -369,8 +371,8 @@ class Workspace(Locked):
         -------
         float32[n_actions], float32[n_slots, n_actions] or float32[1]
             Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
-            ``--ccb_explore_adf`` for each slot, 0 where a slot before it has the action; the prediction of a
-            single line.
+            ``--ccb_explore_adf`` for each slot, 0 if an earlier slot has the action. On a single line, the
+            prediction.
 
         Raises
         ------
@@ -381,7 +383,7 @@ class Workspace(Locked):
             return self._prediction(self.learn_block(self._parser.parse_one(text)))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON without changing the model; like `learn` otherwise."""
+        """Predict one event of VW text or JSON without changing the model; return as `learn` does."""
         with self._lock:
             return self._prediction(self.predict_block(self._parser.parse_one(text)))
 
@@ -391,20 +393,20 @@ class Workspace(Locked):
     # -- blocks ----------------------------------------------------------------------------------------
 
     def learn_block(self, block: Block, *, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
-        """Predict and learn the events of a block, one after the other.
+        """Predict and learn the events of a block, one after the other; return the outcomes.
 
         Parameters
         ----------
         block : Block
-            Events, of the kind that this workspace reads.
+            Events of the kind that this workspace reads.
         holdout : bool[n_events], optional
-            Events to predict and not to learn.
+            True for events to predict and not to learn.
 
         Raises
         ------
         InputError
-            An event has costs on two lines, or several on one, or `holdout` is not as long as the block;
-            nothing of it is learnt.
+            An event has costs on two lines, or several on one, or `holdout` is not as long as the block.
+            Nothing of the block is learnt.
         """
         if holdout is not None and np.shape(holdout) != (len(block),):
             raise InputError(
@@ -417,7 +419,7 @@ class Workspace(Locked):
             return self._runner.learn(block, holdout)
 
     def predict_block(self, block: Block) -> Outcomes:
-        """Predict the events of a block; the model stays as it is."""
+        """Predict the events of a block without changing the model; return the outcomes."""
         with self._lock:
             return self._runner.predict(block)
 

@@ -159,6 +159,7 @@ def _begin_anew(run: Run, model: int) -> None:
 
 @inline_kernel
 def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
+    """Copy the evidence of one estimator to another."""
     for bound in range(bounds.shape[0]):
         for entry in range(bounds.shape[1]):
             to[bound, entry] = bounds[bound, entry]

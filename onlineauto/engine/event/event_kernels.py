@@ -57,6 +57,7 @@ def _simple_label(stream: Stream, line: int) -> Label:
 
 @inline_kernel
 def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
+    """Open the shared groups of an event of any shape; return its actions and its label as logged."""
     stream, layout, scratch = run.stream, run.layout, run.scratch
     if run.task.slots:
         return open_slot_event(run, event)

@@ -183,6 +183,7 @@ def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
 
 @inline_kernel
 def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
+    """Add a reward to the estimator of a live config, or of the champion beside it (`who`)."""
     if weight == _ZERO:
         observe_nothing(live.evidence, slot, who)
     else:

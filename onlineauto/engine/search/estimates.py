@@ -98,6 +98,7 @@ class Estimates:
         )
 
     def _bound(self, slot: int, who: int, *, upper: bool) -> float:
+        """Return a bound on the reward of live config `slot`, or of the champion (`who`)."""
         live = self._slots.live
         if not 0 <= slot < live.n:
             raise IndexError(f"there is no live slot {slot}: there are {live.n}")

@@ -127,6 +127,7 @@ def _written(name: bytes) -> str:
 
 
 def _is_plain(name: bytes) -> bool:
+    """Return whether a name can be written as text, without confusion with one in hexadecimal."""
     try:
         return not name.decode("utf-8").startswith("hex:")
     except UnicodeDecodeError:
@@ -134,6 +135,7 @@ def _is_plain(name: bytes) -> bool:
 
 
 def _read(name: str) -> bytes:
+    """Return the bytes of a name that `_written` has made."""
     return bytes.fromhex(name.removeprefix("hex:")) if name.startswith("hex:") else name.encode()
 
 

@@ -339,6 +339,7 @@ class LiveConfigs:
         self.cross()
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
+        """Make a config live; a challenger starts as it waited, or from a copy of the champion's weights."""
         slot, config = decision.slot, decision.config
         if 0 < slot < len(self.configs) and slot not in self._removed and self._control.parks:
             self._set_aside(slot, model)
@@ -435,6 +436,7 @@ class LiveConfigs:
                 self._copy(0, slot, model)
 
     def _swap_lanes(self, slot: int, model: Model) -> None:
+        """Swap the weights of the champion and of challenger `slot`."""
         weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
             swap_lanes(weights, cells, one, other)
@@ -472,6 +474,7 @@ class LiveConfigs:
         self.live.levels[slot] = level(self._alpha, self._n_tests)
 
     def _reset(self, slot: int | slice) -> None:
+        """Reset the estimators of a live config, or of several; paired tests are left alone."""
         self.live.evidence[slot] = 0
         self.live.policies[slot, SELF] = 0
         self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF]
@@ -479,6 +482,7 @@ class LiveConfigs:
         self.live.updates[slot] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
+        """Copy the weights of live config `source` to live config `target`."""
         weights, cells = model.weights, np.flatnonzero(model.touched)
         for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
             copy_lane(weights, cells, one, other)

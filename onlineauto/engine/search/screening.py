@@ -116,6 +116,7 @@ class Screening:
             self._compile()
 
     def _compile(self) -> None:
+        """Make the arrays of the screened interactions whose namespaces the layout has."""
         interactions, present = self._layout.compile(self._pool)
         self._version = self._layout.version
         self._compiled = tuple(compress(self._pool, present))

@@ -347,6 +347,7 @@ class Searching:
                 self._screen(space)
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
+        """Return the interactions of a config; with slots, also those with the slot's index feature."""
         found = interactions_for(self._rules, config, namespaces)
         if not self._slots:
             return found
@@ -354,6 +355,7 @@ class Searching:
         return sorted({*found, *told}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
+        """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
             return NewNamespaces(self.slots.new_names(), of_actions(block, event))
@@ -415,10 +417,12 @@ class Searching:
         return int(not isinstance(decision, Extend)) <= decision.slot < live
 
     def _check(self, fits: bool) -> None:
+        """Raise an error if a replayed journal does not fit the stream."""
         if not fits:
             raise InputError(f"after {self.n_events} events: the journal to be replayed is of another stream")
 
     def _carry_out(self, decision: Decision, model: Model) -> None:
+        """Report a decision to the listener, then apply it."""
         if self.on_decision is not None:
             self.on_decision(entry_of(decision, events=self.n_events, statistics=self.estimates))
         if isinstance(decision, Swap):
@@ -440,6 +444,7 @@ class Searching:
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
+        """Pass the leases and the time of the next review on to the loop."""
         search = self.search
         leases = [search.lease(slot) for slot in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)

@@ -94,6 +94,7 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
 
 
 def _read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks of a source, or of all items of an iterable, to the end."""
     if _is_source(source):
         reader = open_source(cast("Source", source), configuration, diagnostics=found)
         ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
@@ -125,6 +126,7 @@ def _kind_of_item(item: object) -> type:
 
 
 def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
+    """Refuse ``--examples`` if the dialect counts lines by it."""
     if dialect_of(configuration).counts_lines and configuration[InputOptions].examples >= 0:
         raise OptionError(f"--examples counts the lines {why}")
 

@@ -1,1 +1,1 @@
-"""What a model knows, for people: weights by name, audits, readable models."""
+"""Descriptions of a model for people: weights by name, audits, readable models."""

@@ -1,8 +1,8 @@
-"""Audit: what each example is made of and what each of its features weighs (``--audit``), as VW prints it.
+"""Audit: the features and weights of each action, or single line (``--audit``), as VW prints them.
 
-Two lines for an example: its prediction, before any link, and its tag; and, by how much they say, its
-features, each as ``name:cell:value:weight@gradients``, behind a tab. Under ``--vw_exact`` the examples come
-as often as VW predicts them: the logged action once more when it is learnt.
+Each takes two lines. The first has its prediction, before any link, and its tag. The second has its features,
+those with the largest |weight · value| first, each as ``name:cell:value:weight@gradients`` after a tab. With
+``--vw_exact`` each is printed as often as VW predicts it: the logged action once more when it is learnt.
 
 Source: VW ``gd.cc`` (``print_audit_features``).
 """
@@ -33,7 +33,7 @@ _ZERO = np.float32(0)
 
 
 def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
-    """Which example of the one event of a block is learnt, by its number, and its label; None if none is."""
+    """Return the index and the label of the example that is learnt from a block's one event, or None."""
     first, end = block.event_start[0], block.event_start[1]
     if not task.training:
         return None
@@ -51,12 +51,12 @@ def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
 
 
 class Audit:
-    """Prints the examples of an event, with the champion's weights.
+    """Writes the features of an event, with the champion's weights, as text.
 
     Parameters
     ----------
     workspace : Workspace
-        Whose weights these are.
+        The model.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -71,7 +71,7 @@ class Audit:
             self._repeats += workspace.kind.startswith("cb_explore") and explorer != "greedy"
 
     def text(self, block: Block, examples: Iterable[NamedExample]) -> str:
-        """What to print of the one event of a block, with its examples, before it is learnt."""
+        """Return the audit of the one event of a block, from its `examples`, before it is learnt."""
         listed = list(examples)
         label = learnt_example(self._task, block)
         if self._task.shape == SIMPLE:
@@ -88,13 +88,14 @@ class Audit:
         return "".join(printed * self._repeats) + learnt
 
     def _range(self, label: np.float32 | None) -> tuple[np.float32, np.float32]:
-        """Range of predictions, with a label that is about to be learnt."""
+        """Return the range of predictions, widened by a label that is about to be learnt."""
         low, high = (np.float32(self._model.shared[i]) for i in (MIN_LABEL, MAX_LABEL))
         if label is not None and self._rule.track_labels:
             low, high = min(low, label), max(high, label)
         return low, high
 
     def _example(self, block: Block, example: NamedExample, low: np.float32, high: np.float32) -> str:
+        """Return the two lines of an example, its prediction clipped to [`low`, `high`]."""
         lane = self._learner.champion_lane()
         penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
@@ -126,6 +127,7 @@ class Audit:
 
 
 def _truncated(weight: np.float32, gravity: np.float32) -> np.float32:
+    """Return a weight with the L1 penalty applied."""
     if not gravity < abs(weight):
         return _ZERO
     return weight - gravity if weight > 0 else weight + gravity

@@ -1,4 +1,4 @@
-"""Inspection: what a model is, as plain values: for people, and for programs as JSON."""
+"""Inspection: a description of a model in plain values, for people, and for programs as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["inspection"]
 
 
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
-    """What a model is: options, champion, history, namespaces, live slots, and its largest weights.
+    """Return a model's options, champion, history, namespaces, live configs and largest weights.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
     names : mapping of int to str
         Names of weights by their numbers, as far as they are known; see `InverseHash`.
     top : int
-        How many weights.
+        Number of weights.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _texts(interactions: Iterable[Interaction]) -> list[str]:
 
 
 def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Namespaces that were met; how often, if there is a search, which counts them."""
+    """Yield the namespaces that were seen; with a search, their counts too."""
     slots = workspace.searching.slots
     if not _searches(workspace):
         yield from ({"name": namespace_text(name)} for name in workspace.layout.state()["known"])
@@ -111,7 +111,7 @@ def _slot(workspace: Workspace, slot: int) -> dict[str, Any]:
 
 
 def _difference(workspace: Workspace, slot: int) -> list[str]:
-    """Interactions that a slot has and the champion has not, with +, and the other way round, with -."""
+    """Return the interactions that only live config `slot` has, with +, and only the champion, with -."""
     champion, own = (set(workspace.searching.interactions(each)) for each in (0, slot))
     gained, lost = sorted(own - champion), sorted(champion - own)
     return [f"+{text}" for text in _texts(gained)] + [f"-{text}" for text in _texts(lost)]
@@ -120,7 +120,7 @@ def _difference(workspace: Workspace, slot: int) -> list[str]:
 def _largest(
     workspace: Workspace, names: Mapping[int, str], top: int, *, fields: int
 ) -> Iterator[dict[str, Any]]:
-    """The champion's largest weights, those with names by these."""
+    """Yield the champion's `top` largest weights, with their names if these are known."""
     model, lanes = workspace.learner.model, workspace.weights.shape[2]
     lane = workspace.learner.champion_lane()
     weights = materialised(model.weights[:, W, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]

@@ -1,4 +1,4 @@
-"""Inverse hash: the names of the weights, from the features met (``--invert_hash``)."""
+"""Inverse hash: the names of the weights, from the features seen (``--invert_hash``)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["InverseHash"]
 
 
 class InverseHash:
-    """Collects names; of features that share a weight it keeps the first one's, as VW does.
+    """Collects the names of weights; if features share a weight, it keeps the first name, as VW does.
 
     Parameters
     ----------
     workspace : Workspace
-        Whose live slots say which weights a feature has.
+        Its live configs determine the weights of a feature.
 
     Attributes
     ----------
     names : dict of int to str
-        Name of each weight, by its number: that of the cell times the lanes, plus the lane. Weights of a lane
-        but the first end with its number in brackets.
+        Name of each weight, by its number: cell · lanes + lane. Names of lanes but the first end with the
+        number of the lane in brackets.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -34,8 +34,8 @@ class InverseHash:
         self._lanes = workspace.weights.shape[2]
 
     def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
-        """Names of the weights that examples have, in all live slots now or in the champion's alone."""
-        listed = list(examples)  # which may bring interactions
+        """Return the names of the weights of examples, by number; of all live configs, or of the champion."""
+        listed = list(examples)  # Listing may add interactions, which are read below.
         live, width = self._workspace.searching.slots.live, self._workspace.learner.width
         as_vw, found = self._workspace.semantics.reports_as_vw, dict[int, str]()
         lanes = [
@@ -55,7 +55,7 @@ class InverseHash:
         return found
 
     def note(self, named: Mapping[int, str]) -> None:
-        """Keep names of weights that have none."""
+        """Keep the names of weights that do not have one yet."""
         for number, name in named.items():
             if number not in self.names:
                 lane = number % self._lanes

@@ -1,6 +1,6 @@
 """Named examples: the features of an event as the learner uses them, one by one and with their names.
 
-Slow, in Python, for looking at: the loop lists them by itself, without names.
+This is slow Python for audits. The loop lists features by itself, without names.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _ONE = np.float32(1)
 
 
 class Names(Protocol):
-    """What features are called."""
+    """The names of features."""
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:
-        """What a feature of a namespace is called, `seed` being the hash of the namespace's name."""
+        """Return the name of a feature of a namespace; `seed` is the hash of the namespace's name."""
 
 
 class Nameless:
-    """Names where there are none: VW keeps none for the second pass."""
+    """Names that are all unknown: VW keeps none for the second pass."""
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
-        """Nothing."""
+        """Return None."""
         return None
 
 
@@ -48,15 +48,15 @@ class Listed(NamedTuple):
     Attributes
     ----------
     name : str
-        Its name, or the names that are crossed with ``*`` between them.
+        Name of the feature, or the names that are crossed with ``*`` between them.
     cell : int
         Its cell in the table of weights.
     value : float32
         Its value.
     run : int
-        Which of the `Interactions` it is of: 1 + the number of the product, 0 for none.
+        1 + the number of its product in `Interactions`, 0 for a feature of no product.
     used : bool
-        Whether it is used, and not only shown as what interactions are made of.
+        True if it is used itself, false if it is only a factor of interactions.
     """
 
     name: str
@@ -68,16 +68,16 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NamedExample:
-    """One line of an event that is an example, or one action of it.
+    """The features of a single line, or of one action of an event.
 
     Attributes
     ----------
     line : int
         Number of the line in the block.
     tagged : int
-        Number of the line whose tag it has: VW gives the first action that of the shared line.
+        Number of the line that has its tag: VW gives the first action the tag of the shared line.
     features : list of Listed
-        In the order in which the learner adds them up.
+        The features, in the order in which the learner adds them up.
     """
 
     line: int
@@ -96,7 +96,7 @@ _Groups = dict[int, list[_Feature]]
 
 
 class _Partial(NamedTuple):
-    """Some factors of a product."""
+    """The product of the first few factors of an interaction."""
 
     name: str | None
     state: int
@@ -110,9 +110,9 @@ class NamedExamples:
     Parameters
     ----------
     workspace : Workspace
-        Whose options and live slots say what is used.
+        Its options and live configs determine which features are used.
     names : Names
-        What features are called.
+        The names of features.
     """
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
@@ -141,7 +141,7 @@ class NamedExamples:
                 yield NamedExample(line, tagged, self._listed(groups, shared, made))
 
     def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
-        """Groups of the features of a line, and the constant's."""
+        """Return the groups of the features of a line, with the constant's if there is one."""
         layout, groups = self._workspace.layout.kernel_layout, _Groups()
         for span in range(block.line_start[line], block.line_start[line + 1]):
             number = int(block.span_namespace[span])
@@ -159,7 +159,7 @@ class NamedExamples:
         return groups
 
     def _numbered(self, groups: _Groups, action: int) -> _Groups:
-        """Groups of an action of ``--cb N``, whose number is in the low bits of every hash."""
+        """Return the groups of an action of ``--cb N``, with its number in the low bits of every hash."""
         kept = int(self._workspace.learner.task.numbering.kept)
         return {
             key: [feature._replace(hash=(feature.hash & kept) + action) for feature in features]
@@ -167,7 +167,10 @@ class NamedExamples:
         }
 
     def _listed(self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]]) -> list[Listed]:
-        """List the features of groups; products of the shared ones alone are `made` once for an event."""
+        """Return the features of groups and of their products.
+
+        Products of shared groups alone are computed once for an event, and kept in `made`.
+        """
         layout = self._workspace.layout
         linear, interactions = layout.kernel_layout, layout.interactions
         listed = [
@@ -178,7 +181,7 @@ class NamedExamples:
             for feature in features
         ]
         start, factor = interactions.start.tolist(), interactions.factor.tolist()
-        with np.errstate(all="ignore"):  # as the kernels, which cross what overflows too
+        with np.errstate(all="ignore"):  # Kernels cross values that overflow, too.
             for product in range(len(start) - 1):
                 keys = factor[start[product] : start[product + 1]]
                 if not all(key in groups for key in keys):
@@ -192,7 +195,7 @@ class NamedExamples:
         return listed
 
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
-        """Every choice of one feature of each factor; of the same one again, none before the last place."""
+        """Yield each choice of one feature of every factor; of equal factors, each combination once."""
         permutes = self._workspace.layout.interactions.permutations
         chosen = [_Partial(None, 0, _ONE, 0)]
         for k, features in enumerate(factors):
@@ -213,4 +216,5 @@ class NamedExamples:
 
 
 def _joined(one: str | None, other: str | None) -> str | None:
+    """Return the name of a product of two features; unknown names are left out."""
     return f"{one}*{other}" if one is not None and other is not None else other if one is None else one

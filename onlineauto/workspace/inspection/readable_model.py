@@ -1,7 +1,8 @@
-"""Readable model: all that a model is, as text (``--readable_model``, ``--invert_hash``), in VW's layout.
+"""Readable model: a model as text in VW's layout (``--readable_model``, ``--invert_hash``).
 
-Under ``--vw_exact`` it is what VW 9.11.9 writes, its checksum included. Otherwise version and options are
-ours, and weights of live slots lie side by side: that of lane k of a cell has the number lanes · cell + k.
+With ``--vw_exact`` it is what VW 9.11.9 writes, with its checksum. In native mode version and options are
+ours, and the weights of live configs lie side by side: the weight in lane k of a cell has the number lanes ·
+cell + k.
 
 Source: VW ``parse_regressor.cc``, ``gd.cc``, and ``save_load`` of the reductions.
 """
@@ -61,13 +62,13 @@ def readable_model(
     workspace : Workspace
         The model.
     progress : Progress
-        What the run has counted.
+        The counts of the run.
     names : mapping of int to str, optional
-        Names of weights by their numbers (`InverseHash`), to be put before these.
+        Names of weights by their numbers (`InverseHash`), written before the numbers.
     weights_only : bool
-        Leave out all that it takes to go on (``--predict_only_model``).
+        Leave out the numbers that only learning needs (``--predict_only_model``).
     hexfloat : bool
-        Spell weights exactly, in hexadecimal; not if `weights_only`, as in VW.
+        Write weights exactly, in hexadecimal; has no effect with `weights_only`, as in VW.
     """
     program = "9.11.9" if workspace.semantics.reports_as_vw else f"onlineauto {version('onlineauto')}"
     yield f"Version {program}\n"
@@ -91,7 +92,7 @@ def _hash(text: str, seed: int) -> int:
 
 
 def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
-    """Texts that the checksum is taken of, one after the other."""
+    """Yield the texts of the head, of which the checksum is computed."""
     configuration, shared = workspace.configuration, workspace.learner.model.shared
     yield "Id \n"
     yield f"Min label:{shared[MIN_LABEL]:g}\n"
@@ -114,7 +115,7 @@ def _random_state(workspace: Workspace) -> int:
 
 
 def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
-    """Lines of the explorer, the search and the bandit."""
+    """Yield the lines of the explorer, the search and the bandit."""
     if workspace.kind == "simple":
         if workspace.configuration.get("automl") is not None and not weights_only:
             yield from readable_search(workspace.searching)
@@ -138,7 +139,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
 
 
 def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[str, float | int]]:
-    """What it takes to go on, by VW's names."""
+    """Yield the numbers that further learning needs, with VW's names."""
     model, counts = workspace.learner.model, progress.counts()
     shared, lane = model.shared, model.lanes[0]
     yield "initial_t", float(initial_t(workspace.configuration))
@@ -164,7 +165,7 @@ def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[st
 def _weights(
     workspace: Workspace, names: Mapping[int, str] | None, *, weights_only: bool, hexfloat: bool
 ) -> Iterator[str]:
-    """Lines of the weights: those of which something that is written is not 0."""
+    """Yield a line for each weight of which a written number is not 0."""
     rule, task = workspace.learner.rule, workspace.learner.task
     fields = [W]
     if not weights_only and task.training:
@@ -193,7 +194,7 @@ def _weights(
 
 
 def _hexadecimal(value: float) -> str:
-    """Spell a number as C does: without zeros at the end.
+    """Return a number in hexadecimal as C writes it, without trailing zeros.
 
     >>> _hexadecimal(1.5), _hexadecimal(-2.0), _hexadecimal(0.0)
     ('0x1.8p+0', '-0x1p+1', '0x0p+0')

@@ -1,7 +1,7 @@
-"""The state of a search as the text of a model has it: a line for each number, as VW writes them.
+"""The state of a search in the readable model: a line for each number, as VW writes them.
 
-VW has the first bytes of namespaces as numbers; native mode has their names. Settings are written too, and
-what compares the live configs is left to ``onlineauto inspect``.
+VW writes the first bytes of namespaces as numbers; native mode writes their names, and settings too. The
+paired tests of native mode are not written; ``onlineauto inspect`` shows their evidence.
 
 Source: VW ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
 """
@@ -30,9 +30,9 @@ _PREFIX = "_automl_config_manager"
 
 
 def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterator[str]:
-    """Yield the lines of a search, without newlines; namespaces are those of the last block.
+    """Yield the lines of a search, without newlines.
 
-    Namespaces are shown by name or, `by_letter`, as the number of their first byte.
+    Namespaces are written by name or, with `by_letter`, as the number of their first byte.
     """
     search, slots = searching.search, searching.slots
     yield "_automl_state = Experimenting"
@@ -87,7 +87,7 @@ def _estimator(slots: LiveConfigs, slot: int, who: int, name: str) -> Iterator[s
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
         state = live.evidence[slot, who, row].copy()
-        if slot == 0 and who == CHAMPION:  # whose histogram VW has moved to slot 1
+        if slot == 0 and who == CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")
 
@@ -106,7 +106,10 @@ def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
 
 
 def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
-    """Entries that VW has: for an error in a bucket, two, and one of the next, which may be 0."""
+    """Yield (bucket, strong, value) for each entry of VW's histogram.
+
+    A bucket with an error has two entries, and VW makes one of the bucket after it, even if it is 0.
+    """
     before, last = False, int(state[USED]) - 2
     for bucket in range(last + 2):
         weight, term = float(state[HISTOGRAM + 2 * bucket]), float(state[HISTOGRAM + 2 * bucket + 1])
@@ -119,5 +122,5 @@ def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
 
 
 def _number(value: float) -> str:
-    """The shortest text that is read back as this number."""
+    """Return the shortest text that reads back as this number."""
     return repr(float(value)).removesuffix(".0")

@@ -1,6 +1,6 @@
 """The options of a model as Vowpal Wabbit's model files have them.
 
-Source: VW ``parse_regressor.cc`` (``save_load_header``), and where each reduction declares what it keeps.
+Source: VW ``parse_regressor.cc`` (``save_load_header``), and the options that each reduction keeps.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _DROPPED: Final = frozenset(
         *("quantile_tau", "random_seed"),
     )
 )
-"""Options that our models keep, and VW's do not."""
+"""Options that our models keep and VW's do not."""
 OF_LEARNING: Final = frozenset(("adaptive", "invariant", "learning_rate", "normalized", "power_t", "sgd"))
-"""Those that it keeps in models to go on with only."""
+"""Options that VW keeps only in models that can learn further."""
 _MERGED: Final = ("ignore", "ignore_linear", "keep")
-"""Written last, as one word of all their characters, in ascending order."""
+"""Options that are written last, each as one word of all characters of its values, in ascending order."""
 
 
 def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str:
-    """Spell the options that VW keeps, in its order, a blank before each.
+    """Return the options that VW keeps, in its order, as text with a blank before each.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
     seed : int
         State of the random generator; 0 is not written.
     resumes : bool
-        Whether the model is to go on with, and not to predict only.
+        True if the model can learn further, false if it can only predict.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
 
 
 def _characters(values: tuple[str, ...]) -> str:
-    """All bytes of the values, each once, in the order of C's signed characters."""
+    """Return all bytes of the values, each once, in the order of C's signed characters."""
     found = set("".join(values).encode("utf-8", "surrogateescape"))
     ordered = [*sorted(byte for byte in found if byte > 127), *sorted(byte for byte in found if byte < 128)]
     return bytes(ordered).decode("utf-8", "surrogateescape")
 
 
 def _implied(configuration: Configuration) -> dict[str, str]:
-    """What VW's reductions ask for of one another."""
+    """Return the options that VW's reductions set for one another, by name."""
     kind = kind_of(configuration)
     if kind == "simple":
         return {}
