@@ -188,6 +188,20 @@ def test_public_names_are_documented() -> None:
     assert not {path: names for path, names in bare.items() if names}
 
 
+def test_docstrings_are_no_riddles() -> None:
+    """A summary says what a thing is or does; it does not ask."""
+    riddles = {"What", "Whether", "How", "Where", "Who", "When", "Which"}
+    asked = [
+        f"{named(path)}: {text.splitlines()[0]}"
+        for path in FILES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, Function | ast.ClassDef | ast.Module)
+        for text in [ast.get_docstring(node) or "A sentence."]
+        if text.split()[0] in riddles
+    ]
+    assert not asked
+
+
 def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
     return [each.id for each in called if isinstance(each, ast.Name)]

@@ -32,7 +32,7 @@ def step_on(state: np.uint64) -> np.uint64:
 
 @inline_kernel
 def number_of(state: np.uint64) -> F32:
-    """Number (float32) from 0 to below 1 of a state of VW's generator: 23 of its bits."""
+    """Return a number (float32) from 0 to below 1 for a state of VW's generator: 23 of its bits."""
     return np.float32((state >> np.uint64(25)) & _BITS) * _HALF
 
 
@@ -47,7 +47,7 @@ def mixed_state(seed: np.uint64, name: np.uint64) -> np.uint64:
 
 @inline_kernel
 def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
-    """Number (float32) of a seed and of the hash of what names an event; see `sampling.uniform`."""
+    """Return the number (float32) of a seed and the hash of an event's name; see `sampling.uniform`."""
     return np.float32(mixed_state(seed, name) >> np.uint64(41)) * _HALF
 
 

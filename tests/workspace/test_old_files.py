@@ -69,5 +69,5 @@ def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
         )
         for source in (blocks, figures["text"].encode())
     ]
-    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_allclose(scores[0], figures["scores"], rtol=1e-6)

@@ -83,7 +83,7 @@ class Cover(Explorer):
         return configuration[CoverOptions].cover or 1
 
     def parts(self, configuration: Configuration, *, estimates: bool, quirks: ExploringQuirks) -> int:
-        """A model for each policy, and one that estimates costs."""
+        """Return a model for each policy, and one that estimates costs."""
         del estimates
         times = 2 if quirks.twice_the_policies and configuration.get("cb_type") != "ips" else 1
         return times * (self.models(configuration) + 1)

@@ -68,7 +68,7 @@ class Regcb(Explorer):
         return (configuration[RegcbOptions].regcbopt,)
 
     def bounds(self, configuration: Configuration) -> bool:
-        """Always."""
+        """Return True: it always goes by them."""
         del configuration
         return True
 

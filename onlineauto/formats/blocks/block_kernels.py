@@ -105,7 +105,7 @@ def _has_values(features: NDArray[np.uint64], as_vw: bool) -> bool:
 
 @kernel
 def _has_numbers(block: Sections, shape: int, as_vw: bool) -> bool:
-    """Return whether truth values are 0 or 1 and, unless `as_vw`, all numbers are such as native mode reads."""
+    """Return whether truth values are 0 or 1 and, unless `as_vw`, numbers as native mode reads them."""
     lines, line_bytes, costs = block.lines, block.line_bytes, block.costs
     good = True
     for i in range(len(lines)):
