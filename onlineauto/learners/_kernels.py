@@ -224,7 +224,7 @@ def _accumulate(
                 grown = weights[c, A, lane] + slope_squared * x2
                 if not rule.guarded or math.isfinite(grown):
                     weights[c, A, lane] = grown
-                if not rule.normalized:  # with it, the scale grows when a cell is first seen
+                if not rule.normalized:  # If normalized, a cell is marked when its scale grows.
                     model.touched[c] = True
             if rule.normalized:
                 size = abs(x)

@@ -69,7 +69,7 @@ def _options(workspace: Workspace) -> dict[str, object]:
         kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
         kept -= {"quadratic", "cubic", "interactions"} if searches else set()
     options = {name: configuration.get(name) for name in kept} | {"testonly": True}
-    if workspace.semantics.spins_off_weights:  # the lanes share the cells
+    if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
         if searches:

@@ -87,7 +87,7 @@ def run_on(at: Context, stream: Stream) -> Run:
 
 @inline_kernel
 def over_again(run: Run) -> Run:
-    """Return `run` with the interactions of its second visit to the features, of which VW forgets some."""
+    """Return `run` for a second walk over the features of an event, when VW has forgotten interactions."""
     return Run(
         run.task, run.rule, run.layout, run.again, run.again,
         run.scratch, run.stream, run.model, run.live, run.screen,

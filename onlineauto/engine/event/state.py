@@ -74,7 +74,7 @@ class Task(NamedTuple):
     exploration: Exploration
     decay: Decay
     parts: int  # lanes of a live config
-    predicts_apart: bool  # the explorer predicts an event before it is learnt, not while it is learnt
+    predicts_apart: bool  # the explorer predicts an event in a walk of its own, before it is learnt
     clip_p: F32
     uniform: bool  # a label without a probability counts as logged uniformly
     link: int
@@ -172,7 +172,7 @@ class Context(NamedTuple):
     rule: Rule
     layout: Layout
     interactions: Interactions
-    again: Interactions  # for plausible costs, when VW has forgotten some interactions
+    again: Interactions  # for a second walk over the features, when VW has forgotten some
     scratch: Scratch
     model: Model
     live: Live

@@ -67,8 +67,8 @@ class Semantics:
     penalises_on_load : bool
         A model that is loaded to predict has its penalties applied to the weights at once, which rounds them.
     notices_predicted : bool
-        Events that are only predicted change the model: the search counts their namespaces, and slots have an
-        index feature from then on.
+        Events that are only predicted change the model: the search counts their namespaces, and an event of
+        several slots gives slots an index feature from then on.
     holds_out_by_line : bool
         Single lines are held out by their line number in the file, empty lines included, and
         ``--holdout_after`` counts events of several lines from 0.
@@ -80,7 +80,8 @@ class Semantics:
     reports_as_vw : bool
         Texts and counts for people are VW's to the letter: readable model, audit, summary and metrics.
     predicts_as_vw : bool
-        VW predicts the same, without exception, from a model that it loads.
+        Every model predicts as VW does with the same weights and options. Native models of some explorers do
+        not.
     spins_off_weights : bool
         A model saved to predict only is VW's: no search, the champion's interactions as if given by hand, and
         only weights, from which it can continue to learn.
