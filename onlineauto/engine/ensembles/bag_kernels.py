@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _ONE = np.float32(1)
 _MOST = 20
 GREEDIFY = 0
-"""Place, among the numbers of the explorer, of whether the first model learns every event once."""
+"""Index, among the explorer's numbers, of the flag that the first model learns each event exactly once."""
 
 
 @inline_kernel
 def poisson(number: F32) -> int:
-    """Count of a Poisson distribution with the mean 1, from a number (float32) from 0 to 1."""
+    """Return a count from the Poisson distribution of mean 1, given a uniform number (float32) in [0, 1)."""
     chance = np.exp(np.float64(-1.0))
     through, count = chance, 0
     while np.float64(number) > through and count < _MOST:
@@ -35,7 +35,7 @@ def poisson(number: F32) -> int:
 
 @kernel
 def draw_time(at: Exploration, policy: int) -> int:
-    """Draw how often a model learns the event at hand; the first one does once if it is greedified."""
+    """Draw how often a model learns an event; 1 for the first model if the bag is greedified."""
     if at.numbers[GREEDIFY] > 0.0 and policy == 0:
         return 1
     if at.quirks.steps_generator:
@@ -55,7 +55,7 @@ def add_vote(
     order: NDArray[np.int32],
     ranked: NDArray[np.float32],
 ) -> None:
-    """Add the vote of a model, shared by the actions that lead, and its scores."""
+    """Add the vote of a model to `votes`, shared by its best actions, and its scores to `sums`."""
     leading = count_leaders(score, n, first_only, order, ranked)
     for i in range(n):
         sums[order[i]] += ranked[i]

@@ -1,4 +1,4 @@
-"""Online cover: policies that each are paid for choosing what those before them do not."""
+"""Online cover: each policy is rewarded for actions that the policies before it do not choose."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 PSI, FALLS = 0, 1
-"""Places among the numbers of the explorer: what choosing otherwise is paid; whether the floor falls."""
+"""Indices among the explorer's numbers: the reward for diversity ψ; the flag that the floor falls."""
 
 
 @inline_kernel
 def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
-    """Cost (float32) that a policy is taught of an action which those before it give this share."""
+    """Return the cost (float32) that a policy learns for an action to which earlier ones give `share`."""
     return cost - psi * least / (max(share, least) / norm)
 
 
@@ -37,10 +37,10 @@ def add_policy(
     order: NDArray[np.int32],
     ranked: NDArray[np.float32],
 ) -> F32:
-    """Add the part of a policy to the actions that lead, and its scores; return the new norm (float32).
+    """Add a policy's `part` to the votes of its best actions, and its scores to `sums`; return the new norm.
 
-    The norm is what all shares sum up to, once each is raised to the floor. VW adds scores `by_rank`, where
-    it means to add those of one action.
+    The norm (float32) is the sum of all shares, each raised to the floor `least`. With the quirk `by_rank`
+    scores are added by their rank, as in VW, and not by their action.
     """
     leading = count_leaders(score, n, first_only, order, ranked)
     share = part / np.float32(leading)

@@ -29,12 +29,12 @@ _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 _POWER = np.float64(np.float32(-1) / np.float32(3))
 _EPSILON = 0
-"""Place of the champion's ε among the numbers of the explorer."""
+"""Index of the champion's ε among the explorer's numbers."""
 
 
 @inline_kernel
 def _decayed(initial: F32, learnt: int) -> F32:
-    """ε (float32) of a model after so many events."""
+    """Return the ε (float32) of a model that has learnt so many events, from its initial one."""
     return initial * np.float32(np.float64(learnt + 1) ** _POWER)
 
 

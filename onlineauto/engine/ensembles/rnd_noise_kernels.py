@@ -1,4 +1,4 @@
-"""Random network distillation: normal numbers, and the noise of what members learn."""
+"""Random network distillation: normal numbers, and the noise added to the costs that members learn."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _TWO = np.float32(2)
 NOISE, VARIANCE = 0, 1
-"""Places among the numbers of the explorer: noise of what members learn, variance of their guesses."""
+"""Indices among the explorer's numbers: size of the noise on costs; variance of the guesses."""
 
 
 @inline_kernel
 def normal_of(state: np.uint64) -> F32:
-    """Draw a normal number (float32) from a state of VW's generator on, by the polar method."""
+    """Return a normal number (float32) by the polar method, from VW's generator in this state."""
     x = size = _ZERO
     while not _ZERO < size < _ONE:
         state = step_on(state)
@@ -36,7 +36,7 @@ def normal_of(state: np.uint64) -> F32:
 
 @kernel
 def draw_noise(at: Exploration) -> F32:
-    """Noise (float32) of what a member is about to learn."""
+    """Draw the noise (float32) on the cost that a member is about to learn."""
     number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
     at.counts[DRAWN] += 1
     return np.float32(at.numbers[NOISE]) * number

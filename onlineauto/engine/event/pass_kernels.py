@@ -106,7 +106,7 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 @kernel
 def explore_otherwise(context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
-    """Replace ranked scores by the probabilities of an explorer, whose kernel is found by its address."""
+    """Replace ranked scores by the probabilities of the explorer; its kernel is called by address."""
     at = opened(context)
     call_at(at.pmf, at.task.exploration, order, score, at.buffers.explored)
 

@@ -120,7 +120,7 @@ class BlockRunner:
         self._pmf: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy is made of: all but addresses, of these arrays and of this process's code."""
+        """Return the attributes of a copy: all but the addresses of arrays and of this process's code."""
         return vars(self) | {"_context": None, "_pmf": None}
 
     def state(self) -> dict[str, Any]:
