@@ -101,7 +101,7 @@ class Estimates:
         """Return a bound on the reward of live config `slot`, or of the champion (`who`)."""
         live = self._slots.live
         if not 0 <= slot < live.n:
-            raise IndexError(f"there is no live slot {slot}: there are {live.n}")
+            raise IndexError(f"there is no live config {slot}: there are {live.n}")
         if live.paired:
             return self._interval(slot, who, upper=upper)
         find = upper_bound if upper else lower_bound

@@ -271,7 +271,7 @@ class Searching:
         if any(problems):
             raise ValueError(f"its search cannot be: {next(filter(None, problems))}")
         if len(configs) != len(self.search.slots):
-            raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live slots")
+            raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
         self.n_alarms = stored["alarms"].count()
         self.changes.extend(stored["latest_changes"].of(list[Change]))
