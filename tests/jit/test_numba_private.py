@@ -30,7 +30,7 @@ MODULES = {
 """What is imported from modules that Numba does not document."""
 MEMBERS = {
     *("_cache", "_compiler", "_compiling_counter", "_customize_flags"),  # of dispatchers
-    *("_impl_class", "_load_overload", "_locator_classes", "_py_func"),  # of caches
+    *("_impl_class", "_index_key", "_load_overload", "_locator_classes", "_py_func"),  # of caches
     *("_codegen", "_create_empty_module", "_final_module", "_finalize_dynamic_globals", "_finalized"),
     *("_get_module_for_linking", "_linking_libraries"),  # of libraries of code
     "_getvalue",  # of structures
@@ -51,7 +51,7 @@ def numba_imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def private_members(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names with one leading underscore that are read or set as members, and of what, if that is a name."""
+    """Names of members that are read, set or overridden, and of what, if that is a name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             yield node.attr, node.value.id if isinstance(node.value, ast.Name) else ""
@@ -59,6 +59,8 @@ def private_members(tree: ast.AST) -> Iterator[tuple[str, str]]:
             assigned = [each for each in node.body if isinstance(each, ast.Assign)]
             names = [name for each in assigned for name in each.targets if isinstance(name, ast.Name)]
             yield from ((name.id, node.name) for name in names)
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            yield from ((method.name, node.name) for method in methods)
 
 
 def private_names(path: Path, *, own: bool) -> set[str]:
