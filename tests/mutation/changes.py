@@ -42,8 +42,8 @@ def _changed(node: ast.AST) -> ast.AST | None:
             return ast.BinOp(node.left, SWAPPED[type(one)](), node.right)
         case ast.BoolOp(op=either):
             return ast.BoolOp(SWAPPED[type(either)](), node.values)
-        case ast.Constant(value=int() | float()) if node.value in (0, 1) and not isinstance(node.value, bool):
-            return ast.Constant(type(node.value)(1 - node.value))
+        case ast.Constant(value=int() | float() as value) if value in (0, 1) and not isinstance(value, bool):
+            return ast.Constant(type(value)(1 - value))
         case ast.AugAssign() | ast.Expr(value=ast.Call()) | ast.Assign(targets=[ast.Subscript()]):
             return ast.Pass()  # a name that is never bound would not compile, so those stay
     return None
