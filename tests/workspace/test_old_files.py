@@ -63,11 +63,12 @@ def test_an_old_file_of_blocks_reads_as_its_text_does(tmp_path: Path) -> None:
     blocks, figures = tmp_path / "events.blocks", FIGURES["blocks"]
     blocks.write_bytes(old_file("events.blocks"))
     options: dict[str, Any] = {"cb_explore_adf": True, "quadratic": ["ua"], "softmax": True}
-    scores = [
+    sources = (blocks, figures["text"].encode())
+    of_blocks, of_text = (
         np.concatenate(
             [outcomes.score for _, outcomes in Workspace(bit_precision=5, **options).stream(source)]
         )
-        for source in (blocks, figures["text"].encode())
-    ]
-    np.testing.assert_array_equal(scores[0], scores[1])
-    np.testing.assert_allclose(scores[0], figures["scores"], rtol=1e-6)
+        for source in sources
+    )
+    np.testing.assert_array_equal(of_blocks, of_text)
+    np.testing.assert_allclose(of_blocks, figures["scores"], rtol=1e-6)
