@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,12 +20,17 @@ from onlineauto.formats.blocks.file import (
     padded,
     section_sizes,
 )
+from onlineauto.interop.vw.file import read_vw_file, vw_file_bytes
+from onlineauto.interop.vw.options import configuration_of, shape_of
 from onlineauto.workspace import model_file
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Frame", "blocks_bytes", "blocks_parts", "model_bytes", "model_parts"]
+    from onlineauto.interop.vw.file import VwHead, VwShape
+
+__all__ = ["Frame", "blocks_bytes", "blocks_parts", "model_bytes", "model_parts", "vw_model_bytes"]
 
 _HEAD = len(MAGIC) + FILE_HEAD.itemsize
 _BEGIN = len(model_file.MAGIC) + model_file.HEAD.itemsize
@@ -89,3 +94,14 @@ def model_bytes(description: object, arrays: bytes | bytearray) -> bytes:
     head["file_bytes"] = _BEGIN + len(whole) + _DIGEST
     data = model_file.MAGIC + head.tobytes() + whole
     return data + hashlib.sha256(data).digest()
+
+
+def vw_model_bytes(data: bytes, options: Callable[[str], str]) -> bytes:
+    """Return a model file of Vowpal Wabbit with other options, and the checksum that they then have."""
+
+    def shape(head: VwHead) -> VwShape:
+        return shape_of(head, configuration_of(head, REGISTRY.from_keywords(), name="it"))
+
+    file = read_vw_file(data, name="it", shape=shape)
+    head = replace(file.head, options=options(file.head.options.decode()).encode())
+    return vw_file_bytes(replace(file, head=head), shape=shape(file.head))

@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-MOST = 2**62
-"""Largest count that is accepted; larger ones could overflow later."""
+MOST = 2**62 - 1
+"""Largest count: room is left to count on."""
 
 
 class Stored:
@@ -47,7 +47,7 @@ class Stored:
     >>> stored["drift"]["most"].count()
     Traceback (most recent call last):
         ...
-    ValueError: drift.most is -1.5, and not a whole number from 0 to 4611686018427387904
+    ValueError: drift.most is -1.5, and not a whole number from 0 to 4611686018427387903
     """
 
     def __init__(self, value: object, name: str = "") -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.interop.vw.file import begins_as_vw, read_vw_file, vw_file_bytes
-from onlineauto.interop.vw.options import configuration_of, shape_of
 from onlineauto.workspace.options import REGISTRY
-from tests.forging import model_bytes, model_parts
+from tests.forging import model_bytes, model_parts, vw_model_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,21 +102,12 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
 ) -> None:
     assert run("-d log.txt -f exact.model --vw_exact --cb_explore_adf --quiet -b 10") == 0
     assert run("convert exact.model forged.vw --quiet") == 0
-    data, given = (directory / "forged.vw").read_bytes(), REGISTRY.from_keywords()
-    assert begins_as_vw(data)
-    own = configuration_of(file.head, given, name="it") if (file := _read(data, given)) else given
-    shape = shape_of(file.head, own)
-    assert vw_file_bytes(file, shape=shape) == data
-    head = replace(file.head, options=file.head.options + b" " + word(REGISTRY[option]).encode())
-    (directory / "forged.vw").write_bytes(vw_file_bytes(replace(file, head=head), shape=shape))
+    data = (directory / "forged.vw").read_bytes()
+    assert vw_model_bytes(data, str) == data
+    forged = vw_model_bytes(data, lambda options: f"{options} {word(REGISTRY[option])}")
+    (directory / "forged.vw").write_bytes(forged)
     message = "forged.vw was made with options that are not reproduced: .*--"
     check_refused("convert forged.vw out.model", directory, capsys, message)
-
-
-def _read(data: bytes, given: Any) -> Any:
-    return read_vw_file(
-        data, name="it", shape=lambda head: shape_of(head, configuration_of(head, given, name="it"))
-    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 import random
 import shlex
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,12 @@ from onlineauto.cli.main import main
 from onlineauto.engine.stream.source import rules_of
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.interop import read_vw_model, write_vw_model
 from onlineauto.jit import cache_directory
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
-from tests.forging import blocks_bytes, blocks_parts, model_bytes, model_parts
-from tests.fuzz.mutations import mutated_arrays, mutated_records, mutated_tree
+from tests.forging import blocks_bytes, blocks_parts, model_bytes, model_parts, vw_model_bytes
+from tests.fuzz.mutations import NUMBERS, mutated_arrays, mutated_options, mutated_records, mutated_tree
 from tests.property.model_draws import draw_configuration, draw_stream
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ _VERBS = (
     "merge whole.model forged --base forged -f out.model",
     "evaluate events.txt --policy forged",
 )
+_OFTEN = 0.2
+"""How often a command is run over a file."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGING = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
 _RUNNING = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn")
@@ -106,6 +109,9 @@ class Forger:
         self.writes = Writes((os.path.realpath(directory), os.path.realpath(cache_directory()), os.devnull))
         self._models = [self._model(seed + number) for number in range(bases)]
         self._blocks = [self._block_file(seed + number) for number in range(bases)]
+        self._vw = self._vw_models(bases // 2)
+        model, blocks = (self._forged_model, self._use_model), (self._forged_blocks, self._use_blocks)
+        self._kinds = (model, blocks, model, blocks, (self._forged_vw_model, self._use_vw_model))
         sys.addaudithook(self.writes)
 
     def _model(self, seed: int) -> Base:
@@ -136,6 +142,22 @@ class Forger:
         write_blocks(path, reader, rules=rules_of(configuration), frame_bytes=draw.choice([0, 1 << 20]))
         return Base(configuration, path.read_bytes(), "".join(events[-6:]))
 
+    def _vw_models(self, n: int) -> list[Base]:
+        """Write the champions of models of exact mode as Vowpal Wabbit's models."""
+        found: list[Base] = []
+        while len(found) < n:
+            draw = random.Random(self._draw.random())
+            configuration = draw_configuration(draw)
+            if not configuration.get("vw_exact"):
+                continue
+            events = draw_stream(draw, configuration, n=60)
+            workspace = Workspace(configuration=configuration).fit("".join(events[:-6]).encode())
+            with suppress(OptionError):  # which Vowpal Wabbit does not have
+                write_vw_model(workspace, self._directory / "whole.model")
+                data = (self._directory / "whole.model").read_bytes()
+                found.append(Base(configuration, data, "".join(events[-6:])))
+        return found
+
     def run(self, n: int) -> None:
         """Forge and use so many files.
 
@@ -152,12 +174,10 @@ class Forger:
 
     def run_one(self, number: int) -> None:
         """Forge and use a file in the working directory, of one kind or the other."""
-        data = self._forged_blocks() if number % 2 else self._forged_model()
+        forge, use = self._kinds[number % len(self._kinds)]
+        data = forge()
         Path("forged").write_bytes(data)
-        if number % 2:
-            self._use_blocks(data, number)
-        else:
-            self._use_model(data, number)
+        use(data)
         assert not self.writes.found, self.writes.found
 
     def _forged_model(self) -> bytes:
@@ -201,16 +221,42 @@ class Forger:
                 frame.head[name] += len(after) - len(before)
         return blocks_bytes(header if _is_json(header) else b"{", frames)
 
-    def _use_model(self, data: bytes, number: int) -> None:
-        given: dict[str, Any] = {"testonly": True} if number % 3 == 0 else {}
+    def _forged_vw_model(self) -> bytes:
+        """Change the options, and seal them; or numbers behind them, of which there is no checksum."""
+        draw = self._draw
+        self._base = draw.choice(self._vw)
+        data = bytearray(self._base.data)
+        if draw.random() < 0.3:
+            return vw_model_bytes(self._base.data, lambda options: mutated_options(draw, options))
+        begin = data.index(b" --") if b" --" in data else 60
+        for _ in range(draw.choice((1, 1, 4))):
+            at = draw.randrange(data.index(b"\0", begin) + 9, len(data) - 8)
+            size = draw.choice((1, 4, 8))
+            data[at : at + size] = draw.choice(
+                (draw.randbytes(size), (draw.choice(NUMBERS) % 2**64).to_bytes(8, "little")[:size])
+            )
+        return bytes(data)
+
+    def _use_vw_model(self, data: bytes) -> None:
+        try:
+            workspace = read_vw_model(data)
+        except (InputError, OptionError) as error:
+            self._refuse(error)
+        else:
+            self._work_on(workspace)
+        if self._draw.random() < _OFTEN:
+            self._command("convert forged out.model")
+
+    def _use_model(self, data: bytes) -> None:
+        given: dict[str, Any] = {"testonly": True} if self._draw.random() < 0.3 else {}
         try:
             workspace = Workspace.load(data, **given)
         except (InputError, OptionError) as error:
             self._refuse(error)
         else:
             self._work_on(workspace)
-        if number % 8 == 0:
-            self._command(_VERBS[number // 8 % len(_VERBS)])
+        if self._draw.random() < _OFTEN:
+            self._command(self._draw.choice(_VERBS))
 
     def _work_on(self, workspace: Workspace) -> None:
         """Predict and learn, save, and load what was saved."""
@@ -230,20 +276,20 @@ class Forger:
             return
         Workspace.load(file.getvalue(), testonly=True)
 
-    def _use_blocks(self, data: bytes, number: int) -> None:
+    def _use_blocks(self, data: bytes) -> None:
         for configuration in (self._base.configuration, _reading(self._base.configuration)):
             workspace = Workspace(configuration=configuration)
             try:
-                for block, _ in workspace.stream(data if number % 4 == 1 else Path("forged")):
+                for block, _ in workspace.stream(data if self._draw.random() < 0.5 else Path("forged")):
                     workspace.predict_block(block)
                 self.used += 1
             except (InputError, OptionError) as error:
                 self._refuse(error)
-        if number % 8 == 1:
+        if self._draw.random() < _OFTEN:
             words = _reading(self._base.configuration).command()
             self._command(f"convert forged out.txt {words}")
             Path("out.txt").unlink(missing_ok=True)
-        if number % 8 == 5:
+        if self._draw.random() < _OFTEN:
             self._command(f"-d forged -f out.model -p p.txt {self._base.configuration.command()}")
 
     def _command(self, words: str) -> None:

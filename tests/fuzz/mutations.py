@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["mutated_arrays", "mutated_records", "mutated_tree"]
+__all__ = ["NUMBERS", "mutated_arrays", "mutated_options", "mutated_records", "mutated_tree"]
 
-_NUMBERS = (0, 1, -1, 2, 3, 64, 2**31, 2**32 - 1, 2**53 + 1, 2**61, 2**63 - 1, 2**63, 2**64 - 1, -(2**63))
+NUMBERS = (0, 1, -1, 2, 3, 64, 2**31, 2**32 - 1, 2**53 + 1, 2**61, 2**63 - 1, 2**63, 2**64 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 0.5, -1.0, 1.5, 1e-320, 1e39, 1e300, float("nan"), float("inf"), float("-inf"))
 _OTHERS: tuple[Any, ...] = (
     None,
@@ -82,11 +82,11 @@ def _at(tree: Any, place: tuple[Any, ...]) -> Any:
 def _odd(draw: random.Random, value: Any) -> Any:
     """Another value, mostly of the same type."""
     if draw.random() < 0.25:
-        return copy.deepcopy(draw.choice((*_NUMBERS, *_FLOATS, *_OTHERS)))
+        return copy.deepcopy(draw.choice((*NUMBERS, *_FLOATS, *_OTHERS)))
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return draw.choice((*_NUMBERS, value + 1, value - 1, 2 * value, -value))
+        return draw.choice((*NUMBERS, value + 1, value - 1, 2 * value, -value))
     if isinstance(value, float):
         return draw.choice((*_FLOATS, -value, value * 1e30, value + 1))
     if isinstance(value, str | bytes) and value:
@@ -109,7 +109,7 @@ def _mutate_array(draw: random.Random, array: dict[str, Any]) -> None:
         array["dtype"] = draw.choice(_DTYPES)
     elif kind == 1 and shape:
         at = draw.randrange(len(shape))
-        shape[at] = draw.choice((*_NUMBERS, shape[at] + 1, shape[at] - 1))
+        shape[at] = draw.choice((*NUMBERS, shape[at] + 1, shape[at] - 1))
     elif kind == 2:
         array["shape"] = draw.choice(
             (shape[::-1], [1, *shape], shape[1:], [*shape, 0], [], "x", {}, [1] * 70)
@@ -117,10 +117,10 @@ def _mutate_array(draw: random.Random, array: dict[str, Any]) -> None:
     elif kind == 3:
         array["at"] += draw.choice((-64, -8, 1, 64, 4096))
     else:
-        array["at"] = draw.choice((*_NUMBERS, None, 1.5))
+        array["at"] = draw.choice((*NUMBERS, None, 1.5))
 
 
-def _mutate_options(draw: random.Random, options: str) -> str:
+def mutated_options(draw: random.Random, options: str) -> str:
     """Add options to a command line, among them those that no model keeps; or take some away."""
     words = options.split()
     kind = draw.randrange(4)
@@ -145,7 +145,7 @@ def mutated_tree(draw: random.Random, tree: Any) -> Any:
         parent, key, value = _at(tree, place[:-1]), place[-1], _at(tree, place)
         kind = draw.randrange(10)
         if key == "options" and isinstance(value, str):
-            parent[key] = _mutate_options(draw, value)
+            parent[key] = mutated_options(draw, value)
         elif isinstance(value, dict) and value.keys() == _ARRAY and kind < 7:
             _mutate_array(draw, value)
         elif kind == 0:
@@ -179,7 +179,7 @@ def _put_odd(draw: random.Random, column: NDArray[Any]) -> None:
         elif kind == "b":
             flat.view(np.uint8)[at] = draw.choice((0, 1, 2, 255))
         else:
-            number = draw.choice((*_NUMBERS, int(flat[at]) + 1, int(flat[at]) - 1, 2 * int(flat[at])))
+            number = draw.choice((*NUMBERS, int(flat[at]) + 1, int(flat[at]) - 1, 2 * int(flat[at])))
             bits = 8 * column.dtype.itemsize
             wrapped = number % 2**bits
             signed = kind == "i" and wrapped >= 2 ** (bits - 1)

@@ -138,6 +138,7 @@ class BlockReader:
         for option in {**rules, **self.rules}:
             ours, theirs = rules.get(option), self.rules.get(option)
             if theirs != ours:
+                theirs = str(theirs).encode("unicode_escape").decode()  # whatever it is, in a line
                 raise InputError(
                     f"{self.name}: these blocks were converted with {option} = {theirs}, and this run has "
                     f"{option} = {ours}: give the same options, or convert the text again"

@@ -33,10 +33,10 @@ from onlineauto.learners._kernels import (
     N,
     T,
     W,
-    materialize,
 )
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.stored_run import stored_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -101,18 +101,18 @@ def load_vw_model(
         shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
     )
     workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
-    if file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index:
-        workspace.restore(workspace.state() | {"slots": {"told": True}})
+    told = file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index
     try:
         _fill_learner(workspace.learner, file, workspace.configuration)
         _fill_decay(workspace.learner.task.decay, file.decay)
         if workspace.searching.slots.live.searching:
             _fill_search(workspace, file.search)
+        state = workspace.state() | ({"slots": {"told": True}} if told else {})
+        workspace.restore(state)  # it is held to what a model of ours may have
+        run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
+        return workspace, stored_run(Stored(run, "run"), workspace)
     except (IndexError, ValueError, OverflowError) as error:
         raise InputError(f"{name} does not fit its own options: {error}") from None
-    if not workspace.learner.task.training:
-        materialize(workspace.learner.model, 0)
-    return workspace, {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
 
 
 def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
