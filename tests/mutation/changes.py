@@ -44,8 +44,9 @@ def _changed(node: ast.AST) -> ast.AST | None:
             return ast.BoolOp(SWAPPED[type(either)](), node.values)
         case ast.Constant(value=int() | float() as value) if value in (0, 1) and not isinstance(value, bool):
             return ast.Constant(type(value)(1 - value))
-        case ast.AugAssign() | ast.Expr(value=ast.Call()) | ast.Assign(targets=[ast.Subscript()]):
-            return ast.Pass()  # a name that is never bound would not compile, so those stay
+        case ast.AugAssign() | ast.Expr(value=ast.Call(args=[_, *_])) | ast.Assign(targets=[ast.Subscript()]):
+            # What binds a name stays, for the rest would not compile; so does short_loop(), which only hints.
+            return ast.Pass()
     return None
 
 

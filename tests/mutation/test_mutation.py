@@ -21,10 +21,11 @@ def total(values, out):
     """Return 1 if there is 0 + 1."""
     found = 5
     for value in values:
+        short_loop()
         if value > 2 and value != found:
             found += value
     out[found - 3] = 1.0
-    out.sort()
+    out.fill(found)
     return found
 '''
 CHANGES = {
@@ -35,7 +36,7 @@ CHANGES = {
     ("found - 3", "found + 3"),
     ("out[found - 3] = 1.0", "pass"),
     ("1.0", "0.0"),
-    ("out.sort()", "pass"),
+    ("out.fill(found)", "pass"),
 }
 
 
