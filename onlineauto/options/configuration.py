@@ -33,7 +33,7 @@ class Configuration:
     Examples
     --------
     >>> from onlineauto.engine.options.registry import RunOptions
-    from onlineauto.workspace.options import REGISTRY
+    >>> from onlineauto.workspace.options import REGISTRY
     >>> configuration = REGISTRY.parse("-d surveys.txt --passes 3 -q ab")
     >>> configuration[RunOptions].passes, configuration.get("quadratic")
     (3, ('ab',))
