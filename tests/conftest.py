@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(tests) and item.path.relative_to(tests).parts[0] in PARITY:
             item.add_marker("parity")
+            if item.get_closest_marker("slow"):
+                continue
             whole = "[" not in item.name
             if whole or zlib.crc32(item.name.encode("utf-8", "replace")) % SMOKE == 0:
                 item.add_marker("smoke")
