@@ -105,6 +105,23 @@ SMALL = [
     ),
     bandit("no probability is known", lambda: choices(700), "swap by reward", min_prob=0.0),
     bandit(
+        "rewards lean against what losses say",
+        lambda: choices(1000, pays=("?", *[".ab"] * 5), seed=19),
+        automl=2,
+        default_lease=50_000,
+        search="interactions",
+    ),
+    bandit(
+        "little has to be proved",
+        lambda: choices(250, rough=True, seed=10),
+        "remove",
+        automl=3,
+        search="interactions",
+        automl_significance_level=0.99,
+        champion_test="reward",
+        default_lease=60,
+    ),
+    bandit(
         "events have slots",
         lambda: slots(600),
         *("swap by loss", "comes back"),
@@ -113,6 +130,12 @@ SMALL = [
         default_lease=100,
     ),
     single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),
+    single(
+        "labels are noisy at first",
+        lambda: lines(1800, noise=(40.0, *[4.0] * 23), seed=3),
+        "swap by loss",
+        search="interactions",
+    ),
     single(
         "labels become noisy",
         lambda: lines(4800, noise=(0.3, 0.3, 0.3, 5.0)),

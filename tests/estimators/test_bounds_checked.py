@@ -16,7 +16,7 @@ CHOICE = (
 
 @pytest.mark.bounds
 def test_nothing_is_read_or_written_out_of_bounds() -> None:
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", CHOICE, *SELECTED)
+    done = run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", CHOICE, *SELECTED)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout
 

@@ -32,8 +32,8 @@ def choices(
     n : int
         How many events.
     pays : sequence of str
-        Namespaces that tell which action pays, for each part of the stream; "?" is chance, and of "-" no
-        action pays more than any other, and hardly ever anything.
+        Namespaces that tell which action pays, for each part of the stream; "?" is chance, and with "-"
+        hardly any ever does. With "." there is one action only, which pays by the namespaces that follow.
     late : int, optional
         From this event on there is another namespace, `e`, that tells it alone.
     repeated : bool
@@ -50,11 +50,15 @@ def choices(
         best = int(draw.integers(n_actions))
         if late is not None and i >= late:
             best = value["e"]
-        elif len(part) == 2:
+        elif part.isalpha():
             best = int(BEST[value[part[0]], value[part[1]]]) % n_actions
         shown = int(draw.integers(n_actions))
         probability = 1 / n_actions
         often = 0.02 if part == "-" else 0.9 if shown == best else 0.1
+        alone = part.startswith(".")
+        if alone:
+            shown, probability = 0, 1.0
+            often = 0.9 if BEST[value[part[1]], value[part[2]]] < 2 else 0.1
         reward = float(draw.random() < often)
         if rough:
             usual, habit = value["a"] % n_actions, 0.3 + 0.4 * i / n
@@ -67,7 +71,7 @@ def choices(
         if late is not None and i >= late:
             context.append(f"|e e{value['e']}")
         label = "" if rough and i % 7 == 0 else f"0:{-reward:.5f}:{probability:.6f} "
-        actions = [f"{label if k == shown else ''}|z z{k}" for k in range(n_actions)]
+        actions = [f"{label if k == shown else ''}|z z{k}" for k in range(1 if alone else n_actions)]
         if rough:
             actions = [f"{line} price:{draw.random():.2f}" for line in actions]
         shared = " ".join(context)
