@@ -88,7 +88,7 @@ class ProvedWorse:
     Attributes
     ----------
     slot : int
-        Index of the live config; the last one, if several are proved worse.
+        Index of the live config; the first one, if several are proved worse.
     """
 
     slot: int
