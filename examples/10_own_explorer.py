@@ -16,8 +16,12 @@ class HalvingOptions:
     """Options, for Python and for the command line."""
 
     title = "Exploration: halving"
-    halving: bool = option(False, "Halve the probability from action to action, best first.", keep=True)
-    share: float = option(0.5, "Another part than half.", keep=True, above=0, below=1, needs=("halving",))
+    halving: bool = option(
+        False, "Halve the probability from action to action, best first.", vw=False, keep=True
+    )
+    share: float = option(
+        0.5, "Another part than half.", vw=False, keep=True, above=0, below=1, needs=("halving",)
+    )
 
 
 class Halving(Explorer):

@@ -14,6 +14,7 @@ from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners.options import CbOptions, UpdateOptions
+from onlineauto.options import options_of
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
@@ -46,7 +47,11 @@ def check_exact(configuration: Configuration) -> None:
     OptionError
         If one is supplied with ``--vw_exact``; the message says why and what to leave out.
     """
-    for name, why in _NOT_EXACT.items() if configuration[ExactOptions].vw_exact else ():
+    if not configuration[ExactOptions].vw_exact:
+        return
+    explored = (each for group in chosen_explorer(configuration).options for each in options_of(group))
+    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored if not each.vw}
+    for name, why in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
 

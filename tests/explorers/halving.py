@@ -24,8 +24,12 @@ class HalvingOptions:
 
     title: ClassVar[str] = "Exploration: halving"
 
-    halving: bool = option(False, "Halve the probability from action to action, the best first.", keep=True)
-    share: float = option(0.5, "Another part than half.", keep=True, above=0, below=1, needs=("halving",))
+    halving: bool = option(
+        False, "Halve the probability from action to action, the best first.", vw=False, keep=True
+    )
+    share: float = option(
+        0.5, "Another part than half.", vw=False, keep=True, above=0, below=1, needs=("halving",)
+    )
 
 
 class Halving(Explorer):

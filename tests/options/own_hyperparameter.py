@@ -25,6 +25,7 @@ class CautionOptions:
     caution: float = option(
         1.0,
         "Part of the learning rate that is used.",
+        vw=False,
         keep=True,
         above=0,
         tunable=Log(0.01, 10, write=_write),

@@ -54,9 +54,8 @@ class LineReader(ABC):
     Raises
     ------
     InputError
-        The source cannot be opened, cannot be read further, or is being read already. The latter two are
-        raised
-        by the iteration, after all earlier events were yielded.
+        The source cannot be opened, cannot be read further, or is being read already. The iteration raises
+        the latter two, after it has yielded all earlier events.
     ParseError
         A line is bad and bad lines are fatal. Raised by the iteration, after all earlier events were yielded.
     """

@@ -63,7 +63,8 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
             each for each in searching.interactions(0) if TOLD_NAME not in each
         ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
-        values |= dict(searching.slots.configs[0].settings)
+        settings = dict(searching.slots.configs[0].settings)
+        values |= {name: value for name, value in settings.items() if REGISTRY[name].vw}
     elif "experimental_full_name_interactions" in values:
         full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
         values["interactions"] = (*values.get("interactions", ()), *map(_letters_of_terms, full))
@@ -152,6 +153,11 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"
+    flags = chosen_explorer(configuration).flags
+    settings = dict(workspace.searching.slots.configs[0].settings)
+    for name in (*(flag for flag in flags if flag in configuration.supplied), *settings):
+        if not REGISTRY[name].vw:
+            yield f"it has no --{name}"
     layout = workspace.state()["layout"]
     names = sorted({*layout["known"], *workspace.searching.slots.namespaces})
     for name, other in pairwise(names):
