@@ -37,6 +37,7 @@ _VERBS = (
     "-i forged -d events.txt --preserve_performance_counters --extra_metrics p.txt",
     "-d events.txt -f forged --resume -p p.txt",
     "-d events.txt -f forged --resume -p p.txt --extra_metrics out.model",
+    "inspect forged",
     "inspect forged --format markdown",
     "inspect forged events.txt --format json",
     "convert forged out.model",
