@@ -60,5 +60,5 @@ def _check(window: Window) -> None:
         raise ValueError(f"the buckets of a window have {width} numbers, not {window.whole[WIDTH]:g}")
     if counts[-1]:
         raise ValueError(f"no stream fills a window of {width} numbers")
-    if not all(np.isfinite(each).all() for each in window[1:]):
-        raise ValueError("the numbers of a window are finite")
+    if not all((np.abs(each) <= 2 * width + 1).all() for each in window[1:]):
+        raise ValueError("the sums of a window are no larger than its numbers are many")

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RobustConfidenceSequence", "stored_evidence"]
 
+_LARGEST_SUM = 2.0**640
+"""No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, events below 2^62."""
+
 
 class RobustConfidenceSequence:
     """Bounds on the mean reward of a policy, from events that another policy logged.
@@ -134,9 +137,9 @@ def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        They are none: their counts are not from 0 to what can be counted.
+        They are none: their counts are not from 0 to what can be counted, or a sum is larger than any.
     """
-    found = stored.finite(array.dtype, array.shape)
+    found = stored.within(array, -_LARGEST_SUM, _LARGEST_SUM)
     if (found[..., T] < 0).any() or (found[..., T] > MOST).any():
         raise stored.fail("the states of confidence sequences")
     return found

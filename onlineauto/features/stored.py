@@ -150,6 +150,13 @@ class Stored:
             raise ValueError(f"{self._name} has a number that is not finite")
         return found
 
+    def within(self, array: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+        """Return an array of the type and shape of `array`, with all numbers from `low` to `high`."""
+        found = self.like(array)
+        if found.size and not (found.min() >= low and found.max() <= high):
+            raise ValueError(f"{self._name} has a number that is not from {low:g} to {high:g}")
+        return found
+
     def like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the same type and shape as `array`."""
         return self.array(array.dtype, array.shape)

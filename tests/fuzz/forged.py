@@ -119,7 +119,8 @@ class Forger:
         """Learn with drawn options, and stop somewhere; of some models only the champion is saved."""
         draw = random.Random(seed)
         configuration = draw_configuration(draw)
-        events = draw_stream(draw, configuration, n=draw.choice([40, 120, 300]))
+        many = bool(configuration.get("automl")) and seed % 4 == 0  # enough for a window of drift
+        events = draw_stream(draw, configuration, n=3000 if many else draw.choice([40, 120, 300]))
         path, log = self._directory / "whole.model", self._directory / "events.txt"
         log.write_text("".join(events[:-6]))
         words = f"-d {log} -f {path} --quiet --save_every 20 -p {self._directory}/p.txt"

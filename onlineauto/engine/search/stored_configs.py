@@ -36,7 +36,9 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
         return stored.counts(array.shape)
     if name == "evidence":
         return stored_evidence(stored, array)
-    return stored.finite(array.dtype, array.shape) if name == "mix" else stored.like(array)
+    if name in ("mix", "levels"):
+        return stored.within(array, 0.0, 2.0)  # both are at most 1, but for rounding
+    return stored.like(array)
 
 
 def stored_counts(stored: Stored) -> dict[bytes, tuple[int, int]]:
@@ -91,5 +93,5 @@ def stored_waiting(
         champion=stored["champion"].like(states[-3][0]),
         updates=stored["updates"].count(),
         level=stored["level"].number(),
-        began=stored["began"].counts((max(len(decay.place), 1),)),
+        began=stored["began"].array(np.int64, (max(len(decay.place), 1),)),
     )
