@@ -70,7 +70,10 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     model.weights[cells, :kept] = row
     for name in ("shared", "lanes"):
         array: NDArray[np.float64] = getattr(model, name)
-        array[:] = stored[name].finite(np.float64, array.shape) if finite else stored[name].like(array)
+        array[:] = stored[name].like(array)
+    if finite:  # the factor is that of the last update, and the next one has its own
+        Stored(model.shared[:FACTOR], "shared").finite(np.float64, (FACTOR,))
+        Stored(model.lanes, "lanes").finite(np.float64, model.lanes.shape)
     single = np.concatenate(
         [model.shared[[MIN_LABEL, MAX_LABEL, FACTOR]], *model.lanes[:, [GRAVITY, CONTRACTION]]]
     )
