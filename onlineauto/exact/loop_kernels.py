@@ -48,7 +48,7 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
-from onlineauto.jit import entry_kernel, inline_kernel, opened
+from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Actions, Context, Results, Run
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
 
 
 @inline_kernel
@@ -75,7 +74,7 @@ def _signal_before(
 
 @entry_kernel
 def run_events_as_vw(
-    context: Sealed[Context],
+    context: Context,
     stream: Stream,
     results: Results,
     cursor: NDArray[np.int64],
@@ -87,9 +86,8 @@ def run_events_as_vw(
     The cursor holds the position to continue from and the signal of what must be decided. `standing` says
     whether the events are part of the stream or only predicted aside: `STREAM`, `ASIDE` or `NOTICED`.
     """
-    at = opened(context)
-    run = run_on(at, stream)
-    buffers, exploration = at.buffers, run.task.exploration
+    run = run_on(context, stream)
+    buffers, exploration = context.buffers, run.task.exploration
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
     trains_on_all = bool(training and run.task.shape == CB_ADF)

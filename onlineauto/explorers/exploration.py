@@ -14,7 +14,7 @@ from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.sampling import SampleOptions
-from onlineauto.jit import address_of
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,6 @@ def pmf_address(explorer: Explorer, at: Exploration) -> int:
     """
     if not at.active or explorer.direct:
         return 0
-    arguments: tuple[Any, ...] = (
-        at, np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32),
-    )  # fmt: skip
-    return address_of(kernel_of(type(explorer)), *arguments)
+    kernel: Any = kernel_of(type(explorer))
+    actions = np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32)
+    return int(kernel.address(Sealed(at), *actions))

@@ -1,13 +1,13 @@
-"""The only package that imports Numba: decorators, vectors and caches of kernels."""
+"""The one door to machine code: decorators of kernels, operations, the cache and the library of what is compiled."""
 
 from typing import Any, TypeAlias
 
-from onlineauto.jit.address import address_of, call_at
 from onlineauto.jit.cache import cache_directory, is_warm, note_warm
+from onlineauto.jit.calls import call_at
 from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.local import local_array
 from onlineauto.jit.loops import short_loop
-from onlineauto.jit.seal import Sealed, opened
+from onlineauto.jit.packing import Sealed
 from onlineauto.jit.watch import watch_compiling
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Flags",
     "Four",
     "Sealed",
-    "address_of",
     "cache_directory",
     "call_at",
     "entry_kernel",
@@ -24,7 +23,6 @@ __all__ = [
     "kernel",
     "local_array",
     "note_warm",
-    "opened",
     "short_loop",
     "watch_compiling",
 ]

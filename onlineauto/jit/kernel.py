@@ -1,30 +1,84 @@
-"""Decorators that compile kernels with Numba: functions of numbers, arrays and tuples of these."""
+"""Decorators of kernels: functions of numbers, arrays and tuples of these, which become machine code.
+
+Nothing is compiled when a kernel is made, and Numba is not imported. Machine code comes, in this order, from
+the library of kernels that a wheel may carry, from the cache on the disk, from the compiler.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from onlineauto.jit.entry import Entry
-from onlineauto.jit.inner import Inner
-from onlineauto.jit.numba_private import PRIVATE_SETTINGS
+from onlineauto.jit.code import Code, code_for
+from onlineauto.jit.notice import announce_compiling
+from onlineauto.jit.packing import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["entry_kernel", "inline_kernel", "kernel"]
+__all__ = ["Kernel", "entry_kernel", "inline_kernel", "kernel"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
+
+class Kernel:
+    """A function that is compiled: into its callers, if these are kernels; by itself, if Python calls it.
+
+    Attributes
+    ----------
+    py_func : callable
+        The function.
+    listeners : list of callable
+        Called whenever a kernel begins to be compiled; where there is none, a line is logged.
+    """
+
+    listeners: ClassVar[list[Callable[[str], object]]] = []
+
+    def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._inline = inline
+        self._codes: dict[Packed, Code] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel from Python."""
+        packed, words = pack(arguments)
+        code = self._codes.get(packed) or self._code(packed)
+        return code.call(words)
+
+    def address(self, *arguments: Any) -> int:
+        """Return where the machine code is for arguments of the kinds of these, compiled if need be.
+
+        It is another in every process, so it must be kept in nothing that is copied or saved.
+        """
+        packed, _ = pack(arguments)
+        return (self._codes.get(packed) or self._code(packed)).address
+
+    def _code(self, packed: Packed) -> Code:
+        code = self._codes[packed] = code_for(self.py_func, packed, self._begin)
+        return code
+
+    def _begin(self) -> None:
+        if not self.listeners:
+            announce_compiling()
+        for listener in self.listeners:
+            listener(self.py_func.__qualname__)
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """What Numba takes this object for, where a kernel calls it."""
+        from onlineauto.jit.compiler.compile import type_for_callers
+
+        return type_for_callers(self.py_func, self._begin, inline=self._inline)
 
 
 def entry_kernel(function: F) -> F:
-    """Return `function`, compiled with Numba to be called from Python and cached on disk.
+    """Return `function` as a kernel that Python calls once a block, or whose address others are given.
 
-    It is like `kernel` otherwise. Only what the package calls from Python is an entry kernel: the code that
-    unpacks the arguments takes longer to compile than many a kernel.
+    It is like `kernel` otherwise. Only what the package calls from Python is an entry kernel, since each is a
+    program of its own on the disk, with all that it calls.
     """
-    return cast("F", Entry(function, _SETTINGS))
+    return cast("F", Kernel(function))
 
 
 def kernel(function: F) -> F:
@@ -42,14 +96,13 @@ def kernel(function: F) -> F:
         to arrays are not counted: for scratch memory use `local_array`, and write results into an array that
         the caller passes.
     """
-    return cast("F", Inner(function, _SETTINGS | {"forceinline": False}))
+    return cast("F", Kernel(function))
 
 
 def inline_kernel(function: F) -> F:
     """Return `function`, compiled as `kernel` does, but inlined into its callers.
 
-    A call copies every field of every array that it passes. For a small function of a few tuples that costs
-    more than its work: inlining made learning three times as fast. Do not use it for large functions with
-    several callers, since each caller gets a copy of the code.
+    For a small function of a few arguments a call costs more than its work. Do not use it for large functions
+    with several callers, since each caller gets a copy of the code.
     """
-    return cast("F", Inner(function, _SETTINGS | {"forceinline": True}))
+    return cast("F", Kernel(function, inline=True))

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import from_dtype, types
-from numba.extending import intrinsic
 
-from onlineauto.jit.numba_private import stack_array
+from onlineauto.jit.operation import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import DTypeLike
 
 __all__ = ["local_array"]
@@ -34,13 +30,4 @@ def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
     >>> swapped(1, 2)
     (2, 1)
     """
-    wanted = np.empty(shape, dtype)
-    kind: Any = types.Array(from_dtype(wanted.dtype), wanted.ndim, "C")
-
-    def make(typingctx: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-            return stack_array(context, builder, kind, wanted)
-
-        return kind(), codegen
-
-    return intrinsic(make)
+    return Operation("local", "local_array", shape, np.dtype(dtype))

@@ -7,30 +7,11 @@ preparation took longer than these turns, and used up their registers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from onlineauto.jit.operation import Operation
 
 __all__ = ["short_loop"]
 
-
-def _short_loop(typingctx: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
-        builder.call(nothing, [], attrs=("convergent", "nounwind"))
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-short_loop: Any = intrinsic(_short_loop)
-"""Mark the body of a loop that takes few turns; it emits no instruction.
-
-It is inline assembly without a line that must run exactly as often as written (``convergent``). That forbids
-LLVM to copy the body.
-"""
+short_loop: Any = Operation("loops", "short_loop")
+"""Mark the body of a loop that takes few turns; it emits no instruction."""

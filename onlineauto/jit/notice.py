@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from onlineauto.jit.cache import cache_directory, is_warm
+from onlineauto.jit.cache import cache_directory
 
 __all__ = ["announce_compiling"]
 
@@ -14,10 +14,9 @@ _LOG = logging.getLogger("onlineauto")
 
 @cache
 def announce_compiling() -> None:
-    """Log that kernels are being compiled, once a process, unless `onlineauto warmup` was run before."""
-    if not is_warm():
-        _LOG.warning(
-            "compiling kernels, which takes up to three minutes, once: they are kept in %s; "
-            "`onlineauto warmup` compiles them ahead of time",
-            cache_directory().parent,
-        )
+    """Log that kernels are being compiled, once a process."""
+    _LOG.warning(
+        "compiling kernels, once: it usually takes half a minute; they are kept in %s; "
+        "`onlineauto warmup` compiles them all ahead of time",
+        cache_directory().parent,
+    )

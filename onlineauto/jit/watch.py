@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onlineauto.jit.inner import Inner
+from onlineauto.jit.kernel import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,21 +14,10 @@ __all__ = ["watch_compiling"]
 
 
 @contextmanager
-def watch_compiling(listener: Callable[[int, int], object]) -> Iterator[None]:
-    """Call `listener` when a kernel begins to be compiled, with its number and the number of all kernels.
-
-    The count need not reach the total, since a run need not compile every kernel. Entry kernels are optimised
-    last; that takes about as long as all before.
-    """
-    count = 0
-
-    def note() -> None:
-        nonlocal count
-        count += 1
-        listener(count, Inner.made)
-
-    Inner.listeners.append(note)
+def watch_compiling(listener: Callable[[str], object]) -> Iterator[None]:
+    """Call `listener` with the name of each kernel that begins to be compiled."""
+    Kernel.listeners.append(listener)
     try:
         yield
     finally:
-        Inner.listeners.remove(note)
+        Kernel.listeners.remove(listener)

@@ -28,13 +28,12 @@ from onlineauto.engine.event.state import Label
 from onlineauto.explorers._kernels import BAG, COVER, EPSILON_DECAY, RND
 from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf.floor_kernels import falling_floor
-from onlineauto.jit import inline_kernel, kernel, opened, short_loop
+from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Run
     from onlineauto.features.records import Records, Stream
-    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -177,7 +176,7 @@ def _distil(
 
 @kernel
 def visit_members(
-    context: Sealed[Context],
+    context: Context,
     stream: Stream,
     rows: Records,
     actions: Actions,
@@ -191,8 +190,7 @@ def visit_members(
     cover policy's, or its champion model's. If it `compares`, the models of ``--epsilon_decay`` are compared
     and may change places.
     """
-    opened_context = opened(context)
-    run, buffers = run_on(opened_context, stream), opened_context.buffers
+    run, buffers = run_on(context, stream), context.buffers
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
     begin_squares(actions.n, buffers)

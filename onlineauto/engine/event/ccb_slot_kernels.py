@@ -10,12 +10,11 @@ from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import Actions, Label
 from onlineauto.features._kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE, TOLD
-from onlineauto.jit import kernel, opened
+from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Results, Run
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -103,14 +102,14 @@ def _own_features(run: Run, slot: int) -> int:
 
 @kernel
 def settle_slot(
-    context: Sealed[Context], stream: Stream, results: Results, event: int, counts: bool, holdout: bool
+    context: Context, stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:
     """Fill in the row of a predicted slot: number its actions as the event does, and take the first one.
 
     The slots after it cannot have that action. The loss is that of this action if it is the logged one, else
     0. After the last slot of an event that `counts`, the event is accounted for.
     """
-    run = run_on(opened(context), stream)
+    run = run_on(context, stream)
     row, slots, slot = results.rows[event], stream.slots, stream.slots[event, SLOT_LINE]
     first, shared = row.action_start, slots[event, SHARED_LINE]
     for i in range(first, first + row.n_actions):

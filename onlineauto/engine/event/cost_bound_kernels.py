@@ -13,21 +13,20 @@ from onlineauto.engine.event.pass_kernels import over_again, run_on
 from onlineauto.engine.event.state import CB
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.pmf.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
-from onlineauto.jit import F32, kernel, opened, short_loop
+from onlineauto.jit import F32, kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Context
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
 @kernel
-def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weight: F32) -> None:
+def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32) -> None:
     """Fill in the lowest and highest plausible cost of each action, by the champion; learn nothing.
 
     The scores of the actions must be known. `weight` is the importance weight (float32) of the event.
@@ -35,8 +34,7 @@ def bound_costs(context: Sealed[Context], stream: Stream, actions: Actions, weig
     With the quirk `keeps_squares` the Σ x² of each action is kept for later learners. VW drops it if it
     removes the shared features in between: for events with a shared line, unless actions are drawn.
     """
-    opened_context = opened(context)
-    run, buffers = over_again(run_on(opened_context, stream)), opened_context.buffers
+    run, buffers = over_again(run_on(context, stream)), context.buffers
     at, shared = run.task.exploration, run.model.shared
     keeps = run.task.quirks.keeps_squares and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])

@@ -15,7 +15,6 @@ from onlineauto.learners.cost_kernels import DR
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Results, Run
-    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _UNLABELLED = np.float32(np.finfo(np.float32).max)
@@ -43,7 +42,7 @@ def _cost_of(label: Label, action: int, estimate: F32) -> F32:
 
 @inline_kernel
 def settle_bandit(
-    context: Sealed[Context],
+    context: Context,
     run: Run,
     results: Results,
     event: int,

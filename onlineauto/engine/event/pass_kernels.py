@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.engine.event.state import SIMPLE, Run
 from onlineauto.explorers.sample_kernels import put_first
-from onlineauto.jit import F32, call_at, inline_kernel, kernel, opened
+from onlineauto.jit import F32, call_at, inline_kernel, kernel
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
 from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mtr_weight
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Actions, Context, Label
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
     from onlineauto.learners._kernels import Model
 
 ESTIMATE, SCORE, LEARN = 0, 1, 2
@@ -105,15 +104,14 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 
 @kernel
-def explore_otherwise(context: Sealed[Context], order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
+def explore_otherwise(context: Context, order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
     """Replace ranked scores by the probabilities of the explorer; its kernel is called by address."""
-    at = opened(context)
-    call_at(at.pmf, at.task.exploration, order, score, at.buffers.explored)
+    call_at(context.pmf, (context.task.exploration, order, score, context.buffers.explored))
 
 
 @kernel
 def draw_otherwise(
-    context: Sealed[Context],
+    context: Context,
     order: NDArray[np.int32],
     score: NDArray[np.float32],
     n: int,
@@ -123,4 +121,4 @@ def draw_otherwise(
     keeps: bool,
 ) -> None:
     """Put the logged action or a drawn one first, as `put_first` does."""
-    put_first(opened(context).task.exploration, order, score, n, logged, name, named, keeps)
+    put_first(context.task.exploration, order, score, n, logged, name, named, keeps)

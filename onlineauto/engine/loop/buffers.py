@@ -69,7 +69,7 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     if features > max(room, _MOST_GUESSED):
         # The scratch is copied, since slots of an event may be open in it.
         copies: Any = (each.copy() for each in context.value.scratch)
-        features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))), stream)
+        features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))).record, stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
     larger = make_buffers(

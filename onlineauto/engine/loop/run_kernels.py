@@ -34,7 +34,7 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
-from onlineauto.jit import entry_kernel, opened
+from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Context, Results
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
 
 
 @entry_kernel
 def run_events(
-    context: Sealed[Context],
+    context: Context,
     stream: Stream,
     results: Results,
     cursor: NDArray[np.int64],
@@ -58,9 +57,8 @@ def run_events(
 
     The cursor says where to continue, and receives the signal. `standing` is `STREAM`, `ASIDE` or `NOTICED`.
     """
-    at = opened(context)
-    run = run_on(at, stream)
-    buffers = at.buffers
+    run = run_on(context, stream)
+    buffers = context.buffers
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
     while cursor[EVENT] < stop:

@@ -9,22 +9,20 @@ from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
-from onlineauto.jit import entry_kernel, opened, short_loop
+from onlineauto.jit import entry_kernel, short_loop
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
 
 
 @entry_kernel
-def largest_example(context: Sealed[Context], stream: Stream) -> int:
+def largest_example(context: Context, stream: Stream) -> int:
     """Return the number of features of the largest action of a block, with those of all interactions.
 
     If events have slots, each slot counts as an event, as in the loop.
     """
-    at = opened(context)
-    run = run_on(at, stream)
+    run = run_on(context, stream)
     largest = 0
     for event in range(len(run.stream.holdout)):
         short_loop()

@@ -35,7 +35,6 @@ from onlineauto.learners.update_kernels import has_fours, update_four
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Results
     from onlineauto.features.records import Example
-    from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -95,7 +94,7 @@ def _learn_fours(
 
 @inline_kernel
 def visit_actions(
-    context: Sealed[Context],
+    context: Context,
     run: Run,
     results: Results,
     event: int,

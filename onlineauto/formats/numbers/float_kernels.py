@@ -8,12 +8,11 @@ to a midpoint, number and midpoint are compared as big integers.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import kernel, local_array
+from onlineauto.jit import inline_kernel, kernel, local_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,14 +122,20 @@ def _compare_with_midpoint(
     return 1 if sticky else 0
 
 
+@inline_kernel
+def _power_of_two(exponent: int) -> float:
+    """Return ``2**exponent`` as a float64, for exponents from -1022 to 1023."""
+    return float(np.int64((exponent + 1023) << 52).view(np.float64))
+
+
 @kernel
 def _round_carefully(
     data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
 ) -> np.float32:
     """Return the nearest float32, ties to even, of a number that `approximation` has to a relative 2**-48."""
-    _, exponent = math.frexp(approximation)
+    exponent = ((np.float64(approximation).view(np.int64) >> 52) & 0x7FF) - 1022  # it is below 2**exponent
     unit = max(exponent - 24, -149)
-    scaled = math.ldexp(approximation, -unit)
+    scaled = approximation * _power_of_two(-unit)
     lower = int(scaled)
     above_midpoint = scaled - lower - 0.5
     if abs(above_midpoint) < 2.0**-20:
@@ -138,7 +143,7 @@ def _round_carefully(
         up = order > 0 or (order == 0 and lower % 2 == 1)
     else:
         up = above_midpoint > 0.0
-    return np.float32(math.ldexp(float(lower + 1 if up else lower), unit))
+    return np.float32(float(lower + 1 if up else lower) * _power_of_two(unit))
 
 
 @kernel
@@ -284,12 +289,12 @@ def _nearest_binary(mantissa: int, sticky: bool, binary: int) -> np.float32:
     unit = max(binary + bits - 24, -149)
     drop = unit - binary
     if drop <= 0:
-        return np.float32(math.ldexp(float(mantissa), binary))
+        return np.float32(float(mantissa) * _power_of_two(binary))
     lower = mantissa >> drop
     twice_rest = 2 * (mantissa - (lower << drop))
     whole = 1 << drop
     up = twice_rest > whole or (twice_rest == whole and (sticky or lower % 2 == 1))
-    return np.float32(math.ldexp(float(lower + 1 if up else lower), unit))
+    return np.float32(float(lower + 1 if up else lower) * _power_of_two(unit))
 
 
 @kernel

@@ -13,14 +13,12 @@ from __future__ import annotations
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import binding
+from llvmlite import ir
 from numba import types
-from numba._dispatcher import compute_fingerprint
 from numba.core import cgutils, sigutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher
-from numba.core.runtime.nrt import rtsys
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.typing.templates import AttributeTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,15 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRIVATE_SETTINGS",
-    "Dispatcher",
-    "KernelCache",
-    "Typed",
-    "code_of",
-    "compile_for_callers",
-    "fingerprint_of",
-    "keep_on_disk",
-    "leave_code_to_callers",
+    "AttributeTemplate",
+    "Inner",
+    "optimized_module",
+    "processor",
     "stack_array",
+    "stack_words",
+    "type_of_operation",
 ]
 
 # Numba would write a function for C to call, which nobody does. And it would write code that counts the
@@ -56,70 +52,22 @@ class Dispatcher(CPUDispatcher):
         super().__init__(function, targetoptions=dict(settings))
 
 
-class KernelCache(FunctionCache):
-    """Kernels of one function on the disk, loaded without what only compiling needs.
+class Inner(Dispatcher):
+    """A function whose code the functions that call it take in."""
 
-    Subclasses name the class of their `locator`, which has the methods of Numba's and says where kernels lie.
-    """
+    def __init__(
+        self, function: Callable[..., Any], settings: Mapping[str, Any], begin: Callable[[], object]
+    ) -> None:
+        super().__init__(function, settings)
+        self._begin = begin
+        _leave_code_to_callers(self)
 
-    def __init_subclass__(cls, *, locator: Any) -> None:
-        # Numba asks its own list of locators, which depends on the file of the function and its date.
-        class Found(CompileResultCacheImpl):
-            _locator_classes = [locator]  # noqa: RUF012 - Numba's
-
-        cls._impl_class = Found
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        # Numba's key has a pickle of what the function takes from the one around it, and pickles of kernels
-        # are never the same. Here a kernel counts by its name: what is in it, the stamps say.
-        me: Any = self
-        function = me._py_func
-        taken = [cell.cell_contents for cell in function.__closure__ or ()]
-        names = [repr(getattr(each, "py_func", each)).partition(" at 0x")[0] for each in taken]
-        return sig, codegen.magic_tuple(), (function.__code__.co_code, *names)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel, None if it is not there."""
-        # The public method first imports what compiling needs, 60 MB of it, even if there is nothing to
-        # compile. Of all that, a kernel that is loaded needs Numba's runtime alone.
-        me: Any = self  # Numba is not typed
-        rtsys.initialize(target_context)
-        return me._load_overload(sig, target_context)
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a kernel."""
-        # What is kept for callers that are yet to be compiled is never asked for: entries have none.
-        me: Any = super()
-        data.library._get_module_for_linking = MethodType(_names_alone, data.library)
-        me.save_overload(sig, data)
+    def compile(self, sig: Any) -> Any:
+        """Compile for the argument types of `sig`; return the key by which callers find the result."""
+        return _compile_for_callers(self, sig, self._begin)
 
 
-def _names_alone(library: Any) -> Any:
-    """Make a module of functions and variables that are there by name only, as Numba looks them up."""
-    module = library._final_module
-    lines = [
-        f'define void @"{each.name}"() {{ ret void }}' for each in module.functions if not each.is_declaration
-    ]
-    lines += [f'@"{each.name}" = global i8 0' for each in module.global_variables if not each.is_declaration]
-    empty = str(library._codegen._create_empty_module(library.name))
-    return binding.parse_assembly("\n".join([empty, *lines]))
-
-
-def keep_on_disk(dispatcher: Any, cache: KernelCache) -> None:
-    """Have the kernels of a dispatcher loaded from a cache, and saved into it."""
-    # ``cache=True`` chooses Numba's own cache.
-    dispatcher._cache = cache
-
-
-def code_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
-    """Return the address of the machine code that a dispatcher has for arguments of these types."""
-    # Numba gives addresses only of functions for C to call, which raise nothing and take no tuples.
-    dispatcher.compile(arguments)
-    overload = dispatcher.overloads[arguments]
-    return int(overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name))
-
-
-def leave_code_to_callers(dispatcher: Any) -> None:
+def _leave_code_to_callers(dispatcher: Any) -> None:
     """Have a dispatcher make the code that callers take in, and neither machine code nor a wrapper."""
     # Numba would optimise each kernel by itself and then once more as a part of each of its callers: three
     # times the time. The flags have no other place to be set.
@@ -132,13 +80,13 @@ def leave_code_to_callers(dispatcher: Any) -> None:
     dispatcher._compiler._customize_flags = customize
 
 
-def compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], object]) -> Any:
+def _compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], object]) -> Any:
     """Compile a kernel that leaves code to its callers; return what they know the result by.
 
     Parameters
     ----------
     dispatcher : Dispatcher
-        One of `leave_code_to_callers`.
+        One of `_leave_code_to_callers`.
     signature : tuple or signature
         Types of the arguments.
     begin : callable
@@ -172,22 +120,42 @@ def _link(library: Any) -> None:
     library._finalized = True
 
 
-def fingerprint_of(value: Any) -> bytes:
-    """Return the bytes that Numba's dispatcher knows the type of a value by."""
-    # ``numba.typeof`` takes a hundred times as long, for a tuple of fifty arrays.
-    found: bytes = compute_fingerprint(value)
-    return found
+def optimized_module(
+    function: Callable[..., Any], settings: Mapping[str, Any], arguments: tuple[Any, ...]
+) -> tuple[Any, str]:
+    """Return LLVM's module of a function and all that it calls, optimised, and the function's name in it."""
+    # Numba would go on to make machine code in memory, for this process alone.
+    dispatcher: Any = Dispatcher(function, settings)
+    _leave_code_to_callers(dispatcher)
+    with global_compiler_lock:
+        result = dispatcher._compiler.compile(arguments, types.none)
+        library = result.library
+        for callee in dict.fromkeys(library._linking_libraries):
+            library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
+        library._optimize_final_module()
+        module = library._final_module
+        module.verify()
+        library._finalized = True
+    return module, result.fndesc.llvm_func_name
 
 
-class Typed:
-    """A value that says of what type it is to Numba."""
+def processor() -> tuple[str, str]:
+    """Return the name and the features of the processor that Numba compiles for."""
+    codegen: Any = cpu_target.target_context.codegen()
+    return codegen._get_host_cpu_name(), codegen._tm_features
 
-    # ``numba.typeof`` reads this attribute; what it can be taught instead is asked in Python, at every call.
 
-    __slots__ = ("_numba_type_",)
+def type_of_operation(operation: Any) -> Any:
+    """Return the type of an intrinsic, as the compiler takes it for where a kernel names it."""
+    context: Any = cpu_target.typing_context
+    context.refresh()
+    return context.resolve_value_type(operation)
 
-    def __init__(self, kind: types.Type) -> None:
-        self._numba_type_ = kind
+
+def stack_words(builder: Any, n: int) -> Any:
+    """Return the address of `n` words in the frame of a kernel."""
+    make: Any = cgutils  # Numba is not typed
+    return make.alloca_once(builder, ir.IntType(64), size=ir.Constant(ir.IntType(64), n))
 
 
 def stack_array(context: Any, builder: Any, kind: Any, wanted: NDArray[Any]) -> Any:

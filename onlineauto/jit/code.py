@@ -1,0 +1,137 @@
+"""Code: the machine code of a kernel for certain arguments, found or made, and how Python calls it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from importlib import import_module
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.jit import library
+from onlineauto.jit.cache import kept, keep, locked
+from onlineauto.jit.fingerprint import fingerprint_of
+from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FunctionType
+
+    from onlineauto.jit.packing import Packed
+
+__all__ = ["Code", "code_for"]
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_FRAME = 16
+"""Bytes in front of the words, which the code may write: a result of its own, and where an error is described."""
+
+
+class Code:
+    """The machine code of a kernel for certain arguments.
+
+    Attributes
+    ----------
+    address : int
+        Where it is.
+    """
+
+    __slots__ = ("_call", "_name", "_result", "_results", "_size", "_struct", "address")
+
+    def __init__(self, name: str, address: int, packed: Packed, result: Kind) -> None:
+        self.address = address
+        self._name, self._struct, self._result = name, packed.struct, result
+        self._results = Struct("=" + result.format)
+        self._size = _FRAME + packed.struct.size + self._results.size
+        self._call = _CALL(address)
+
+    def call(self, words: list[Any]) -> Any:
+        """Call it with the words of its arguments, and return its result.
+
+        Raises
+        ------
+        IndexError
+            It is compiled with checks of every index, and one was wrong.
+        """
+        frame = ctypes.create_string_buffer(self._size)
+        struct = self._struct
+        struct.pack_into(frame, _FRAME, *words)
+        begin = ctypes.addressof(frame)
+        if self._call(begin, begin + 8, begin + _FRAME):
+            raise IndexError(f"the kernel {self._name} was asked for what an array does not have")
+        if not self._results.size:
+            return None
+        return _value(self._result, iter(self._results.unpack_from(frame, _FRAME + struct.size)))
+
+
+def _value(kind: Kind, words: Iterator[Any]) -> Any:
+    """Return the value of a kind whose words are next."""
+    if isinstance(kind, Number):
+        return None if kind.code == "n" else next(words)
+    if isinstance(kind, RecordKind):
+        return kind.record(*(_value(each, words) for each in kind.items))
+    assert isinstance(kind, TupleKind)
+    return tuple(_value(each, words) for each in kind.items)
+
+
+def code_for(function: FunctionType, packed: Packed, begin: Callable[[], object]) -> Code:
+    """Return the machine code of a kernel for arguments of certain kinds.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel's function.
+    packed : Packed
+        The kinds of the arguments.
+    begin : callable
+        Called when a kernel begins to be compiled.
+    """
+    symbol = _symbol(function, packed)
+    ready = library.found(symbol)
+    if ready is not None:
+        address, text = ready
+        return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
+    stored = kept(symbol)
+    if stored is None:
+        with locked(symbol):  # of several processes that need the same, one compiles
+            stored = kept(symbol)
+            if stored is None:
+                from onlineauto.jit.compiler.compile import compile_kernel
+
+                made, result = compile_kernel(function, packed, symbol, begin)
+                stored = made, _text_of(result)
+                keep(symbol, *stored)
+    made, text = stored
+    from onlineauto.jit.loading import load
+
+    return Code(function.__qualname__, load(made, symbol), packed, _kind_from(json.loads(text)))
+
+
+def _symbol(function: FunctionType, packed: Packed) -> str:
+    """Return the name of a kernel's machine code, which tells apart everything that it depends on."""
+    plain = "".join(each if each.isalnum() else "_" for each in f"{function.__module__}.{function.__name__}")
+    return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
+
+
+def _text_of(kind: Kind) -> str:
+    """Return the kind of a result as a line of JSON."""
+    return json.dumps(_plain(kind))
+
+
+def _plain(kind: Kind) -> Any:
+    if isinstance(kind, Number):
+        return kind.code
+    assert not isinstance(kind, ArrayKind)
+    record = kind.record if isinstance(kind, RecordKind) else None
+    name = record and f"{record.__module__}:{record.__qualname__}"
+    return [name, *map(_plain, kind.items)]
+
+
+def _kind_from(plain: Any) -> Kind:
+    if isinstance(plain, str):
+        return Number(plain)
+    name, *items = plain
+    kinds = tuple(map(_kind_from, items))
+    if name is None:
+        return TupleKind(kinds)
+    module, _, record = name.partition(":")
+    return RecordKind(getattr(import_module(module), record), kinds)

@@ -1,0 +1,119 @@
+"""Calls: the machine code that takes words, and kernels that call it by its address.
+
+Every kernel that Python calls has one form in machine code: a function of one address, where the words of its
+arguments lie (`onlineauto.jit.packing`); behind them it writes the words of its results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from onlineauto.jit.compiler.numba_private import stack_words
+from onlineauto.jit.compiler.reference import Reference, load, store, type_of, words_of
+from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.jit.packing import Packed
+
+__all__ = ["call_at", "enter", "result_of"]
+
+_WORD = ir.IntType(64)
+_CODES = {
+    types.boolean: "?", types.int8: "b", types.uint8: "B", types.int16: "h", types.uint16: "H", types.int32: "i",
+    types.uint32: "I", types.int64: "q", types.uint64: "Q", types.float32: "f", types.float64: "d", types.none: "n",
+}  # fmt: skip
+
+
+def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[Any]]:
+    """Return a function for Numba that takes the address of words and calls a kernel with them.
+
+    The second result is a list that receives the type of what the kernel returns, once it is compiled.
+    """
+    found: list[Any] = []
+    wanted = tuple(map(type_of, packed.kinds))
+    places = [sum(map(words_of, packed.kinds[:i])) for i in range(len(wanted) + 1)]
+
+    def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
+        kernel = types.Dispatcher(dispatcher)
+        signature = typingctx.resolve_function_type(kernel, wanted, {})
+        found[:] = [signature.return_type]
+
+        def codegen(context: Any, builder: Any, outer: Any, arguments: Any) -> Any:  # noqa: ARG001
+            words = builder.inttoptr(arguments[0], _WORD.as_pointer())
+            given = [
+                load(context, builder, kind, words, at)
+                for kind, at in zip(packed.kinds, places[:-1], strict=True)
+            ]
+            result = context.get_function(kernel, signature)(builder, given)
+            store(context, builder, signature.return_type, result, words, places[-1])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), codegen
+
+    entered: Any = intrinsic(call)
+
+    def run(address: int) -> None:
+        entered(address)
+
+    return run, found
+
+
+def result_of(kind: Any) -> Kind:
+    """Return the kind of a result of Numba's type `kind`.
+
+    Raises
+    ------
+    TypeError
+        It is neither a number nor a tuple of such results.
+    """
+    if isinstance(kind, types.NamedTuple):
+        return RecordKind(kind.instance_class, tuple(map(result_of, kind.types)))
+    if isinstance(kind, types.BaseTuple):
+        return TupleKind(tuple(map(result_of, kind.types)))
+    kind = types.unliteral(kind) if hasattr(types, "unliteral") else kind
+    if kind not in _CODES:
+        raise TypeError(f"a kernel that Python calls returns numbers and tuples of these, not {kind}")
+    return Number(_CODES[kind])
+
+
+def _call_at(typingctx: Any, address: Any, given: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Call the kernel at an address, inside a kernel; it returns nothing."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args[1].types
+        values = [builder.extract_value(arguments[1], i) for i in range(len(kinds))]
+        n = sum(map(_words, kinds))
+        words = stack_words(builder, n)
+        at = 0
+        for kind, value in zip(kinds, values, strict=True):
+            if isinstance(kind, Reference):
+                place = builder.gep(words, [ir.Constant(_WORD, at)])
+                builder.store(value, builder.bitcast(place, value.type.as_pointer()))
+                at += 1
+            else:
+                at += store(context, builder, kind, value, words, at)
+        convention = context.call_conv
+        code_type = convention.get_function_type(types.none, (types.int64,))
+        code = builder.inttoptr(arguments[0], code_type.as_pointer())
+        place = builder.ptrtoint(words, _WORD)
+        status, _ = convention.call_function(builder, code, types.none, (types.int64,), [place])
+        with builder.if_then(status.is_error, likely=False):
+            convention.return_status_propagate(builder, status)
+        return context.get_dummy_value()
+
+    return types.none(address, given), codegen
+
+
+def _words(kind: Any) -> int:
+    if isinstance(kind, types.Array):
+        return 3 + 2 * kind.ndim
+    return 1
+
+
+call_at: Any = intrinsic(_call_at)

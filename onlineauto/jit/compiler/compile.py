@@ -1,0 +1,56 @@
+"""Compile: kernels to object code, with Numba and LLVM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import binding
+from numba import types
+
+from onlineauto.jit.compiler.calling import enter, result_of
+from onlineauto.jit.compiler.numba_private import PRIVATE_SETTINGS, Inner, optimized_module, processor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.jit.packing import Kind, Packed
+
+__all__ = ["compile_kernel", "type_for_callers"]
+
+_SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
+_inner: list[Inner] = []
+
+
+def type_for_callers(function: Callable[..., Any], begin: Callable[[], object], *, inline: bool) -> Any:
+    """Return Numba's type of a kernel that kernels call; `begin` is called whenever it begins to be compiled."""
+    _inner.append(Inner(function, _SETTINGS | {"forceinline": inline}, begin))
+    return types.Dispatcher(_inner[-1])
+
+
+def compile_kernel(
+    function: Callable[..., Any], packed: Packed, symbol: str, begin: Callable[[], object]
+) -> tuple[bytes, Kind]:
+    """Return the object code of a kernel for packed arguments, and the kind of its result.
+
+    The code has one function that is visible from outside, `symbol`. It can be moved, so that it may be loaded
+    by itself or become part of a library.
+    """
+    settings = _SETTINGS
+    kernel = Inner(function, settings, begin)
+    run, result = enter(kernel, packed)
+    module, name = optimized_module(run, settings, (types.int64,))
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration:
+            each.linkage = "internal"
+    code = module.get_function(name)
+    code.linkage, code.name = "external", symbol
+    return _machine().emit_object(module), result_of(result[0])
+
+
+def _machine() -> Any:
+    """Return LLVM's code generator for the processor that Numba compiles for."""
+    name, features = processor()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    return target.create_target_machine(
+        cpu=name, features=features, opt=3, reloc="pic", codemodel="default"
+    )

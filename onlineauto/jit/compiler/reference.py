@@ -1,0 +1,169 @@
+"""References: records that kernels read where they lie, as Numba knows them.
+
+A record by value is all of its arrays: Numba passes the fields of each one by one, in hundreds of numbers for
+the context of the loop, and repeats its type in every name. By reference it is one address, and a field that
+is read is one load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
+
+from onlineauto.jit.compiler.numba_private import AttributeTemplate
+from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Reference", "load", "store", "type_of", "words_of"]
+
+_WORD = ir.IntType(64)
+_NUMBERS: dict[str, types.Type] = {
+    "?": types.boolean, "b": types.int8, "B": types.uint8, "h": types.int16, "H": types.uint16, "i": types.int32,
+    "I": types.uint32, "q": types.int64, "Q": types.uint64, "f": types.float32, "d": types.float64, "n": types.none,
+}  # fmt: skip
+
+
+class Reference(types.Type):
+    """Numba's type of a record that is taken by its address."""
+
+    def __init__(self, kind: RecordKind) -> None:
+        self.kind = kind._replace(sealed=False)
+        self.places = dict(zip(kind.record._fields, _places(kind.items), strict=True))
+        super().__init__(f"{kind.record.__name__}&{_number_of(self.kind)}")
+
+
+@register_model(Reference)
+class _ReferenceModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _WORD.as_pointer())  # type: ignore[no-untyped-call]
+
+
+_numbers: dict[RecordKind, int] = {}
+
+
+def _number_of(kind: RecordKind) -> int:
+    """Return a number that tells kinds of records apart in this process."""
+    return _numbers.setdefault(kind, len(_numbers))
+
+
+def words_of(kind: Kind) -> int:
+    """Return the number of words of a kind."""
+    if isinstance(kind, Number):
+        return int(kind.code != "n")
+    if isinstance(kind, ArrayKind):
+        return 3 + 2 * kind.ndim
+    if isinstance(kind, RecordKind) and kind.sealed:
+        return 1
+    return sum(map(words_of, kind.items))
+
+
+def _places(kinds: Sequence[Kind]) -> list[tuple[Kind, int]]:
+    """Return each kind with the index of its first word."""
+    places, at = [], 0
+    for kind in kinds:
+        places.append((kind, at))
+        at += words_of(kind)
+    return places
+
+
+def type_of(kind: Kind) -> Any:
+    """Return Numba's type of a kind."""
+    if isinstance(kind, Number):
+        return _NUMBERS[kind.code]
+    if isinstance(kind, ArrayKind):
+        layout = "C" if kind.contiguous else "A"
+        return types.Array(from_dtype(kind.dtype), kind.ndim, layout, readonly=not kind.writeable)
+    if isinstance(kind, RecordKind):
+        return Reference(kind)
+    make: Any = types.BaseTuple.from_types
+    return make(tuple(map(type_of, kind.items)))
+
+
+@infer_getattr
+class _ReferenceFields(AttributeTemplate):
+    key = Reference
+
+    def generic_resolve(self, record: Any, name: str) -> Any:
+        """Return the type of a field."""
+        place = record.places.get(name)
+        return None if place is None else type_of(place[0])
+
+
+@lower_getattr_generic(Reference)
+def _read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+    kind, at = record.places[name]
+    return load(context, builder, kind, value, at)
+
+
+def load(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
+    """Write the instructions that read a value from the words at an address, beginning with number `at`."""
+    if isinstance(kind, RecordKind) and not kind.sealed:
+        return _address(builder, words, at)
+    if isinstance(kind, TupleKind):
+        items = [load(context, builder, each, words, at + i) for each, i in _places(kind.items)]
+        return context.make_tuple(builder, type_of(kind), items)
+    if isinstance(kind, ArrayKind):
+        return _load_array(context, builder, kind, words, at)
+    if isinstance(kind, RecordKind):
+        return _load_word(builder, words, at, _WORD.as_pointer())
+    if kind.code == "n":
+        return context.get_dummy_value()
+    number = type_of(kind)
+    if number is types.boolean:
+        return builder.trunc(_load_word(builder, words, at, ir.IntType(8)), ir.IntType(1))
+    return _load_word(builder, words, at, context.get_value_type(number))
+
+
+def _address(builder: Any, words: Any, at: int) -> Any:
+    return builder.gep(words, [ir.Constant(_WORD, at)], inbounds=True)
+
+
+def _load_word(builder: Any, words: Any, at: int, kind: Any) -> Any:
+    """Read a word as a value of LLVM's type `kind`; nothing writes it while a kernel runs."""
+    found = builder.load(builder.bitcast(_address(builder, words, at), kind.as_pointer()), align=8)
+    found.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return found
+
+
+def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int) -> Any:
+    array = context.make_array(type_of(kind))(context, builder)
+    array.nitems, array.itemsize = (_load_word(builder, words, at + i, _WORD) for i in (0, 1))
+    array.data = _load_word(builder, words, at + 2, array.data.type)
+    axes = [_load_word(builder, words, at + 3 + i, _WORD) for i in range(2 * kind.ndim)]
+    array.shape = _gathered(builder, array.shape.type, axes[: kind.ndim])
+    array.strides = _gathered(builder, array.strides.type, axes[kind.ndim :])
+    return array._getvalue()
+
+
+def _gathered(builder: Any, kind: Any, parts: list[Any]) -> Any:
+    value = ir.Constant(kind, ir.Undefined)
+    for i, part in enumerate(parts):
+        value = builder.insert_value(value, part, i)
+    return value
+
+
+def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int) -> int:
+    """Write the instructions that write a value of Numba's type `kind` as words; return how many there are."""
+    if isinstance(kind, types.BaseTuple):
+        begin = at
+        for i, each in enumerate(kind.types):
+            at += store(context, builder, each, builder.extract_value(value, i), words, at)
+        return at - begin
+    if kind is types.none:
+        return 0
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        parts = [array.nitems, array.itemsize, array.data]
+        parts += [builder.extract_value(axes, i) for axes in (array.shape, array.strides) for i in range(kind.ndim)]
+        for i, part in enumerate(parts):
+            builder.store(part, builder.bitcast(_address(builder, words, at + i), part.type.as_pointer()))
+        return len(parts)
+    if kind is types.boolean:
+        value = builder.zext(value, ir.IntType(8))
+    builder.store(value, builder.bitcast(_address(builder, words, at), value.type.as_pointer()))
+    return 1

@@ -1,0 +1,116 @@
+"""Fingerprint: everything that the machine code of a kernel depends on, as one hash.
+
+A kernel's machine code has in it the kernels that it calls, and the constants that these name. So the hash is
+over the files of all these kernels, and over the values of what the kernels name in other files. It is the
+same under every Python and NumPy. Code that is found under it is never stale, and a change of one file leaves
+alone what does not depend on it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+from functools import cache
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.jit.operation import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["fingerprint_of", "kernels_of"]
+
+_HERE = Path(__file__).resolve().parent
+
+
+@cache
+def _file_digest(path: str) -> bytes:
+    """Return the hash of a file, of its name if there is none to be read, as in a notebook."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).digest()
+    except OSError:
+        return path.encode()
+
+
+@cache
+def _compiler_digest() -> bytes:
+    """Return the hash of what writes instructions by itself: operations, and how words are read."""
+    files = sorted((*_HERE.glob("compiler/*.py"), _HERE / "packing.py"))
+    return hashlib.sha256(b"".join(_file_digest(str(each)) for each in files)).digest()
+
+
+def fingerprint_of(function: FunctionType) -> str:
+    """Return the hash of a kernel's function and of all that it depends on, in hexadecimal digits."""
+    digest = hashlib.sha256(_compiler_digest())
+    parts = {_described(each) for each in _reached(function)}
+    for each in sorted(parts):
+        digest.update(each)
+    return digest.hexdigest()
+
+
+def kernels_of(function: FunctionType) -> int:
+    """Return the number of kernels that a kernel's machine code has in it, its own function included."""
+    return sum(isinstance(each, FunctionType) for each in _reached(function))
+
+
+def _reached(function: FunctionType) -> list[Any]:
+    """Return a kernel's function, those of all kernels that it calls, and other values that they name."""
+    found, waiting, seen = [], [function], {id(function)}
+    while waiting:
+        value = waiting.pop()
+        found.append(value)
+        if not isinstance(value, FunctionType):
+            continue
+        for named in _named_by(value):
+            each = getattr(named, "py_func", named)
+            if id(each) not in seen:
+                seen.add(id(each))
+                waiting.append(each)
+    return found
+
+
+def _named_by(function: FunctionType) -> Iterator[Any]:
+    """Yield the values of a function's globals and of what it takes from the function around it."""
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            yield function.__globals__[name]
+    for cell in function.__closure__ or ():
+        yield cell.cell_contents
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (_names(each) for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _described(value: Any) -> bytes:
+    """Return bytes that tell a value from others.
+
+    Raises
+    ------
+    TypeError
+        It is nothing that a kernel may depend on.
+    """
+    if isinstance(value, FunctionType):
+        return f"{value.__module__}.{value.__qualname__} ".encode() + _file_digest(value.__code__.co_filename)
+    if isinstance(value, np.ndarray | np.generic):
+        return repr(value.dtype.descr if value.dtype.names else value.dtype.str).encode() + value.tobytes()
+    if isinstance(value, bool | int | float | str | bytes | None):
+        return repr(value).encode()
+    if isinstance(value, tuple):
+        return b"(" + b",".join(map(_described, value)) + b")"
+    if isinstance(value, Operation):
+        return value.name.encode() + b"".join(map(_described, value.arguments))
+    if isinstance(value, type):
+        return repr((value.__module__, value.__qualname__, getattr(value, "_fields", ()))).encode()
+    if isinstance(value, np.dtype):
+        return repr(value.descr if value.names else value.str).encode()
+    if isinstance(value, ModuleType) and not value.__name__.startswith("onlineauto"):
+        return value.__name__.encode()
+    if isinstance(value, BuiltinFunctionType | np.ufunc) or getattr(builtins, getattr(value, "__name__", ""), 0):
+        return str(getattr(value, "__name__", value)).encode()
+    raise TypeError(f"a kernel names {value!r}, on which machine code cannot depend")

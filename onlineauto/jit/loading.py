@@ -1,0 +1,32 @@
+"""Loading: object code into this process, by LLVM's loader and without the compiler."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llvmlite import binding
+
+__all__ = ["load"]
+
+
+@cache
+def _engine() -> Any:
+    """Return the loader of this process."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    empty: Any = binding.parse_assembly("")
+    empty.triple = binding.get_process_triple()
+    target = binding.Target.from_triple(empty.triple)
+    return binding.create_mcjit_compiler(empty, target.create_target_machine(jit=True))
+
+
+def load(code: bytes, symbol: str) -> int:
+    """Return the address of a function of object code, loaded into this process for as long as it runs."""
+    engine = _engine()
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address: int = engine.get_function_address(symbol)
+    if not address:
+        raise RuntimeError(f"the object code has no function {symbol}")
+    return address

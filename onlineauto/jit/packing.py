@@ -1,0 +1,238 @@
+"""Packing: the arguments of a kernel as consecutive 64-bit words, the one form in which machine code takes them.
+
+A number is one word. An array is its size, item size, address, shape and strides. A record (a NamedTuple) is
+its fields, one after the other; kernels read a field where it lies, so a record costs what of it is used. The
+words mean the same whoever made the machine code, and when: the compiler in this process, an earlier one, or
+the build of a wheel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import cache
+from struct import Struct
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+__all__ = ["ArrayKind", "Kind", "Number", "Packed", "RecordKind", "Sealed", "TupleKind", "pack"]
+
+T = TypeVar("T")
+
+
+class Number(NamedTuple):
+    """The kind of a number: `code` is its character in `struct`, "n" for None."""
+
+    code: str
+
+    @property
+    def format(self) -> str:
+        """Return the words of it, as `struct` writes them."""
+        return _FORMATS[self.code]
+
+
+class ArrayKind(NamedTuple):
+    """The kind of an array."""
+
+    dtype: np.dtype[Any]
+    ndim: int
+    contiguous: bool
+    writeable: bool
+
+    @property
+    def format(self) -> str:
+        """Return the words of it, as `struct` writes them."""
+        return f"{3 + 2 * self.ndim}q"
+
+
+class TupleKind(NamedTuple):
+    """The kind of a tuple without names, which kernels take by value."""
+
+    items: tuple[Kind, ...]
+
+    @property
+    def format(self) -> str:
+        """Return the words of it, as `struct` writes them."""
+        return "".join(each.format for each in self.items)
+
+
+class RecordKind(NamedTuple):
+    """The kind of a record, which kernels take by its address."""
+
+    record: type[Any]
+    items: tuple[Kind, ...]
+    sealed: bool = False  # the word is the address of the fields
+
+    @property
+    def format(self) -> str:
+        """Return the words of it, as `struct` writes them."""
+        return "q" if self.sealed else "".join(each.format for each in self.items)
+
+
+Kind: TypeAlias = Number | ArrayKind | TupleKind | RecordKind
+
+_FORMATS = {
+    "q": "q", "Q": "Q", "d": "d", "?": "?7x", "b": "b7x", "B": "B7x", "h": "h6x", "H": "H6x", "i": "i4x", "I": "I4x", "f": "f4x", "n": "",
+}  # fmt: skip
+_CODES: dict[type[Any], str] = {
+    bool: "?", float: "d", type(None): "n", np.bool_: "?", np.int8: "b", np.uint8: "B", np.int16: "h", np.uint16: "H",
+    np.int32: "i", np.uint32: "I", np.int64: "q", np.uint64: "Q", np.float32: "f", np.float64: "d",
+}  # fmt: skip
+_LARGEST = 2**63
+
+
+class Packed:
+    """What is known of arguments of certain kinds: how they are packed, and a name for them.
+
+    Attributes
+    ----------
+    kinds : tuple
+        The kind of each argument.
+    struct : Struct
+        Packs the words.
+    name : str
+        A digest of the kinds, the same in every process.
+    """
+
+    __slots__ = ("kinds", "name", "struct")
+
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+        self.kinds = kinds
+        self.struct = Struct("=" + "".join(each.format for each in kinds))
+        self.name = hashlib.sha256(_text(TupleKind(kinds)).encode()).hexdigest()[:16]
+
+
+def _text(kind: Kind) -> str:
+    """Return a text that says everything of a kind."""
+    if isinstance(kind, Number):
+        return kind.code
+    if isinstance(kind, ArrayKind):
+        dtype = kind.dtype.descr if kind.dtype.names else kind.dtype.str
+        return f"[{dtype} {kind.ndim} {kind.contiguous} {kind.writeable}]"
+    items = ",".join(map(_text, kind.items))
+    if isinstance(kind, TupleKind):
+        return f"({items})"
+    record = kind.record
+    names = ",".join(record._fields)
+    return f"{record.__module__}.{record.__qualname__}{'&' * kind.sealed}({names})({items})"
+
+
+_known: dict[tuple[Any, ...], Packed] = {}
+_array_kinds: dict[tuple[int, int, bool, bool], tuple[ArrayKind, np.dtype[Any]]] = {}
+"""Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
+
+
+def pack(values: tuple[Any, ...]) -> tuple[Packed, list[Any]]:
+    """Return what is known of arguments of these kinds, and their words for its `struct`."""
+    key: list[Any] = []
+    words: list[Any] = []
+    for value in values:
+        _flatten(value, key, words)
+    known = _known.get(tuple(key))
+    if known is None:
+        known = _known[tuple(key)] = Packed(tuple(map(_kind_of, values)))
+    return known, words
+
+
+def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
+    """Append what tells the kind of a value to `key`, and its words to `words`."""
+    kind = type(value)
+    if kind is np.ndarray:
+        key.append(id(_array_kind(value)))
+        words += (value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+    elif kind is int:
+        key.append("q" if value < _LARGEST else "Q")
+        words.append(value)
+    elif kind is Sealed:
+        key.append(id(value.kind))
+        words.append(value.address)
+    elif isinstance(value, tuple):
+        key.append(kind)
+        for each in value:
+            _flatten(each, key, words)
+        key.append(")")
+    elif kind in _CODES:
+        key.append(_CODES[kind])
+        if value is not None:
+            words.append(value)
+    else:
+        raise TypeError(f"a kernel takes numbers, arrays and tuples of these, not {kind.__name__}")
+
+
+def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
+    flags = value.flags
+    key = id(value.dtype), value.ndim, flags.c_contiguous, flags.writeable
+    found = _array_kinds.get(key)
+    if found is None:
+        found = _array_kinds[key] = _same_array_kind(ArrayKind(value.dtype, *key[1:])), value.dtype
+    return found[0]
+
+
+@cache
+def _same_array_kind(kind: ArrayKind) -> ArrayKind:
+    """Return one object for all equal kinds."""
+    return kind
+
+
+def _kind_of(value: Any) -> Kind:
+    if isinstance(value, np.ndarray):
+        return _array_kind(value)
+    if isinstance(value, Sealed):
+        return value.kind
+    if isinstance(value, tuple):
+        items = tuple(map(_kind_of, value))
+        return RecordKind(type(value), items) if hasattr(value, "_fields") else TupleKind(items)
+    if type(value) is int:
+        return Number("q" if value < _LARGEST else "Q")
+    return Number(_CODES[type(value)])
+
+
+class Sealed(Generic[T]):
+    """A record that is packed once, for kernels that take it again and again.
+
+    Its words are in memory that nobody can write. So a kernel may keep in a register what it has read of it,
+    and a record may be replaced only by sealing another.
+
+    Attributes
+    ----------
+    value : NamedTuple
+        The record. The content of its arrays may change, the arrays may not.
+    kind : RecordKind
+        The kind of the record.
+    address : int
+        Where its words are.
+    """
+
+    __slots__ = ("_words", "address", "kind", "value")
+
+    def __init__(self, value: T) -> None:
+        known, words = pack((value,))
+        self.value = value
+        self._words = known.struct.pack(*words)
+        self.address: int = ctypes.cast(self._words, ctypes.c_void_p).value or 0
+        self.kind = _sealed_kind(known)
+
+    @property
+    def record(self) -> T:
+        """Return this object, which is a record to kernels and so to type checkers."""
+        return cast("T", self)
+
+    def __reduce__(self) -> tuple[type[Sealed[T]], tuple[T]]:
+        """Seal a copy anew: the address belongs to this object's memory."""
+        return Sealed, (self.value,)
+
+
+_sealed_kinds: dict[int, RecordKind] = {}
+
+
+def _sealed_kind(known: Packed) -> RecordKind:
+    """Return the kind of a record that was packed alone, as one that is taken by its address."""
+    kind = _sealed_kinds.get(id(known))
+    if kind is None:
+        record = known.kinds[0]
+        if not isinstance(record, RecordKind):
+            raise TypeError("what is sealed is a NamedTuple")
+        kind = _sealed_kinds[id(known)] = record._replace(sealed=True)
+    return kind
+
