@@ -20,17 +20,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cli.report import Report
 from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
-from onlineauto.cli.warmup import warm_up
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.position import Position
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
-from onlineauto.jit import is_warm
+from onlineauto.jit import is_compiling
 from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
@@ -72,11 +72,8 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace, begun_run = begun(configuration)
     configuration = workspace.configuration
-    inputs = configuration[InputOptions]
-    part = "all" if inputs.json or inputs.dsjson else "text"
-    if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm(part):
-        warm_up(part)  # which shows how far it is
-    with ExitStack() as files, _Interrupt() as interrupt:
+    quiet = configuration[OutputOptions].quiet
+    with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
         report = Report(workspace, files, run=begun_run)
         showing = Showing(workspace, files, run=begun_run)
         saving = Saving(workspace, report, showing)
@@ -96,11 +93,14 @@ def run(configuration: Configuration) -> int:
                 saving.note(len(block))
                 if interrupt.seen:
                     break
+        except _Stopped:
+            pass
         except Exception:
             if report.began:
                 saving.finish()
             raise
-        saving.finish()
+        if report.began or not interrupt.seen:
+            saving.finish()
     return _KILLED + interrupt.signal if interrupt.seen else 0
 
 
@@ -137,6 +137,10 @@ def _check_files(configuration: Configuration) -> None:
                 continue
             if Path(source).samefile(output):
                 raise OptionError(f"--{name} {output} is the input: it would be lost")
+
+
+class _Stopped(BaseException):
+    """A signal came while kernels were being compiled."""
 
 
 class _Interrupt:
@@ -187,6 +191,8 @@ class _Interrupt:
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as `signal` calls it
         self._restore()
         self.signal = number
+        if is_compiling():  # there is no block to be finished
+            raise _Stopped
         os.write(self._end, b"!")
 
     def _restore(self) -> None:

@@ -63,16 +63,16 @@ def _run(words: list[str]) -> int:
         from onlineauto.cli.evaluation.evaluate import run as run_evaluate
 
         return run_evaluate(words)
+    if verb == "warmup":
+        from onlineauto.cli.warmup import run as run_warmup
+
+        return run_warmup(words)
     configuration = REGISTRY.parse(words)
     output = configuration[OutputOptions]
     if output.help or verb == "help":
         return _print_help()
     if output.version:
         return _print_version()
-    if verb == "warmup":
-        from onlineauto.cli.warmup import run as run_warmup
-
-        return run_warmup()
     if output.quiet:
         logging.getLogger("onlineauto").setLevel(logging.ERROR)
     else:

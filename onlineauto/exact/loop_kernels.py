@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.ensembles.ensemble_kernels import visit_members
-from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.live_config_kernels import (
     better_challenger,
@@ -48,7 +46,7 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
-from onlineauto.jit import entry_kernel, inline_kernel
+from onlineauto.jit import call_at, entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +85,7 @@ def run_events_as_vw(
     whether the events are part of the stream or only predicted aside: `STREAM`, `ASIDE` or `NOTICED`.
     """
     run = run_on(context, stream)
-    buffers, exploration = context.buffers, run.task.exploration
+    buffers, units, exploration = context.buffers, context.units, run.task.exploration
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
     trains_on_all = bool(training and run.task.shape == CB_ADF)
@@ -108,7 +106,9 @@ def run_events_as_vw(
         taught = taught_label(run, actions, label)
         if exploration.policies > 0:
             row = results.rows[event : event + 1]
-            visit_members(context, stream, row, actions, label, learns, bool(learns or trains_on_all))
+            call_at(
+                units.members, (context, stream, row, actions, label, learns, bool(learns or trains_on_all))
+            )
         else:
             visit_actions(context, run, results, event, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
@@ -123,7 +123,8 @@ def run_events_as_vw(
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
+            counts = bool(standing == STREAM)
+            call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
         elif standing == STREAM:
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0

@@ -1,14 +1,14 @@
-"""The one door to machine code: decorators of kernels, operations, the cache and the library of what is compiled."""
+"""The one door to machine code: kernels and their operations, the compiler, the cache and the library."""
 
 from typing import Any, TypeAlias
 
-from onlineauto.jit.cache import cache_directory, is_warm, note_warm
+from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.calls import call_at
+from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.local import local_array
 from onlineauto.jit.loops import short_loop
 from onlineauto.jit.packing import Sealed
-from onlineauto.jit.watch import watch_compiling
 
 __all__ = [
     "F32",
@@ -19,10 +19,9 @@ __all__ = [
     "call_at",
     "entry_kernel",
     "inline_kernel",
-    "is_warm",
+    "is_compiling",
     "kernel",
     "local_array",
-    "note_warm",
     "short_loop",
     "watch_compiling",
 ]

@@ -1,7 +1,7 @@
 """The cache: compiled kernels on the disk.
 
-Its directory is named after a hash of the compiler's versions, its switches and the processor; a file in it after
-the hash of all that a kernel is made of (`onlineauto.jit.fingerprint`). So nothing stale can be loaded.
+Its directory is named after a hash of the compiler's versions, its switches and the processor; a file in it
+after the hash of all that a kernel is made of (`onlineauto.jit.fingerprint`). So nothing stale is loaded.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from onlineauto.jit.levels import runnable_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
     "cache_directory",
-    "is_warm",
     "keep",
     "kept",
     "locked",
-    "note_warm",
     "switches",
 ]
 
@@ -55,39 +55,53 @@ def _processor() -> str:
 
 @cache
 def cache_directory() -> Path:
-    """Return the directory of the kernels that this compiler made for this processor.
+    """Return the directory into which kernels are compiled.
 
     ``ONLINEAUTO_CACHE_DIR`` names its parent. Without it the parent is ``onlineauto`` in ``XDG_CACHE_HOME``
     or in ``~/.cache``.
     """
+    return _directory_for(os.environ.get("NUMBA_CPU_NAME") or _processor())
+
+
+@cache
+def _directories() -> list[Path]:
+    """Return the directories that may hold kernels for this processor, the best ones first."""
+    levels = [] if os.environ.get("NUMBA_CPU_NAME") else runnable_levels()
+    return [cache_directory(), *map(_directory_for, levels)]
+
+
+def _directory_for(processor: str) -> Path:
     parent = os.environ.get("ONLINEAUTO_CACHE_DIR")
     if parent is None:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         parent = str(Path(home) / "onlineauto")
-    versions = version("numba"), version("llvmlite"), platform.system(), platform.machine()
-    processor = () if "NUMBA_CPU_NAME" in os.environ else (_processor(),)
-    told = repr((versions, sorted(switches().items()), processor))
-    return Path(parent) / f"kernels-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    chosen = {name: value for name, value in switches().items() if name != "NUMBA_CPU_NAME"}
+    told = _compiler(), platform.system(), platform.machine(), sorted(chosen.items()), processor
+    return Path(parent) / f"kernels-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+
+
+def _compiler() -> tuple[str, ...]:
+    """Return the versions of what compiles, none if it is not installed."""
+    with suppress(PackageNotFoundError):
+        return version("numba"), version("llvmlite")
+    return ()
 
 
 def kept(symbol: str) -> tuple[bytes, str] | None:
-    """Return the object code of a kernel and the kind of its result, None if it is not there or is damaged."""
-    try:
-        data = _path(symbol).read_bytes()
-    except OSError:
-        return None
-    head, _, code = data.partition(b"\n")
-    with suppress(ValueError, KeyError, TypeError):
-        stored = json.loads(head)
-        if stored["digest"] == hashlib.sha256(code).hexdigest():
-            return code, str(stored["result"])
+    """Return the object code of a kernel and the kind of its result, None if it is missing or damaged."""
+    for directory in _directories():
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            head, _, code = (directory / f"{symbol}.o").read_bytes().partition(b"\n")
+            stored = json.loads(head)
+            if stored["digest"] == hashlib.sha256(code).hexdigest():
+                return code, str(stored["result"])
     return None
 
 
 def keep(symbol: str, code: bytes, result: str) -> None:
     """Write a kernel into the cache, whole or not at all; if that is impossible, say so once."""
     head = json.dumps({"digest": hashlib.sha256(code).hexdigest(), "result": result})
-    path = _path(symbol)
+    path = cache_directory() / f"{symbol}.o"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
@@ -100,16 +114,14 @@ def keep(symbol: str, code: bytes, result: str) -> None:
                 Path(name).unlink()
             raise
     except OSError as error:
-        _say_once(f"kernels are compiled for this run only: {path.parent} cannot be written ({error.strerror})")
+        _say_once(
+            f"kernels are compiled for this run only: {path.parent} cannot be written ({error.strerror})"
+        )
 
 
 @cache
 def _say_once(text: str) -> None:
     _LOG.warning(text)
-
-
-def _path(symbol: str) -> Path:
-    return cache_directory() / f"{symbol}.o"
 
 
 @contextmanager
@@ -136,14 +148,3 @@ def locked(symbol: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def is_warm(part: str = "all") -> bool:
-    """Return whether `note_warm` has recorded that a part of the kernels of this version is on disk."""
-    return any((cache_directory() / f"warm-{each}").exists() for each in ("all", part))
-
-
-def note_warm(part: str = "all") -> None:
-    """Record that a part of the kernels is on disk, if the directory can be written."""
-    with suppress(OSError):
-        (cache_directory() / f"warm-{part}").touch()

@@ -15,6 +15,6 @@ __all__ = ["call_at"]
 call_at: Any = Operation("calling", "call_at")
 """Call the kernel at an address, inside a kernel: ``call_at(address, (argument, …))``; it returns nothing.
 
-The arguments must be of the kinds that the kernel's `address` was asked for: nothing checks them. A record that
-a kernel has by its address is passed on as one that is sealed.
+The arguments must be of the kinds that the kernel's `address` was asked for: nothing checks them. A record
+that a kernel has by its address is passed on as one that is sealed.
 """

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import json
+from functools import partial
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.jit import library
-from onlineauto.jit.cache import kept, keep, locked
-from onlineauto.jit.fingerprint import fingerprint_of
+from onlineauto.jit.cache import kept
+from onlineauto.jit.compiling import compiled
+from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FunctionType
 
     from onlineauto.jit.packing import Packed
@@ -23,7 +25,7 @@ __all__ = ["Code", "code_for"]
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _FRAME = 16
-"""Bytes in front of the words, which the code may write: a result of its own, and where an error is described."""
+"""Bytes in front of the words: the code may write a result of its own, and where an error is described."""
 
 
 class Code:
@@ -73,7 +75,7 @@ def _value(kind: Kind, words: Iterator[Any]) -> Any:
     return tuple(_value(each, words) for each in kind.items)
 
 
-def code_for(function: FunctionType, packed: Packed, begin: Callable[[], object]) -> Code:
+def code_for(function: FunctionType, packed: Packed) -> Code:
     """Return the machine code of a kernel for arguments of certain kinds.
 
     Parameters
@@ -82,28 +84,28 @@ def code_for(function: FunctionType, packed: Packed, begin: Callable[[], object]
         The kernel's function.
     packed : Packed
         The kinds of the arguments.
-    begin : callable
-        Called when a kernel begins to be compiled.
     """
     symbol = _symbol(function, packed)
-    ready = library.found(symbol)
-    if ready is not None:
-        address, text = ready
-        return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
-    stored = kept(symbol)
-    if stored is None:
-        with locked(symbol):  # of several processes that need the same, one compiles
-            stored = kept(symbol)
-            if stored is None:
-                from onlineauto.jit.compiler.compile import compile_kernel
+    ready = library.find(symbol)
+    if ready is None:
+        from onlineauto.jit.loading import load
 
-                made, result = compile_kernel(function, packed, symbol, begin)
-                stored = made, _text_of(result)
-                keep(symbol, *stored)
-    made, text = stored
-    from onlineauto.jit.loading import load
+        made = kept(symbol)
+        if made is None:
+            total = kernels_of(function)
+            made = compiled(
+                symbol, partial(_compile, function, packed, symbol), name=function.__qualname__, total=total
+            )
+        ready = load(made[0], symbol), made[1]
+    address, text = ready
+    return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
 
-    return Code(function.__qualname__, load(made, symbol), packed, _kind_from(json.loads(text)))
+
+def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
+    from onlineauto.jit.compiler.compile import compile_kernel
+
+    code, result = compile_kernel(function, packed, symbol)
+    return code, json.dumps(_plain(result))
 
 
 def _symbol(function: FunctionType, packed: Packed) -> str:
@@ -112,12 +114,8 @@ def _symbol(function: FunctionType, packed: Packed) -> str:
     return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
 
 
-def _text_of(kind: Kind) -> str:
-    """Return the kind of a result as a line of JSON."""
-    return json.dumps(_plain(kind))
-
-
 def _plain(kind: Kind) -> Any:
+    """Return the kind of a result as JSON has it."""
     if isinstance(kind, Number):
         return kind.code
     assert not isinstance(kind, ArrayKind)

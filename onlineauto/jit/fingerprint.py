@@ -8,7 +8,6 @@ alone what does not depend on it.
 
 from __future__ import annotations
 
-import builtins
 import hashlib
 from functools import cache
 from pathlib import Path
@@ -111,6 +110,6 @@ def _described(value: Any) -> bytes:
         return repr(value.descr if value.names else value.str).encode()
     if isinstance(value, ModuleType) and not value.__name__.startswith("onlineauto"):
         return value.__name__.encode()
-    if isinstance(value, BuiltinFunctionType | np.ufunc) or getattr(builtins, getattr(value, "__name__", ""), 0):
-        return str(getattr(value, "__name__", value)).encode()
+    if isinstance(value, BuiltinFunctionType | np.ufunc):
+        return value.__name__.encode()
     raise TypeError(f"a kernel names {value!r}, on which machine code cannot depend")

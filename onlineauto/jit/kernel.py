@@ -7,14 +7,14 @@ the library of kernels that a wheel may carry, from the cache on the disk, from 
 from __future__ import annotations
 
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from onlineauto.jit.code import Code, code_for
-from onlineauto.jit.notice import announce_compiling
 from onlineauto.jit.packing import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FunctionType
 
 __all__ = ["Kernel", "entry_kernel", "inline_kernel", "kernel"]
 
@@ -28,11 +28,7 @@ class Kernel:
     ----------
     py_func : callable
         The function.
-    listeners : list of callable
-        Called whenever a kernel begins to be compiled; where there is none, a line is logged.
     """
-
-    listeners: ClassVar[list[Callable[[str], object]]] = []
 
     def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
         update_wrapper(self, function)
@@ -55,21 +51,15 @@ class Kernel:
         return (self._codes.get(packed) or self._code(packed)).address
 
     def _code(self, packed: Packed) -> Code:
-        code = self._codes[packed] = code_for(self.py_func, packed, self._begin)
+        code = self._codes[packed] = code_for(cast("FunctionType", self.py_func), packed)
         return code
-
-    def _begin(self) -> None:
-        if not self.listeners:
-            announce_compiling()
-        for listener in self.listeners:
-            listener(self.py_func.__qualname__)
 
     @cached_property
     def _numba_type_(self) -> Any:
         """What Numba takes this object for, where a kernel calls it."""
         from onlineauto.jit.compiler.compile import type_for_callers
 
-        return type_for_callers(self.py_func, self._begin, inline=self._inline)
+        return type_for_callers(self.py_func, inline=self._inline)
 
 
 def entry_kernel(function: F) -> F:

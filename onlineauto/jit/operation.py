@@ -1,4 +1,4 @@
-"""Operations: instructions that kernels can call and Python has no word for; the compiler knows what they are."""
+"""Operations: instructions for kernels that Python has no word for; the compiler knows what they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packing: the arguments of a kernel as consecutive 64-bit words, the one form in which machine code takes them.
+"""Packing: the arguments of a kernel as consecutive 64-bit words, in which all machine code takes them.
 
 A number is one word. An array is its size, item size, address, shape and strides. A record (a NamedTuple) is
 its fields, one after the other; kernels read a field where it lies, so a record costs what of it is used. The
@@ -58,7 +58,7 @@ class TupleKind(NamedTuple):
 
 
 class RecordKind(NamedTuple):
-    """The kind of a record, which kernels take by its address."""
+    """The kind of a record: taken by its address or, if it has only numbers and is not sealed, by value."""
 
     record: type[Any]
     items: tuple[Kind, ...]
@@ -69,15 +69,22 @@ class RecordKind(NamedTuple):
         """Return the words of it, as `struct` writes them."""
         return "q" if self.sealed else "".join(each.format for each in self.items)
 
+    @property
+    def by_value(self) -> bool:
+        """Return whether kernels take it by value."""
+        return not self.sealed and all(isinstance(each, Number) for each in self.items)
+
 
 Kind: TypeAlias = Number | ArrayKind | TupleKind | RecordKind
 
 _FORMATS = {
-    "q": "q", "Q": "Q", "d": "d", "?": "?7x", "b": "b7x", "B": "B7x", "h": "h6x", "H": "H6x", "i": "i4x", "I": "I4x", "f": "f4x", "n": "",
+    "?": "?7x", "b": "b7x", "B": "B7x", "h": "h6x", "H": "H6x", "i": "i4x", "I": "I4x", "q": "q", "Q": "Q",
+    "f": "f4x", "d": "d", "n": "",
 }  # fmt: skip
 _CODES: dict[type[Any], str] = {
-    bool: "?", float: "d", type(None): "n", np.bool_: "?", np.int8: "b", np.uint8: "B", np.int16: "h", np.uint16: "H",
-    np.int32: "i", np.uint32: "I", np.int64: "q", np.uint64: "Q", np.float32: "f", np.float64: "d",
+    bool: "?", float: "d", type(None): "n", np.bool_: "?", np.int8: "b", np.uint8: "B", np.int16: "h",
+    np.uint16: "H", np.int32: "i", np.uint32: "I", np.int64: "q", np.uint64: "Q", np.float32: "f",
+    np.float64: "d",
 }  # fmt: skip
 _LARGEST = 2**63
 
@@ -210,7 +217,7 @@ class Sealed(Generic[T]):
         known, words = pack((value,))
         self.value = value
         self._words = known.struct.pack(*words)
-        self.address: int = ctypes.cast(self._words, ctypes.c_void_p).value or 0
+        self.address: int = ctypes.cast(ctypes.c_char_p(self._words), ctypes.c_void_p).value or 0
         self.kind = _sealed_kind(known)
 
     @property
@@ -235,4 +242,3 @@ def _sealed_kind(known: Packed) -> RecordKind:
             raise TypeError("what is sealed is a NamedTuple")
         kind = _sealed_kinds[id(known)] = record._replace(sealed=True)
     return kind
-

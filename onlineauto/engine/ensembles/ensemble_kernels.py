@@ -28,7 +28,7 @@ from onlineauto.engine.event.state import Label
 from onlineauto.explorers._kernels import BAG, COVER, EPSILON_DECAY, RND
 from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf.floor_kernels import falling_floor
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _distil(
     return counted, shown
 
 
-@kernel
+@entry_kernel
 def visit_members(
     context: Context,
     stream: Stream,

@@ -10,7 +10,7 @@ from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import Actions, Label
 from onlineauto.features._kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE, TOLD
-from onlineauto.jit import kernel
+from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Results, Run
@@ -100,7 +100,7 @@ def _own_features(run: Run, slot: int) -> int:
     return n
 
 
-@kernel
+@entry_kernel
 def settle_slot(
     context: Context, stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:

@@ -13,7 +13,7 @@ from onlineauto.engine.event.pass_kernels import over_again, run_on
 from onlineauto.engine.event.state import CB
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.pmf.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
-from onlineauto.jit import F32, kernel, short_loop
+from onlineauto.jit import F32, entry_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
@@ -25,7 +25,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
-@kernel
+@entry_kernel
 def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32) -> None:
     """Fill in the lowest and highest plausible cost of each action, by the champion; learn nothing.
 

@@ -106,7 +106,7 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 @kernel
 def explore_otherwise(context: Context, order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
     """Replace ranked scores by the probabilities of the explorer; its kernel is called by address."""
-    call_at(context.pmf, (context.task.exploration, order, score, context.buffers.explored))
+    call_at(context.units.explore, (context.task.exploration, order, score, context.buffers.explored))
 
 
 @kernel

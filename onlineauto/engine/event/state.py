@@ -31,6 +31,7 @@ __all__ = [
     "Run",
     "Screen",
     "Task",
+    "Units",
 ]
 
 SIMPLE, CB_ADF, CB = 0, 1, 2
@@ -165,6 +166,19 @@ class Screen(NamedTuple):
     table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
 
 
+class Units(NamedTuple):
+    """Addresses, in this process, of kernels that few runs need; 0 for those that a run does not need.
+
+    Each is compiled and loaded when the options ask for it. The loop, which calls it by its address, is
+    compiled without it.
+    """
+
+    explore: int  # scores to probabilities, but for ε-greedy
+    members: int  # the models of an ensemble
+    bounds: int  # plausible costs
+    ccb_slot: int  # what a CCB slot leaves to the next
+
+
 class Context(NamedTuple):
     """The arrays and constants of the loop, the same for many blocks."""
 
@@ -177,7 +191,7 @@ class Context(NamedTuple):
     model: Model
     live: Live
     screen: Screen
-    pmf: int  # address of the explorer's kernel in this process; 0 if the loop needs none
+    units: Units
     buffers: Buffers
 
 

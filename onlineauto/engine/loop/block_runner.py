@@ -16,8 +16,8 @@ from onlineauto.engine.loop.buffers import (
     make_results,
 )
 from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.explorers.exploration import pmf_address
 from onlineauto.features.records import make_stream
 from onlineauto.jit import Sealed
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Live, Screen
+    from onlineauto.engine.event.state import Live, Results, Screen, Units
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.features.block import Block
@@ -117,11 +117,11 @@ class BlockRunner:
         self._buffers = make_buffers(actions=16, slots=learner.shape.configs)
         self._scratch = layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
-        self._pmf: int | None = None
+        self._units: Units | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but the addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_pmf": None}
+        return vars(self) | {"_context": None, "_units": None}
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
@@ -167,10 +167,10 @@ class BlockRunner:
         random = task.exploration.random if self._semantics.search_draws_with_explorer else None
         cursor = np.zeros(4, np.int64)
         while True:
-            context = self._make_context(block, stream)
+            context = self._make_context(block, stream, results)
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
-            self._semantics.run_events(context, stream, results, cursor, stop, standing)
+            self._semantics.run_events(context.record, stream, results, cursor, stop, standing)
             if not decides:
                 break
             at = int(cursor[EVENT])
@@ -182,13 +182,11 @@ class BlockRunner:
                 break
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
-    def _make_context(self, block: Block, stream: Stream) -> Sealed[Context]:
+    def _make_context(self, block: Block, stream: Stream, results: Results) -> Sealed[Context]:
         """Return the context of the loop for a block: the last one, if none of its parts has changed."""
         layout, learner, scratch = self._layout, self._learner, self._scratch
         if len(scratch.factors) < layout.highest_order:
             self._scratch = scratch = enough_scratch(scratch, layout, block)
-        if self._pmf is None:
-            self._pmf = pmf_address(self._explorer, learner.task.exploration)
         parts = (
             learner.task,
             learner.rule,
@@ -199,14 +197,17 @@ class BlockRunner:
             learner.model,
             self._searching.slots.live,
             self._searching.screening.screen,
-            self._pmf,
         )
+        if self._units is None:
+            self._units = make_units(
+                self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
+            )
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
-            context = Sealed(Context(*parts, self._buffers))
+            context = Sealed(Context(*parts, self._units, self._buffers))
         buffers = enough_room(context, layout, stream)
         if buffers is not self._buffers:
             self._buffers = buffers
-            context = Sealed(Context(*parts, buffers))
+            context = Sealed(Context(*parts, self._units, buffers))
         self._context = context
         return context

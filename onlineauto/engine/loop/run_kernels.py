@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.ensembles.ensemble_kernels import visit_members
-from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.live_config_kernels import (
     meets_namespace,
@@ -34,7 +32,7 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
-from onlineauto.jit import entry_kernel
+from onlineauto.jit import call_at, entry_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +56,7 @@ def run_events(
     The cursor says where to continue, and receives the signal. `standing` is `STREAM`, `ASIDE` or `NOTICED`.
     """
     run = run_on(context, stream)
-    buffers = context.buffers
+    buffers, units = context.buffers, context.units
     training = bool(run.task.training and standing == STREAM)
     searching = bool(run.live.searching and standing != ASIDE)
     while cursor[EVENT] < stop:
@@ -77,7 +75,7 @@ def run_events(
                 return
         if run.task.exploration.policies > 0:
             row = results.rows[event : event + 1]
-            visit_members(context, stream, row, actions, label, learns, learns)
+            call_at(units.members, (context, stream, row, actions, label, learns, learns))
         else:
             taught = taught_label(run, actions, label)
             visit_actions(context, run, results, event, actions, taught, learns, buffers)
@@ -91,7 +89,8 @@ def run_events(
         results.rows[event].labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            settle_slot(context, stream, results, event, bool(standing == STREAM), holdout)
+            counts = bool(standing == STREAM)
+            call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
         elif standing == STREAM:
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0

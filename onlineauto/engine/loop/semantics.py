@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Results
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
-    from onlineauto.jit import Sealed
     from onlineauto.learners.table import TableShape
 
-    Loop = Callable[[Sealed[Context], Stream, Results, NDArray[np.int64], int, int], None]
+    Loop = Callable[[Context, Stream, Results, NDArray[np.int64], int, int], None]
     """Predicts, learns and accounts for events, as `run_events` does."""
 
 __all__ = ["NATIVE", "Semantics"]

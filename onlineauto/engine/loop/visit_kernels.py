@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.event.example_kernels import (
     apply_link,
     begin_squares,
@@ -26,7 +25,7 @@ from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.event.state import SIMPLE, Label, Run
 from onlineauto.explorers.explore_kernels import taught_probability
-from onlineauto.jit import inline_kernel, short_loop
+from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.loss_kernels import loss_value
@@ -120,7 +119,7 @@ def visit_actions(
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
             if phase == LEARN and of_champion and run.task.exploration.bounds:
-                bound_costs(context, run.stream, actions, label.weight)
+                call_at(context.units.bounds, (context, run.stream, actions, label.weight))
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing else 1
                 counted, shown = score_actions(run, actions, slots, label.initial, buffers)

@@ -133,8 +133,8 @@ def _round_carefully(
     data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
 ) -> np.float32:
     """Return the nearest float32, ties to even, of a number that `approximation` has to a relative 2**-48."""
-    exponent = ((np.float64(approximation).view(np.int64) >> 52) & 0x7FF) - 1022  # it is below 2**exponent
-    unit = max(exponent - 24, -149)
+    bits = np.float64(approximation).view(np.int64)
+    unit = max(int((bits >> 52) & 0x7FF) - 1022 - 24, -149)  # the exponent of its last bit as a float32
     scaled = approximation * _power_of_two(-unit)
     lower = int(scaled)
     above_midpoint = scaled - lower - 0.5

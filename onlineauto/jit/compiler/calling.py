@@ -13,8 +13,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from onlineauto.jit.compiler.numba_private import stack_words
-from onlineauto.jit.compiler.reference import Reference, load, store, type_of, words_of
-from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
+from onlineauto.jit.compiler.reference import Reference, load_argument, store, type_of, words_of
+from onlineauto.jit.packing import Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,9 @@ __all__ = ["call_at", "enter", "result_of"]
 
 _WORD = ir.IntType(64)
 _CODES = {
-    types.boolean: "?", types.int8: "b", types.uint8: "B", types.int16: "h", types.uint16: "H", types.int32: "i",
-    types.uint32: "I", types.int64: "q", types.uint64: "Q", types.float32: "f", types.float64: "d", types.none: "n",
+    types.boolean: "?", types.int8: "b", types.uint8: "B", types.int16: "h", types.uint16: "H",
+    types.int32: "i", types.uint32: "I", types.int64: "q", types.uint64: "Q", types.float32: "f",
+    types.float64: "d", types.none: "n",
 }  # fmt: skip
 
 
@@ -36,10 +37,10 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
     The second result is a list that receives the type of what the kernel returns, once it is compiled.
     """
     found: list[Any] = []
-    wanted = tuple(map(type_of, packed.kinds))
+    wanted = tuple(type_of(kind, argument=True) for kind in packed.kinds)
     places = [sum(map(words_of, packed.kinds[:i])) for i in range(len(wanted) + 1)]
 
-    def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
+    def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
         kernel = types.Dispatcher(dispatcher)
         signature = typingctx.resolve_function_type(kernel, wanted, {})
         found[:] = [signature.return_type]
@@ -47,7 +48,7 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
         def codegen(context: Any, builder: Any, outer: Any, arguments: Any) -> Any:  # noqa: ARG001
             words = builder.inttoptr(arguments[0], _WORD.as_pointer())
             given = [
-                load(context, builder, kind, words, at)
+                load_argument(context, builder, kind, words, at)
                 for kind, at in zip(packed.kinds, places[:-1], strict=True)
             ]
             result = context.get_function(kernel, signature)(builder, given)
@@ -73,10 +74,12 @@ def result_of(kind: Any) -> Kind:
         It is neither a number nor a tuple of such results.
     """
     if isinstance(kind, types.NamedTuple):
-        return RecordKind(kind.instance_class, tuple(map(result_of, kind.types)))
+        return RecordKind(kind.instance_class, tuple(map(result_of, kind)))
     if isinstance(kind, types.BaseTuple):
-        return TupleKind(tuple(map(result_of, kind.types)))
-    kind = types.unliteral(kind) if hasattr(types, "unliteral") else kind
+        items: Any = kind
+        return TupleKind(tuple(map(result_of, items)))
+    plain: Any = types.unliteral  # Numba is not typed
+    kind = plain(kind)
     if kind not in _CODES:
         raise TypeError(f"a kernel that Python calls returns numbers and tuples of these, not {kind}")
     return Number(_CODES[kind])

@@ -21,24 +21,21 @@ _SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "nu
 _inner: list[Inner] = []
 
 
-def type_for_callers(function: Callable[..., Any], begin: Callable[[], object], *, inline: bool) -> Any:
-    """Return Numba's type of a kernel that kernels call; `begin` is called whenever it begins to be compiled."""
-    _inner.append(Inner(function, _SETTINGS | {"forceinline": inline}, begin))
+def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:
+    """Return Numba's type of a kernel that kernels call."""
+    _inner.append(Inner(function, _SETTINGS | {"forceinline": inline}))
     return types.Dispatcher(_inner[-1])
 
 
-def compile_kernel(
-    function: Callable[..., Any], packed: Packed, symbol: str, begin: Callable[[], object]
-) -> tuple[bytes, Kind]:
+def compile_kernel(function: Callable[..., Any], packed: Packed, symbol: str) -> tuple[bytes, Kind]:
     """Return the object code of a kernel for packed arguments, and the kind of its result.
 
-    The code has one function that is visible from outside, `symbol`. It can be moved, so that it may be loaded
-    by itself or become part of a library.
+    The code has one function that is visible from outside, `symbol`. It can be moved, so that it may be
+    loaded by itself or become part of a library.
     """
-    settings = _SETTINGS
-    kernel = Inner(function, settings, begin)
+    kernel = Inner(function, _SETTINGS)
     run, result = enter(kernel, packed)
-    module, name = optimized_module(run, settings, (types.int64,))
+    module, name = optimized_module(run, _SETTINGS, (types.int64,))
     for each in (*module.functions, *module.global_variables):
         if not each.is_declaration:
             each.linkage = "internal"
@@ -51,6 +48,4 @@ def _machine() -> Any:
     """Return LLVM's code generator for the processor that Numba compiles for."""
     name, features = processor()
     target = binding.Target.from_triple(binding.get_process_triple())
-    return target.create_target_machine(
-        cpu=name, features=features, opt=3, reloc="pic", codemodel="default"
-    )
+    return target.create_target_machine(cpu=name, features=features, opt=3, reloc="pic", codemodel="default")

@@ -24,6 +24,6 @@ def _short_loop(typingctx: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG0
 
 
 short_loop: Any = intrinsic(_short_loop)
-"""It is inline assembly without a line that must run exactly as often as written (``convergent``). That forbids
-LLVM to copy the body.
+"""It is inline assembly without a line that must run exactly as often as written (``convergent``). That
+forbids LLVM to copy the body.
 """

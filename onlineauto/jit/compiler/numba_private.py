@@ -20,6 +20,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import AttributeTemplate
 
+from onlineauto.jit.compiling import note_begin
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -55,16 +57,13 @@ class Dispatcher(CPUDispatcher):
 class Inner(Dispatcher):
     """A function whose code the functions that call it take in."""
 
-    def __init__(
-        self, function: Callable[..., Any], settings: Mapping[str, Any], begin: Callable[[], object]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, settings)
-        self._begin = begin
         _leave_code_to_callers(self)
 
     def compile(self, sig: Any) -> Any:
         """Compile for the argument types of `sig`; return the key by which callers find the result."""
-        return _compile_for_callers(self, sig, self._begin)
+        return _compile_for_callers(self, sig)
 
 
 def _leave_code_to_callers(dispatcher: Any) -> None:
@@ -80,7 +79,7 @@ def _leave_code_to_callers(dispatcher: Any) -> None:
     dispatcher._compiler._customize_flags = customize
 
 
-def _compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], object]) -> Any:
+def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
     """Compile a kernel that leaves code to its callers; return what they know the result by.
 
     Parameters
@@ -89,8 +88,6 @@ def _compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], ob
         One of `_leave_code_to_callers`.
     signature : tuple or signature
         Types of the arguments.
-    begin : callable
-        Called before it is compiled, if it is not compiled already.
     """
     # This is Numba's ``Dispatcher.compile``, which holds Numba's lock and counts what is being compiled, with
     # two differences: the library is linked as `_link` says, and a kernel is not compiled anew for every
@@ -103,7 +100,7 @@ def _compile_for_callers(dispatcher: Any, signature: Any, begin: Callable[[], ob
         known = dispatcher.overloads.get(arguments)
         if known is not None:
             return known.entry_point
-        begin()
+        note_begin(dispatcher.py_func.__qualname__)
         result = dispatcher._compiler.compile(arguments, return_type)
         result.library.finalize = MethodType(_link, result.library)
         key = object()

@@ -19,12 +19,13 @@ from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Reference", "load", "store", "type_of", "words_of"]
+__all__ = ["Reference", "load", "load_argument", "store", "type_of", "words_of"]
 
 _WORD = ir.IntType(64)
 _NUMBERS: dict[str, types.Type] = {
-    "?": types.boolean, "b": types.int8, "B": types.uint8, "h": types.int16, "H": types.uint16, "i": types.int32,
-    "I": types.uint32, "q": types.int64, "Q": types.uint64, "f": types.float32, "d": types.float64, "n": types.none,
+    "?": types.boolean, "b": types.int8, "B": types.uint8, "h": types.int16, "H": types.uint16,
+    "i": types.int32, "I": types.uint32, "q": types.int64, "Q": types.uint64, "f": types.float32,
+    "d": types.float64, "n": types.none,
 }  # fmt: skip
 
 
@@ -71,52 +72,66 @@ def _places(kinds: Sequence[Kind]) -> list[tuple[Kind, int]]:
     return places
 
 
-def type_of(kind: Kind) -> Any:
-    """Return Numba's type of a kind."""
+def type_of(kind: Kind, *, argument: bool = False) -> Any:
+    """Return Numba's type of a kind: of a field of a record, or of an argument."""
+    known: Any = types  # Numba is not typed
     if isinstance(kind, Number):
         return _NUMBERS[kind.code]
     if isinstance(kind, ArrayKind):
         layout = "C" if kind.contiguous else "A"
-        return types.Array(from_dtype(kind.dtype), kind.ndim, layout, readonly=not kind.writeable)
-    if isinstance(kind, RecordKind):
-        return Reference(kind)
-    make: Any = types.BaseTuple.from_types
-    return make(tuple(map(type_of, kind.items)))
+        return known.Array(from_dtype(kind.dtype), kind.ndim, layout, readonly=not kind.writeable)
+    if isinstance(kind, TupleKind):
+        return known.BaseTuple.from_types(tuple(map(type_of, kind.items)))
+    if argument and kind.by_value:
+        return known.NamedTuple(tuple(map(type_of, kind.items)), kind.record)
+    return Reference(kind)
 
 
 @infer_getattr
 class _ReferenceFields(AttributeTemplate):
     key = Reference
 
-    def generic_resolve(self, record: Any, name: str) -> Any:
+    def generic_resolve(self, record: Any, name: str) -> Any:  # type: ignore[override]
         """Return the type of a field."""
         place = record.places.get(name)
         return None if place is None else type_of(place[0])
 
 
-@lower_getattr_generic(Reference)
+@lower_getattr_generic(Reference)  # type: ignore[no-untyped-call, untyped-decorator]
 def _read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
     kind, at = record.places[name]
     return load(context, builder, kind, value, at)
 
 
 def load(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
-    """Write the instructions that read a value from the words at an address, beginning with number `at`."""
-    if isinstance(kind, RecordKind) and not kind.sealed:
-        return _address(builder, words, at)
+    """Write the instructions that read a field of a record whose words begin at number `at` of some."""
+    if isinstance(kind, RecordKind):
+        return (
+            _load_word(builder, words, at, _WORD.as_pointer())
+            if kind.sealed
+            else _address(builder, words, at)
+        )
     if isinstance(kind, TupleKind):
-        items = [load(context, builder, each, words, at + i) for each, i in _places(kind.items)]
-        return context.make_tuple(builder, type_of(kind), items)
+        return _load_items(context, builder, kind, words, at)
     if isinstance(kind, ArrayKind):
         return _load_array(context, builder, kind, words, at)
-    if isinstance(kind, RecordKind):
-        return _load_word(builder, words, at, _WORD.as_pointer())
     if kind.code == "n":
         return context.get_dummy_value()
-    number = type_of(kind)
-    if number is types.boolean:
+    if kind.code == "?":
         return builder.trunc(_load_word(builder, words, at, ir.IntType(8)), ir.IntType(1))
-    return _load_word(builder, words, at, context.get_value_type(number))
+    return _load_word(builder, words, at, context.get_value_type(type_of(kind)))
+
+
+def load_argument(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
+    """Write the instructions that read an argument whose words begin at number `at` of some."""
+    if isinstance(kind, RecordKind) and kind.by_value:
+        return _load_items(context, builder, kind, words, at)
+    return load(context, builder, kind, words, at)
+
+
+def _load_items(context: Any, builder: Any, kind: RecordKind | TupleKind, words: Any, at: int) -> Any:
+    items = [load(context, builder, each, words, at + i) for each, i in _places(kind.items)]
+    return context.make_tuple(builder, type_of(kind, argument=True), items)
 
 
 def _address(builder: Any, words: Any, at: int) -> Any:
@@ -137,7 +152,7 @@ def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int
     axes = [_load_word(builder, words, at + 3 + i, _WORD) for i in range(2 * kind.ndim)]
     array.shape = _gathered(builder, array.shape.type, axes[: kind.ndim])
     array.strides = _gathered(builder, array.strides.type, axes[kind.ndim :])
-    return array._getvalue()
+    return array._getvalue()  # noqa: SLF001 - Numba has no other name for it
 
 
 def _gathered(builder: Any, kind: Any, parts: list[Any]) -> Any:
@@ -148,10 +163,10 @@ def _gathered(builder: Any, kind: Any, parts: list[Any]) -> Any:
 
 
 def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int) -> int:
-    """Write the instructions that write a value of Numba's type `kind` as words; return how many there are."""
+    """Write the instructions that write a value of Numba's type `kind` as words; return their number."""
     if isinstance(kind, types.BaseTuple):
-        begin = at
-        for i, each in enumerate(kind.types):
+        begin, items = at, kind.types  # type: ignore[attr-defined]
+        for i, each in enumerate(items):
             at += store(context, builder, each, builder.extract_value(value, i), words, at)
         return at - begin
     if kind is types.none:
@@ -159,7 +174,9 @@ def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
         parts = [array.nitems, array.itemsize, array.data]
-        parts += [builder.extract_value(axes, i) for axes in (array.shape, array.strides) for i in range(kind.ndim)]
+        parts += [
+            builder.extract_value(axes, i) for axes in (array.shape, array.strides) for i in range(kind.ndim)
+        ]
         for i, part in enumerate(parts):
             builder.store(part, builder.bitcast(_address(builder, words, at + i), part.type.as_pointer()))
         return len(parts)

@@ -1,0 +1,36 @@
+"""``shown_compiling``: how far the compiler is, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from onlineauto.jit import watch_compiling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["shown_compiling"]
+
+_LINE = "\r\x1b[K"
+"""Moves to the beginning of a terminal's line and clears it."""
+
+
+@contextmanager
+def shown_compiling(*, quiet: bool = False) -> Iterator[None]:
+    """Show on standard error, if it is a terminal, which kernels are being compiled; not if `quiet`."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    begin = time.perf_counter()
+
+    def show(program: str, done: int, total: int) -> None:
+        seconds = time.perf_counter() - begin
+        text = f"onlineauto: compiling {program}, once: {done} of {total} kernels, {seconds:.0f} s so far"
+        end = _LINE if done == total else ""
+        print(f"{_LINE}{text}{end}", end="", file=sys.stderr, flush=True)
+
+    with watch_compiling(show):
+        yield

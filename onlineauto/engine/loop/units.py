@@ -1,0 +1,43 @@
+"""Units: the kernels that few runs need, compiled and loaded when the options ask for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.ensembles.ensemble_kernels import visit_members
+from onlineauto.engine.event.ccb_slot_kernels import settle_slot
+from onlineauto.engine.event.cost_bound_kernels import bound_costs
+from onlineauto.engine.event.state import Actions, Label, Units
+from onlineauto.explorers.exploration import pmf_address
+from onlineauto.jit import Sealed
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Context, Results
+    from onlineauto.explorers.explorer import Explorer
+    from onlineauto.features.records import Stream
+
+__all__ = ["NO_UNITS", "make_units"]
+
+NO_UNITS = Units(0, 0, 0, 0)
+_ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
+_ZERO = np.float32(0)
+_LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
+
+
+def make_units(explorer: Explorer, context: Context, stream: Stream, results: Results) -> Units:
+    """Return the addresses of the kernels that a task needs, for arguments of the kinds of these."""
+    task, exploration = context.task, context.task.exploration
+    on = Sealed(context), Sealed(stream)
+    event = results.rows[:1], _ACTIONS, _LABEL, True, True
+    return Units(
+        explore=pmf_address(explorer, exploration),
+        members=_address(exploration.policies > 0, visit_members, *on, *event),
+        bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
+        ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
+    )
+
+
+def _address(needed: bool, kernel: Any, *arguments: Any) -> int:
+    return kernel.address(*arguments) if needed else 0

@@ -1,0 +1,138 @@
+"""Compiling in the background: who waits for a kernel can be interrupted at once, and hears how far it is.
+
+LLVM works for seconds without a look at signals. So it works in a thread of its own. If nobody waits any
+more, the thread goes on, and what it makes is there for who asks next; if the process ends, it ends with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from onlineauto.jit.cache import cache_directory, keep, kept, locked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "watch_compiling"]
+
+_LOG = logging.getLogger("onlineauto")
+_STACK = 64 << 20
+"""Bytes of the thread's stack: compilers recurse."""
+_lock = threading.Lock()
+_pending: dict[str, Future[tuple[bytes, str]]] = {}
+
+
+class Listener(Protocol):
+    """Hears of kernels that are being compiled."""
+
+    def __call__(self, program: str, done: int, total: int, /) -> object:
+        """Hear that of a program, which Python calls, so many kernels are begun; in the end, all are done."""
+
+
+_listeners: list[Listener] = []
+
+
+class _Program:
+    """What is being compiled: a kernel that Python calls, and the kernels that it calls."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total = name, total
+        self.begun: set[str] = set()
+
+
+_current: list[_Program] = []
+
+
+@contextmanager
+def watch_compiling(listener: Listener) -> Iterator[None]:
+    """Call `listener` whenever a kernel begins to be compiled, and when a program is complete."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def note_begin(kernel: str) -> None:
+    """Tell who listens that a kernel begins to be compiled."""
+    for program in _current[-1:]:
+        program.begun.add(kernel)
+        _tell(program, min(len(program.begun), program.total - 1))
+
+
+def _tell(program: _Program, done: int) -> None:
+    if not _listeners:
+        _announce()
+    for listener in _listeners[:]:
+        listener(program.name, done, program.total)
+
+
+@cache
+def _announce() -> None:
+    """Log that kernels are being compiled, once a process, for who waits and sees nothing of it."""
+    _LOG.warning(
+        "compiling kernels, once: it usually takes half a minute; they are kept in %s; "
+        "`onlineauto warmup` compiles them all ahead of time",
+        cache_directory().parent,
+    )
+
+
+def is_compiling() -> bool:
+    """Return whether a kernel is being compiled."""
+    return bool(_pending)
+
+
+def compiled(
+    symbol: str, make: Callable[[], tuple[bytes, str]], *, name: str, total: int
+) -> tuple[bytes, str]:
+    """Return what `make` returns for a kernel, made in the background and kept on the disk.
+
+    Of several threads and processes that need the same kernel, one makes it.
+
+    Parameters
+    ----------
+    symbol : str
+        The name of the machine code.
+    make : callable
+        Returns the object code and the kind of the result.
+    name : str
+        The name of the kernel, for who listens.
+    total : int
+        The number of kernels that are compiled for it, itself included.
+    """
+    program = _Program(name, total)
+
+    def work(future: Future[tuple[bytes, str]]) -> None:
+        try:
+            with locked(symbol):
+                found = kept(symbol)
+                if found is None:
+                    _current.append(program)
+                    try:
+                        found = make()
+                    finally:
+                        _current.remove(program)
+                    _tell(program, total)
+                    keep(symbol, *found)
+            future.set_result(found)
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            with _lock:
+                del _pending[symbol]
+
+    with _lock:
+        future = _pending.get(symbol)
+        if future is None:
+            future = _pending[symbol] = Future()
+            before = threading.stack_size(_STACK)
+            try:
+                threading.Thread(target=work, args=(future,), daemon=True).start()
+            finally:
+                threading.stack_size(before)
+    return future.result()

@@ -1,0 +1,51 @@
+"""Levels: kinds of processors that kernels are compiled for, when they are to run on other machines."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+
+__all__ = ["levels", "runnable_levels"]
+
+_LEVELS = {
+    "x86_64": ("x86-64-v3", "x86-64-v2"),
+    "AMD64": ("x86-64-v3", "x86-64-v2"),
+    "aarch64": ("generic",),
+    "arm64": ("generic",),
+}
+"""Names of levels by machine, the most capable first; LLVM knows them by these names."""
+_FLAGS = {
+    "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
+    "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},
+}
+"""What Linux calls the features that a level has beside those of the lower ones."""
+
+
+def levels() -> tuple[str, ...]:
+    """Return the levels of this kind of machine, the most capable first."""
+    return _LEVELS.get(platform.machine(), ())
+
+
+@cache
+def runnable_levels() -> tuple[str, ...]:
+    """Return the levels that this processor can run, the most capable first; none where that is unknown."""
+    flags = _processor_flags()
+    found: tuple[str, ...] = ()
+    for level in reversed(levels()):
+        if not _FLAGS.get(level, set()) <= flags:
+            break
+        found = (level, *found)
+    return found
+
+
+def _processor_flags() -> set[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return set()
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return set(value.split())
+    return set()
