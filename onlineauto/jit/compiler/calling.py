@@ -114,9 +114,11 @@ def _call_at(typingctx: Any, address: Any, given: Any) -> tuple[Any, Callable[..
 
 
 def _words(kind: Any) -> int:
-    if isinstance(kind, types.Array):
-        return 3 + 2 * kind.ndim
-    return 1
+    """Return the number of words that a value of Numba's type `kind` takes as an argument."""
+    if isinstance(kind, types.BaseTuple):
+        items: Any = kind
+        return sum(map(_words, items))
+    return 3 + 2 * kind.ndim if isinstance(kind, types.Array) else 1
 
 
 call_at: Any = intrinsic(_call_at)
