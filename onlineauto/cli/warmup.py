@@ -12,6 +12,7 @@ from onlineauto.engine.event.live_config_kernels import swap_lanes
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.jit import cache_directory, note_warm, watch_compiling
 from onlineauto.workspace.workspace import Workspace
 
@@ -71,7 +72,7 @@ def warm_up(part: str = "all") -> float:
             pmf_address(explorer, sampling.learner.task.exploration)
         Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
         if part != "text":
-            for _ in JsonReader(_JSON, log=True, multiline=False):
+            for _ in JsonReader(_JSON, Rules(log=True)):
                 pass
     note_warm(part)
     return time.perf_counter() - begin
