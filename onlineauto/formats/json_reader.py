@@ -102,7 +102,7 @@ class JsonReader(LineReader):
         find_json_marks(self._buffer, end, self._reader.marks, self._reader.breaks, stage.odd)
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        result = read_json_lines(self._buffer, p, end, self._rules, self._reader, self._stage)
+        result = read_json_lines(self._buffer, p, end, self._reader, self._stage)
         self._count()
         return result
 

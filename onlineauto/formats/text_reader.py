@@ -63,4 +63,4 @@ class TextReader(LineReader):
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_lines(self._buffer, p, end, self._rules, self._reader)
+        return read_lines(self._buffer, p, end, self._reader)

@@ -14,7 +14,7 @@ from onlineauto.formats.lines.namespace_table_kernels import default_number, nam
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
     return start, stop
 
 
-@kernel
+@inline_kernel
 def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) -> Feature:
     """Read the feature of this name; a string has the value 1, whatever the namespace's weight."""
     data, end = text.data, text.end
@@ -107,7 +107,7 @@ def _weight(text: Text, p: int, bar: int) -> tuple[F32, int]:
     return weight, after
 
 
-@kernel
+@inline_kernel
 def _read_span(
     text: Text, p: int, bar: int, seed: np.uint32, weight: F32, features: Records
 ) -> tuple[int, int]:

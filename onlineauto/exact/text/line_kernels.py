@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_vw_lines"]
 
@@ -68,12 +68,13 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 
 
 @entry_kernel
-def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`.
 
     Parameters and results are those of `read_lines` in `onlineauto.formats.text.line_kernels`.
     """
-    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    rules, state, events = reader.rules[0], reader.state[0], reader.events
+    lines, spans = reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks
     if p == 0:

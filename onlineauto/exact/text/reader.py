@@ -25,4 +25,4 @@ class VwTextReader(TextReader):
     quirks = READING
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_vw_lines(self._buffer, p, end, self._rules, self._reader)
+        return read_vw_lines(self._buffer, p, end, self._reader)

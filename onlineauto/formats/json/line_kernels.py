@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.lines.json_state_kernels import Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_json_lines"]
 
@@ -234,7 +234,7 @@ def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Recor
 
 @entry_kernel
 def read_json_lines(
-    data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader, stage: Stage
+    data: NDArray[np.uint8], p: int, end: int, reader: Reader, stage: Stage
 ) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`.
 
@@ -244,10 +244,8 @@ def read_json_lines(
         The text. From ``stage.event[0].scratch`` on, a scratch of twice its size and 64 bytes follows.
     p, end : int
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    rules : Rules
-        The rules to read by.
     reader : Reader
-        The records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
+        The rules, the records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
     stage : Stage
         The stage on which an event is assembled.
 
@@ -258,7 +256,7 @@ def read_json_lines(
     p : int
         The position to continue from.
     """
-    state, event, log = reader.state[0], stage.event[0], stage.log[0]
+    rules, state, event, log = reader.rules[0], reader.state[0], stage.event[0], stage.log[0]
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:

@@ -123,7 +123,7 @@ def open_namespace(text: JsonText, start: int, end: int, names: Records, frame: 
     frame.lost = text.rules.quirks.lost_namespaces and frame.byte >= 128
 
 
-@kernel
+@inline_kernel
 def open_default(text: JsonText, frame: Records) -> None:
     """Make a frame that of the namespace without a name."""
     frame.number = default_number(text.state)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.formats.lines.reader_state_kernels import report
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,12 +182,12 @@ class JsonText(NamedTuple):
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
     end: int  # of the line
-    rules: Rules
+    rules: Rules  # a record with these fields
     state: Records
     event: Records
 
 
-@inline_kernel
+@kernel
 def fail(text: JsonText, code: Code, start: int, end: int) -> None:
     """Mark the event bad and report why, unless it is bad already."""
     if not text.event.bad:

@@ -17,7 +17,7 @@ from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.lines.namespace_table_kernels import insert
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import NAME, STATE, Reader
+from onlineauto.formats.lines.reader_state_kernels import NAME, RULES, STATE, Reader
 from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
@@ -86,10 +86,10 @@ class LineReader(ABC):
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
         self._turn = Turn(self.name)
-        self._rules = self._complete(rules)._replace(hash_seed=np.uint32(rules.hash_seed))
+        self._rules = self._complete(rules)
         self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
         self._text_bytes = block_bytes
-        self._reader = _make_reader()
+        self._reader = _make_reader(self._rules)
 
     @property
     def _state(self) -> Records:
@@ -290,11 +290,12 @@ def _copied(records: Records, n: int) -> Records:
     return copied
 
 
-def _make_reader() -> Reader:
+def _make_reader(rules: Rules) -> Reader:
     """Return empty records for a text."""
     state = np.zeros(1, STATE)
     state["default_name"] = -1
     return Reader(
+        rules=np.array([rules], RULES),
         state=state,
         events=np.empty(0, np.int64),
         lines=np.empty(0, LINE),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = ["NAME", "STATE", "Reader", "Rules", "Text", "is_blank", "report"]
+__all__ = ["NAME", "RULES", "STATE", "Reader", "Rules", "Text", "is_blank", "report"]
 
 KEPT_PROBLEMS = 128
 
@@ -109,9 +109,23 @@ class Rules(NamedTuple):
     chain_hash: bool = False
 
 
+RULES = np.dtype(
+    [
+        *((name, np.bool_) for name in ("multiline", "simple", "slots")),
+        ("quirks", [(name, np.bool_) for name in ReadingQuirks._fields]),
+        *((name, np.bool_) for name in ("hash_all", "strict", "uniform")),
+        *((name, np.uint32) for name in ("hash_seed", "default_hash")),
+        *((name, np.bool_) for name in ("log", "chain_hash")),
+    ],
+    align=True,
+)
+"""`Rules` as kernels are given them: passing a record is free."""
+
+
 class Reader(NamedTuple):
     """The arrays that reading fills, large enough for the text, and the text's bitmaps."""
 
+    rules: Records  # [1]
     state: Records  # [1]
     events: NDArray[np.int64]  # first line of each event
     lines: Records
@@ -130,7 +144,7 @@ class Text(NamedTuple):
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
     end: int  # of the line
-    rules: Rules
+    rules: Rules  # a record with these fields
     state: Records
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_lines"]
 
@@ -47,7 +47,7 @@ def _is_text(text: Text, place: Line, bar: int) -> bool:
 
 
 @entry_kernel
-def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`, the end of an event.
 
     Parameters
@@ -56,10 +56,8 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         The text.
     p, end : int
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    rules : Rules
-        The rules to read by.
     reader : Reader
-        The records to write to, and the marks of ``data[:end]``.
+        The rules to read by, the records to write to, and the marks of ``data[:end]``.
 
     Returns
     -------
@@ -68,7 +66,8 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     p : int
         The position to continue from.
     """
-    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    rules, state, events = reader.rules[0], reader.state[0], reader.events
+    lines, spans = reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks
     if p == 0:
