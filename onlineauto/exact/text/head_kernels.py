@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.exact.text.ccb_label_kernels import read_vw_slot_label
-from onlineauto.formats.json.text_label_kernels import read_vw_costs, read_vw_simple
+from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.lines.label_kernels import add_tag
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import report
@@ -58,9 +58,7 @@ def read_vw_head(
     if last == bar or data[first] == _QUOTE:
         add_tag(text, first, last, tag)
         end = first
-    if text.rules.simple:
-        read_vw_simple(text, start, end, line)
-    elif text.rules.slots:
+    if text.rules.slots:
         read_vw_slot_label(text, start, end, line, costs)
     else:
-        read_vw_costs(text, start, end, line, costs)
+        read_vw_label(text, start, end, line, costs)

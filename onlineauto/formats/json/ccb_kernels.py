@@ -13,6 +13,7 @@ import numpy as np
 
 from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.stage_kernels import (
+    MULTI,
     NAMESPACE,
     OUTCOMES,
     SLOTS,
@@ -36,7 +37,7 @@ from onlineauto.formats.json.token_kernels import (
 from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
@@ -48,7 +49,7 @@ __all__ = [
     "forget_label",
     "is_in_slots",
     "open_outcomes",
-    "open_slot",
+    "open_part",
     "open_slots",
     "rank_outcomes",
     "read_slot_list",
@@ -104,32 +105,35 @@ def open_outcomes(text: JsonText, p: int, frames: Records) -> int:
     return p + 1
 
 
-@kernel
-def open_slot(text: JsonText, p: int, kind: int, stage: Stage) -> int:
-    """Open the slot, or the logged outcome of one, at `p` and return the position after its brace.
+@inline_kernel
+def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
+    """Open the action, the slot, or the outcome of one, at `p` and return the position after its brace.
 
-    In native mode null stands for no slot and is skipped.
+    In native mode null stands for none and is skipped.
     """
-    end, event = text.end, text.event
-    if p < end and text.data[p] == _N and not text.rules.quirks.narrow_json:
+    event = text.event
+    byte = text.data[p] if p < text.end else 0
+    if byte == _N and not text.rules.quirks.narrow_json:
         return read_word(text, p)[1]
-    if p >= end or text.data[p] != _OPEN_OBJECT:
-        fail(text, Code.JSON_UNEXPECTED, p, end)
-        return end
-    if kind == SLOTS:
-        event.first_slot = event.lines if event.n_slots == 0 else event.first_slot
-        event.n_slots += 1
-        begin_line(event, stage.lines)
-        stage.lines[event.line].slot = True
-    elif event.outcome >= event.n_slots:
-        fail(text, Code.JSON_OUTCOMES, p, p + 1)
-        return end
-    else:
+    if byte != _OPEN_OBJECT:
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
+    if kind == OUTCOMES:
+        if event.outcome >= event.n_slots:
+            fail(text, Code.JSON_OUTCOMES, p, p + 1)
+            return text.end
         event.line = event.first_slot + event.outcome
         event.outcome += 1
-    event.index = -1
-    if not text.rules.quirks.any_outcome:
-        forget_label(event)
+    else:
+        begin_line(event, stage.lines)
+    if kind == SLOTS:
+        event.first_slot = event.line if event.n_slots == 0 else event.first_slot
+        event.n_slots += 1
+        stage.lines[event.line].slot = True
+    if kind != MULTI:
+        event.index = -1
+        if not text.rules.quirks.any_outcome:
+            forget_label(event)
     open_default(text, open_frame(text, NAMESPACE, p, stage.frames))
     return p + 1
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from onlineauto.formats.json.ccb_kernels import forget_label, settle_single_slot
 from onlineauto.formats.json.name_kernels import is_name, name_of
-from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED
 from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.json.token_kernels import (
-    read_json_string,
+    read_entry,
     read_number_or_null,
-    read_word,
 )
 from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
@@ -41,12 +40,10 @@ __all__ = [
     "take_label",
 ]
 
-_QUOTE, _OPEN_OBJECT, _LETTER_N = 34, 123, 110
+_OPEN_OBJECT = 123
 _ZERO = np.float32(0)
-_NAN = np.float32(np.nan)
-_NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
-    name_of(b"", name)
-    for name in (b"nan", b"label", b"weight", b"initial", b"action", b"cost", b"probability")
+_LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
+    name_of(b"", name) for name in (b"label", b"weight", b"initial", b"action", b"cost", b"probability")
 )
 
 
@@ -128,24 +125,12 @@ def read_label_property(
 
     The value is a number, ``"NaN"``, null or, for ``_label_...``, an object.
     """
-    data, end, event = text.data, text.end, text.event
-    byte = data[p] if p < end else 0
-    value, after, kind = _NAN, p, MALFORMED
-    if byte == _LETTER_N:
-        _word, after = read_word(text, p)
-        return after
-    if byte == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
+    event = text.event
+    if p < text.end and text.data[p] == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
         return read_label(text, p, lines, frames)
-    if byte == _QUOTE:
-        string = read_json_string(text, p)
-        after = string.after
-        if not is_name(data, string.start, string.end, _NAN_NAME):
-            fail(text, Code.JSON_UNEXPECTED, p, after)
-    else:
-        value, after, kind = read_json_number(data, p, end)
-        if kind == MALFORMED:
-            fail(text, Code.JSON_UNEXPECTED, p, end)
-            return end
+    value, after, known = read_entry(text, p, Code.JSON_UNEXPECTED)
+    if not known:
+        return after
     event.label_start, event.label_end = p, after
     if text.rules.simple:
         _set_simple(text, name, value, lines[event.line])
@@ -157,9 +142,8 @@ def read_label_property(
 @kernel
 def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
     """Open the label object at `p`, or read a label that is a number, and return the position after it."""
-    end, rules, event = text.end, text.rules, text.event
-    byte = text.data[p] if p < end else 0
-    if byte == _OPEN_OBJECT:
+    rules, event = text.rules, text.event
+    if p < text.end and text.data[p] == _OPEN_OBJECT:
         if rules.slots or frames[event.depth - 1].kind == LABEL:  # for VW such a line is no longer a slot
             fail(text, Code.JSON_UNEXPECTED, p, p + 1)
         line = lines[event.line]
@@ -169,13 +153,13 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
         open_frame(text, LABEL, p, frames)
         event.label_start, event.label_end = p, p + 1
         return p + 1
-    if byte == _LETTER_N:
-        return read_word(text, p)[1]
-    value, after, kind = read_json_number(text.data, p, end)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    if kind == MALFORMED:
+        return after
     event.label_start, event.label_end = p, after
-    if kind == MALFORMED or not rules.simple:
-        fail(text, Code.JSON_UNEXPECTED, p, end)
-        return end
+    if not rules.simple:
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
     lines[event.line].label = value
     if not rules.quirks.any_number and not abs(value) < UNLABELLED:
         fail(text, Code.LABEL_NOT_FINITE, p, after)
@@ -199,7 +183,7 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
     event.label_start, event.label_end = start, after
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
     text_of_label = Text(text.data, text.marks, string.end, text.rules, quiet)
-    read_vw_label(text_of_label, string.start, line, reader.costs)
+    read_vw_label(text_of_label, string.start, string.end, line, reader.costs)
     good = quiet.problems == 0 and not line.shared
     good &= text.rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
@@ -228,7 +212,7 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
 def read_label_index(text: JsonText, p: int) -> int:
     """Read the index of the labelled action, counted from 0, and return the position after it."""
     event = text.event
-    value, after, kind = read_number_or_null(text, p)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     if kind != INTEGER:

@@ -72,7 +72,7 @@ def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
 def read_original_cost(text: JsonText, p: int) -> int:
     """Add the number at `p` to the event's original cost and return the position after it."""
     event = text.event
-    value, after, kind = read_number_or_null(text, p)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     event.original_cost = np.float32(event.original_cost + value)
@@ -86,7 +86,7 @@ def _read_drop(text: JsonText, p: int) -> int:
     """Read ``pdrop``, the share of such events that was not logged, and return the position after it."""
     event = text.event
     event.drop = _ZERO
-    value, after, kind = read_number_or_null(text, p)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind != MALFORMED:
         event.drop, event.drop_start, event.drop_end = value, p, after
     return after

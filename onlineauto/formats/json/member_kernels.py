@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
-from onlineauto.formats.json.ccb_kernels import is_in_slots, open_slot, open_slots, read_slot_list
+from onlineauto.formats.json.ccb_kernels import is_in_slots, open_part, open_slots, read_slot_list
 from onlineauto.formats.json.label_kernels import (
     read_label,
     read_label_index,
@@ -22,11 +22,8 @@ from onlineauto.formats.json.stage_kernels import (
     ARRAY,
     MULTI,
     NAMESPACE,
-    SLOTS,
     add_feature,
-    begin_line,
     open_again,
-    open_default,
     open_frame,
     open_namespace,
 )
@@ -292,23 +289,6 @@ def read_member(text: JsonText, key: String, p: int, frame: Records, stage: Stag
 
 
 @inline_kernel
-def _open_action(text: JsonText, p: int, stage: Stage) -> int:
-    """Open the action at `p` and return the position after its brace.
-
-    In native mode null stands for no action and is skipped.
-    """
-    byte = text.data[p] if p < text.end else 0
-    if byte == _N and not text.rules.quirks.narrow_json:
-        return read_word(text, p)[1]
-    if byte != _OPEN_OBJECT:
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
-        return text.end
-    begin_line(text.event, stage.lines)
-    open_default(text, open_frame(text, NAMESPACE, p, stage.frames))
-    return p + 1
-
-
-@inline_kernel
 def _read_string_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
     """Stage a string of an array as a feature of that name, and return the position after it."""
     string = read_json_string(text, p)
@@ -326,10 +306,8 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
     If it is an object or an array, this is the position after the opening bracket.
     """
     event = text.event
-    if frame.kind == MULTI:
-        return _open_action(text, p, stage)
-    if frame.kind >= SLOTS:
-        return open_slot(text, p, frame.kind, stage)
+    if frame.kind >= MULTI:
+        return open_part(text, p, frame.kind, stage)
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _N:
         return read_word(text, p)[1]

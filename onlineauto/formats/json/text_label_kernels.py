@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "count_vw_parts",
     "next_vw_part",
-    "read_vw_costs",
     "read_vw_label",
-    "read_vw_simple",
     "vw_number",
     "vw_probability",
 ]
@@ -76,7 +74,7 @@ def vw_number(text: Text, start: int, end: int) -> F32:
 
 
 @kernel
-def read_vw_simple(text: Text, p: int, end: int, line: Records) -> None:
+def _read_simple(text: Text, p: int, end: int, line: Records) -> None:
     """Read ``[label [weight [initial]]]`` into `line`; more words than these are no label."""
     n = count_vw_parts(text.data, p, end, _SPACE)
     if n > 3:
@@ -135,7 +133,7 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
 
 
 @kernel
-def read_vw_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> None:
+def _read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> None:
     """Read the words of a contextual-bandit label; ``shared`` alone marks the line and is no cost."""
     state = text.state
     first = state.costs
@@ -150,9 +148,9 @@ def read_vw_costs(text: Text, p: int, end: int, line: Records, costs: Records) -
 
 
 @kernel
-def read_vw_label(text: Text, start: int, line: Records, costs: Records) -> None:
-    """Read a label that stands alone in a JSON string."""
+def read_vw_label(text: Text, start: int, end: int, line: Records, costs: Records) -> None:
+    """Read the label in ``data[start:end]``, of an event without slots."""
     if text.rules.simple:
-        read_vw_simple(text, start, text.end, line)
+        _read_simple(text, start, end, line)
     else:
-        read_vw_costs(text, start, text.end, line, costs)
+        _read_costs(text, start, end, line, costs)

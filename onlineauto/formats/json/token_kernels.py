@@ -27,6 +27,7 @@ __all__ = [
     "next_entry",
     "open_list",
     "other_than",
+    "read_entry",
     "read_json_string",
     "read_list",
     "read_number_or_null",
@@ -198,19 +199,18 @@ def other_than(text: JsonText, p: int, mark: int) -> int:
     return text.end
 
 
-@kernel
-def read_number_or_null(text: JsonText, p: int) -> tuple[F32, int, int]:
+@inline_kernel
+def read_number_or_null(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, int]:
     """Read a number as `read_json_number` does.
 
-    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported.
+    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported as `wrong`.
     """
-    end = text.end
-    if p < end and text.data[p] == _N:
+    if p < text.end and load1(text.data, p) == _N:
         return _ZERO, read_word(text, p)[1], MALFORMED
-    value, after, kind = read_json_number(text.data, p, end)
+    value, after, kind = read_json_number(text.data, p, text.end)
     if kind == MALFORMED:
-        fail(text, Code.JSON_UNEXPECTED, p, end)
-        after = end
+        fail(text, wrong, p, text.end)
+        return _ZERO, text.end, MALFORMED
     return value, after, kind
 
 
@@ -246,23 +246,19 @@ def skip_value(text: JsonText, start: int) -> int:
 
 
 @inline_kernel
-def _read_entry(text: JsonText, p: int) -> tuple[F32, int, bool]:
-    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value."""
-    data, end = text.data, text.end
-    byte = load1(data, p) if p < end else np.uint8(0)
-    if byte == _N:
-        _, after = read_word(text, p)
-        return _ZERO, after, False
+def read_entry(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, bool]:
+    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value.
+
+    `wrong` is the code of a byte that begins none of them.
+    """
+    byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _QUOTE:
         string = read_json_string(text, p)
-        if not is_name(data, string.start, string.end, _NAN_NAME):
+        if not is_name(text.data, string.start, string.end, _NAN_NAME):
             fail(text, Code.JSON_UNEXPECTED, p, string.after)
         return _NAN, string.after, True
-    value, after, kind = read_json_number(data, p, end)
-    if kind == MALFORMED:
-        fail(text, Code.JSON_VALUE, p, end)
-        return _ZERO, end, False
-    return value, after, True
+    value, after, kind = read_number_or_null(text, p, wrong)
+    return value, after, kind != MALFORMED
 
 
 @inline_kernel
@@ -285,7 +281,7 @@ def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bo
 
     Returns the value, the position after it, whether it is a value, and whether more follow.
     """
-    value, p, known = _read_entry(text, p)
+    value, p, known = read_entry(text, p, Code.JSON_VALUE)
     if not listed:
         return value, p, known, False
     p = skip_blanks(text, p)
