@@ -101,7 +101,7 @@ class LineReader(ABC):
 
     @property
     def _unit(self) -> Literal["line", "event"]:
-        """What is skipped if a line is bad."""
+        """Return what is skipped if a line is bad: the line, or its event."""
         return "line"
 
     @abstractmethod
