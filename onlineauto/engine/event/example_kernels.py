@@ -11,7 +11,7 @@ from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.event.state import CB, CB_ADF, Counted
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
-from onlineauto.features.records import Example
+from onlineauto.features.records import Example, Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
@@ -100,14 +100,14 @@ def list_action(
 
     Returns the listed features and their counts. Fills `buffers.squares` if the rule needs Σ x².
     """
-    scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
-    interactions, cell, value = run.interactions, buffers.cell, buffers.value
+    scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
+    interactions, listing = run.interactions, Listing(buffers.cell, buffers.value, run.task.mask)
     groups, own, _ = open_action(run, actions, action)
     if screens:
         screen_action(run, buffers.score[action, 0], label, buffers)
-    linear = list_linear(run.layout, scratch, features, n_shared, groups, mask, cell, value)
-    _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
-    example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
+    linear = list_linear(run.layout, scratch, features, n_shared, groups, listing)
+    _, n_runs = cross_all(interactions, scratch, features, listing, buffers.runs, linear)
+    example = Example(buffers.cell, buffers.value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
         squares = linear_squares(run.layout, scratch, features, n_shared, groups)
         for slot in range(run.live.n):
