@@ -179,7 +179,7 @@ def _distil(
 def visit_members(
     context: Sealed[Context],
     stream: Stream,
-    rows: Records,
+    row: Records,
     actions: Actions,
     label: Label,
     learns: bool,
@@ -214,6 +214,5 @@ def visit_members(
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
     if compares and at.ensemble == EPSILON_DECAY:
         compare_models(run)
-    row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once

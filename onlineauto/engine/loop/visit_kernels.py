@@ -34,7 +34,7 @@ from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Results
-    from onlineauto.features.records import Example
+    from onlineauto.features.records import Example, Records
     from onlineauto.jit import Sealed
 
 _ZERO = np.float32(0)
@@ -97,18 +97,16 @@ def _learn_fours(
 def visit_actions(
     context: Sealed[Context],
     run: Run,
-    results: Results,
-    event: int,
+    row: Records,
     actions: Actions,
     label: Label,
     learns: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the row of the event.
+    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the `row` of the event.
 
     Of the row this fills the counts of features and, for a single line, the prediction.
     """
-    row = results.rows[event]
     simple = run.task.shape == SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
