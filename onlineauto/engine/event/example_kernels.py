@@ -18,7 +18,7 @@ from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Run
     from onlineauto.features.records import Interactions
-    from onlineauto.learners._kernels import Place
+    from onlineauto.learners._kernels import Lesson, Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
 """Codes of the link functions."""
@@ -125,7 +125,7 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 
 @inline_kernel
-def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
+def _squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
     """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
 
     With the quirk `keeps_squares` it is the number that the first learner got, if any has asked for it.
@@ -136,30 +136,26 @@ def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
 
 
 @inline_kernel
-def predict_or_learn(
-    run: Run,
-    place: Place,
-    example: Example,
-    initial: F32,
-    label: F32,
-    weight: F32,
-    squares: F32,
-    learns: bool,
-    known: F32,
-) -> tuple[F32, F32, bool]:
-    """Predict an example and, if it `learns`, widen the range of labels and learn it.
+def predict(run: Run, place: Place, example: Example, initial: F32) -> F32:
+    """Return the raw prediction (float32) of an example: a sum that begins with `initial`."""
+    return dot(rule_of(run.rule, run.model, place.slot), run.model, place, example, initial)
 
-    `known` is the raw prediction, NaN if it must be computed. Returns the raw and the clipped prediction
-    (float32), both from before the update, and whether there was a loss to learn from.
+
+@inline_kernel
+def learn(
+    run: Run, place: Place, example: Example, raw: F32, lesson: Lesson, action: int, buffers: Buffers
+) -> F32:
+    """Widen the range of labels, then learn an example, the listed `action` with its raw prediction.
+
+    Returns the clipped prediction (float32) from before the update.
     """
     model, rule = run.model, rule_of(run.rule, run.model, place.slot)
-    if rule.guarded:
-        learns = learns and math.isfinite(label) and math.isfinite(weight)
+    learns = not rule.guarded or (math.isfinite(lesson.label) and math.isfinite(lesson.weight))
     if learns:
-        see_label(rule, model.shared, label)
-    raw = known if not math.isnan(known) else dot(rule, model, place, example, initial)
+        see_label(rule, model.shared, lesson.label)
     prediction = clip(model.shared, raw)
-    learnt = False
-    if learns and label != _FLOAT_MAX and weight > _ZERO:
-        learnt = update(rule, model, place, example, prediction, label, weight, squares)
-    return raw, prediction, learnt
+    if learns and lesson.label != _FLOAT_MAX and lesson.weight > _ZERO:
+        squares = _squares_of(run, buffers, action, place.slot)
+        if update(rule, model, place, example, prediction, lesson, squares):
+            buffers.first_squares[action] = squares
+    return prediction
