@@ -101,7 +101,7 @@ class Place(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a model learns of an example."""
+    """The label that a model learns of an example, and how much it counts."""
 
     label: F32
     weight: F32  # importance weight
