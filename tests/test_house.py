@@ -230,6 +230,42 @@ def test_compiled_functions_live_in_kernel_files() -> None:
     assert not elsewhere
 
 
+MOST_ARGUMENTS = 7
+"""Arguments that a kernel may take; of more, some belong together and are a tuple."""
+
+TOO_MANY_ARGUMENTS = {
+    "engine/ensembles/cover_kernels.py add_policy",
+    "engine/ensembles/policy_kernels.py learn_as",
+    "engine/event/example_kernels.py predict_or_learn",
+    "engine/event/live_config_kernels.py _count_line",
+    "engine/event/outcome_kernels.py settle_bandit",
+    "engine/event/pass_kernels.py draw_otherwise",
+    "engine/loop/visit_kernels.py visit_actions",
+    "estimators/paired_kernels.py _settle",
+    "estimators/paired_kernels.py observe_predicted",
+    "explorers/sample_kernels.py put_first",
+    "features/product_kernels.py cross_all",
+    "features/product_kernels.py list_linear",
+    "learners/_kernels.py update",
+    "learners/score_kernels.py add_pair",
+    "learners/score_kernels.py add_triple",
+    "learners/sensitivity_kernels.py sensitivity",
+    "learners/update_kernels.py _step",
+    "learners/update_kernels.py update_four",
+}
+"""Kernels that take more so far; the list only gets shorter."""
+
+
+def test_kernels_take_few_arguments() -> None:
+    many = {
+        f"{named(path)} {node.name}"
+        for path in FILES
+        for node in functions(path)
+        if not KERNELS.isdisjoint(decorators(node)) and len(node.args.args) > MOST_ARGUMENTS
+    }
+    assert many == TOO_MANY_ARGUMENTS
+
+
 def place_of_module(name: str) -> Path:
     place = ROOT.joinpath(*name.split("."))
     return place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"

@@ -16,6 +16,7 @@ from onlineauto.engine.event.live_config_kernels import swap_lanes
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
 from onlineauto.workspace.workspace import Workspace
@@ -82,5 +83,5 @@ def warm_up() -> None:
     for explorer in EXPLORERS.values():
         pmf_address(explorer, sampling.learner.task.exploration)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
-    for _ in JsonReader(_JSON, log=True, multiline=False):
+    for _ in JsonReader(_JSON, Rules(log=True)):
         pass

@@ -137,7 +137,7 @@ class ChampionTest:
             observe(self._state, self._scale, w1, w0, float(reward))
         elif challenger != champion and predicted is not None:
             q1, q0 = predicted
-            observe_predicted(self._state, self._scale, w1, w0, float(reward), float(q1), float(q0), 0.0)
+            observe_predicted(self._state, self._scale, w1, w0, float(reward), (float(q1), float(q0)), 0.0)
         widen(self._scale, float(reward), float(p), 1)
 
     def update_difference(self, difference: float, bound: float | None = None) -> None:

@@ -170,15 +170,14 @@ def increment(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
 def _settle(
     state: NDArray[np.float64],
     at: int,
-    w1: float,
-    w0: float,
+    weights: tuple[float, float],
     r: float,
-    q1: float,
-    q0: float,
+    predicted: tuple[float, float],
     floor: float,
     price: float,
 ) -> None:
-    """Apply a logged event to the bets of one side; policy 1 is that side's, and pays `price`."""
+    """Apply a logged event to the bets of one side; policy 1 is first, is that side's, and pays `price`."""
+    (w1, w0), (q1, q0) = weights, predicted
     if floor == 0.0:
         _multiply(state, at, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
         return
@@ -206,20 +205,19 @@ def observe_predicted(
     w1: float,
     w0: float,
     reward: float,
-    q1: float,
-    q0: float,
+    predicted: tuple[float, float],
     price: float,
 ) -> None:
     """Add a logged event on which the challenger (1) and the champion (0) would act differently.
 
-    `w1` and `w0` are importance weights; at least one is 0. `q1` and `q0` are the rewards predicted for the
-    two actions before this reward was known; without a floor they are not used. To be better the challenger
-    must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
+    `w1` and `w0` are importance weights; at least one is 0. `predicted` are q₁ and q₀, the rewards predicted
+    for the two actions before this reward was known; without a floor they are not used. To be better the
+    challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
 
     A reward outside the range of `scale`, or a weight beyond 1/floor, counts as the nearest within; for the
     side that this hurts, it counts as the worst possible. So the test is about rewards clipped to what was
     known before them. If in some contexts an action has a smaller propensity than the floor, the test is off
-    by at most their share (twice that, if `q1` and `q0` differ).
+    by at most their share (twice that, if q₁ and q₀ differ).
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -231,7 +229,7 @@ def observe_predicted(
     if floor > 0.0:
         beyond = beyond or max(w1, w0) * floor > 1.0 + 1e-6
         w1, w0 = min(w1, 1.0 / floor), min(w0, 1.0 / floor)
-        q1, q0 = in_unit((q1 - scale[LOW]) / width), in_unit((q0 - scale[LOW]) / width)
+        q1, q0 = in_unit((predicted[0] - scale[LOW]) / width), in_unit((predicted[1] - scale[LOW]) / width)
     else:
         q1, q0 = 0.0, 1.0
     _open(state, 1 if floor > 0.0 else 0, learnt)
@@ -245,8 +243,8 @@ def observe_predicted(
     if beyond and down < 0.0:
         r_down = 1.0 if w1 > 0.0 else 0.0
         q1_down = q0_down = 1.0 - r_down
-    _settle(state, LANES, w1, w0, r_up, q1_up, q0_up, floor, price)
-    _settle(state, LANES + N, w0, w1, r_down, q0_down, q1_down, floor, 0.0)
+    _settle(state, LANES, (w1, w0), r_up, (q1_up, q0_up), floor, price)
+    _settle(state, LANES + N, (w0, w1), r_down, (q0_down, q1_down), floor, 0.0)
     if learnt:
         _settle_freely(state, w1_free, w0_free, r, price)
     _sum_up(state, learnt)
@@ -267,7 +265,7 @@ def observe(
     width = scale[HIGH] - scale[LOW]
     c = baseline(state)
     q = scale[LOW] + c * width
-    observe_predicted(state, scale, w1, w0, reward, q, q, 0.0)
+    observe_predicted(state, scale, w1, w0, reward, (q, q), 0.0)
     if width > 0.0:
         weight = (w1 - w0) * (w1 - w0)
         state[SQUARES] += weight

@@ -27,7 +27,7 @@ from onlineauto.engine.event.live_config_kernels import (
     observe_rewards,
     signal_before_test,
 )
-from onlineauto.engine.event.outcome_kernels import open_row, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import (
     ASIDE,
@@ -104,23 +104,25 @@ def run_events_as_vw(
                 cursor[SIGNAL] = signal
                 return
         taught = taught_label(run, actions, label)
+        row = results.rows[event]
         if exploration.policies > 0:
-            row = results.rows[event : event + 1]
-            call_at(
-                units.members, (context, stream, row, actions, label, learns, bool(learns or trains_on_all))
-            )
+            rows, compares = results.rows[event : event + 1], bool(learns or trains_on_all)
+            call_at(units.members, (context, stream, rows, actions, label, learns, compares))
         else:
-            visit_actions(context, run, results, event, actions, taught, learns, buffers)
+            visit_actions(context, run, row, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = settle_line(run, results, event, label)
         else:
             if learns and exploration.samples:
                 note_cost(exploration, label.cost)
-            labelled = settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
+            rank_actions(results, event, buffers)
+            if exploration.active:
+                explore(context, run, results, event, label, learns, standing)
+            labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost)
                 note_learnt(exploration)
-        results.rows[event].labelled = labelled
+        row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
             counts = bool(standing == STREAM)

@@ -85,7 +85,6 @@ def put_first(
     at: Exploration,
     order: NDArray[np.int32],
     pmf: NDArray[np.float32],
-    n: int,
     logged: int,
     name: np.uint64,
     named: bool,
@@ -96,7 +95,7 @@ def put_first(
     Parameters
     ----------
     order, pmf : int32[n], float32[n]
-        Actions and their probabilities.
+        All actions and their probabilities.
     name : uint64
         Hash of what names the event, if it is `named`; otherwise it is named by its number, this much more.
     keeps : bool
@@ -104,7 +103,7 @@ def put_first(
     """
     place = 0
     if logged >= 0:
-        for i in range(n):
+        for i in range(len(order)):
             place = i if order[i] == logged else place
     else:
         seed = at.random[0]
@@ -112,7 +111,7 @@ def put_first(
             number = number_of(step_on(name if named else seed))
         else:
             number = mixed_number(seed, name if named else np.uint64(at.counts[DRAWN]) + name)
-        place = pick_place(pmf, n, number)
+        place = pick_place(pmf, len(order), number)
         if keeps and not named:
             at.counts[DRAWN] += 1
             if at.quirks.steps_generator:

@@ -13,9 +13,7 @@ from onlineauto.features._kernels import is_covered, squares_of_group, turned
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.features.records import Interactions, Layout, Records, Scratch
+    from onlineauto.features.records import Interactions, Layout, Listing, Records, Scratch
 
 _FNV = np.uint64(16777619)
 _ZERO = np.float32(0)
@@ -60,9 +58,7 @@ def count_product(scratch: Scratch, order: int) -> int:
 def _cross_pair(
     scratch: Scratch,
     features: Records,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     n: int,
 ) -> int:
     """Append the products of two factors to the `n` listed features and return the new number."""
@@ -74,8 +70,8 @@ def _cross_pair(
         x = features[i].value
         for j in range(second + (i - first) if repeats else second, scratch.factors[1].end):
             short_loop()
-            cell[n] = (half ^ np.uint64(features[j].hash)) & mask
-            value[n] = x * features[j].value
+            listing.cell[n] = (half ^ np.uint64(features[j].hash)) & listing.mask
+            listing.value[n] = x * features[j].value
             n += 1
     return n
 
@@ -84,9 +80,7 @@ def _cross_pair(
 def _cross_triple(
     scratch: Scratch,
     features: Records,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     n: int,
 ) -> int:
     """Append the products of three factors to the `n` listed features and return the new number."""
@@ -100,8 +94,8 @@ def _cross_triple(
             y = x * features[j].value
             for k in range(j if factors[2].repeats else factors[2].start, factors[2].end):
                 short_loop()
-                cell[n] = (half ^ np.uint64(features[k].hash)) & mask
-                value[n] = y * features[k].value
+                listing.cell[n] = (half ^ np.uint64(features[k].hash)) & listing.mask
+                listing.value[n] = y * features[k].value
                 n += 1
     return n
 
@@ -111,9 +105,7 @@ def cross_any(
     scratch: Scratch,
     features: Records,
     order: int,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     n: int,
 ) -> int:
     """Append the features of the looked-up product, depth first; the last factor runs fastest."""
@@ -132,8 +124,8 @@ def cross_any(
         if depth == last:
             half, x = factors[depth - 1].chain, factors[depth - 1].product
             for j in range(i, factors[depth].end):
-                cell[n] = (half ^ np.uint64(features[j].hash)) & mask
-                value[n] = x * features[j].value
+                listing.cell[n] = (half ^ np.uint64(features[j].hash)) & listing.mask
+                listing.value[n] = x * features[j].value
                 n += 1
             depth -= 1
             factors[depth].position += 1
@@ -154,16 +146,14 @@ def _list_run(
     features: Records,
     start: int,
     end: int,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     n: int,
 ) -> int:
     """Append the features [start, end) themselves to the `n` listed ones and return the new number."""
     for i in range(start, end):
         short_loop()
-        cell[n] = np.uint64(features[i].hash) & mask
-        value[n] = features[i].value
+        listing.cell[n] = np.uint64(features[i].hash) & listing.mask
+        listing.value[n] = features[i].value
         n += 1
     return n
 
@@ -173,9 +163,7 @@ def cross_product(
     scratch: Scratch,
     features: Records,
     order: int,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     n: int,
 ) -> int:
     """Append the features of the looked-up product to the `n` listed ones and return the new number.
@@ -184,12 +172,12 @@ def cross_product(
     """
     if order == 1:
         factor = scratch.factors[0]
-        return _list_run(features, factor.start, factor.end, mask, cell, value, n)
+        return _list_run(features, factor.start, factor.end, listing, n)
     if order == 2:
-        return _cross_pair(scratch, features, mask, cell, value, n)
+        return _cross_pair(scratch, features, listing, n)
     if order == 3:
-        return _cross_triple(scratch, features, mask, cell, value, n)
-    return cross_any(scratch, features, order, mask, cell, value, n)
+        return _cross_triple(scratch, features, listing, n)
+    return cross_any(scratch, features, order, listing, n)
 
 
 @inline_kernel
@@ -197,13 +185,11 @@ def cross_all(
     interactions: Interactions,
     scratch: Scratch,
     features: Records,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
     runs: Records,
     n: int,
 ) -> tuple[int, int]:
-    """Append the products whose namespaces are present to the `n` listed features; the arrays have space.
+    """Append the products whose namespaces are present to the `n` listed features.
 
     Returns the number of features and the number of runs. The first run is the features that were listed
     already, then each present product has one. With a single live config everything is one run.
@@ -216,7 +202,7 @@ def cross_all(
         order = interactions.start[product + 1] - interactions.start[product]
         start = n
         if look_up(interactions, scratch, product):
-            n = cross_product(scratch, features, order, mask, cell, value, n)
+            n = cross_product(scratch, features, order, listing, n)
         if not together and n > start:
             runs[n_runs].start, runs[n_runs].end, runs[n_runs].product = start, n, product + 1
             n_runs += 1
@@ -250,9 +236,7 @@ def list_linear(
     features: Records,
     n_shared: int,
     groups: int,
-    mask: np.uint64,
-    cell: NDArray[np.unsignedinteger],
-    value: NDArray[np.float32],
+    listing: Listing,
 ) -> int:
     """List the features that are used by themselves, as table cells and values; return their number."""
     n = 0
@@ -262,7 +246,7 @@ def list_linear(
         if not is_linear(layout, scratch, group, n_shared):
             continue
         start, end = scratch.groups[group].start, scratch.groups[group].end
-        n = _list_run(features, start, end, mask, cell, value, n)
+        n = _list_run(features, start, end, listing, n)
     return n
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "Example",
     "Interactions",
     "Layout",
+    "Listing",
     "Numbering",
     "Records",
     "Scratch",
@@ -163,6 +164,14 @@ class Numbering(NamedTuple):
 
     kept: np.uint32  # mask applied before the addition
     mask: np.uint32  # mask applied after it
+
+
+class Listing(NamedTuple):
+    """The arrays in which the features of an example are listed; there is space for all."""
+
+    cell: NDArray[np.unsignedinteger]
+    value: NDArray[np.float32]
+    mask: np.uint64  # selects the bits of a hash that are listed
 
 
 class Example(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -12,15 +12,13 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
-from onlineauto.formats.lines.json_state_kernels import EVENT, FRAME, LOG, STAGED, JsonRules, Stage
+from onlineauto.formats.lines.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.lines.reader_state_kernels import STATE
-from onlineauto.formats.quirks import NO_QUIRKS
 
 if TYPE_CHECKING:
-    from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.formats.quirks import ReadingQuirks
+    from onlineauto.formats.lines.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 __all__ = ["JsonReader"]
@@ -36,37 +34,12 @@ class JsonReader(LineReader):
     true is 1. ``_multi`` lists the actions. ``_label_cost``, ``_label_probability`` and ``_labelIndex`` or
     ``_label_Action`` are the logged cost, probability and action.
 
-    Parameters
-    ----------
-    source : path, bytes, binary file, None or ByteSource
-        ``"-"`` and None are standard input; gzip and zstd are detected.
-    log : bool
-        Whether the lines are those of a decision-service log, with the context in ``c``; else each line is a
-        context.
-    label : {"simple", "cb", "ccb"}
-        Kind of labels: a number, the cost of an action, or the outcomes of CCB slots.
-    multiline : bool
-        Whether an event has actions, in ``_multi``; else it is a single line.
-    quirks : ReadingQuirks
-        Oddities of VW to follow; none by default.
-    chain_hash : bool
-        ``--chain_hash``: hash a string with its key's hash as the seed, not key and string joined.
-    hash_all, hash_seed, strict, uniform, block_bytes, diagnostics, name
-        As for `TextReader`.
+    Parameters, errors and the other attributes are those of `LineReader`.
 
     Attributes
     ----------
     counts : LogCounts or SlotLogCounts
         Counts of the log so far; for a log the diagnostics have them too.
-
-    Raises
-    ------
-    InputError
-        The source cannot be opened, or cannot be read further. The latter is raised by the iteration, after
-        all earlier events were yielded.
-    ParseError
-        A line is bad and `strict` is set. Raised by the iteration, after all earlier events were yielded.
-        Without `strict`, bad lines are reported and skipped.
 
     Source
     ------
@@ -74,53 +47,28 @@ class JsonReader(LineReader):
 
     Examples
     --------
+    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
     >>> text = b'{"c": {"User": {"age": 30}, "_multi": [{"A": {"x": "y"}}, {}]}, "_label_cost": 1, '
     >>> text += b'"_label_probability": 0.5, "_labelIndex": 1, "a": [2, 1]}'
-    >>> for block in JsonReader(text, log=True, label="cb", multiline=True):
+    >>> for block in JsonReader(text, Rules(multiline=True, simple=False, log=True)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost_start)
     1 3 [b' ', b'User', b'A'] [30.  1.] [0 0 0 1]
     """
 
-    def __init__(
-        self,
-        source: Source | ByteSource,
-        *,
-        log: bool,
-        label: Literal["simple", "cb", "ccb"] = "simple",
-        multiline: bool,
-        quirks: ReadingQuirks = NO_QUIRKS,
-        chain_hash: bool = False,
-        hash_all: bool = False,
-        hash_seed: int = 0,
-        strict: bool = False,
-        uniform: bool = False,
-        block_bytes: int = 1 << 18,
-        diagnostics: Diagnostics | None = None,
-        name: str | None = None,
-    ) -> None:
-        rules = JsonRules(
-            simple=label == "simple",
-            slots=label == "ccb",
-            multiline=multiline,
-            quirks=quirks,
-            hash_all=hash_all,
-            strict=strict,
-            uniform=uniform,
-            hash_seed=np.uint32(hash_seed),
-            default_hash=_default_hash(hash_seed, hash_all=hash_all),
-            log=log,
-            chain_hash=chain_hash,
-        )
-        super().__init__(
-            source, rules=rules, unit="line", block_bytes=block_bytes, diagnostics=diagnostics, name=name
-        )
+    def __init__(self, source: Source | ByteSource, rules: Rules, **reading: Any) -> None:
+        super().__init__(source, rules, **reading)
         fresh = SlotLogCounts() if rules.slots else LogCounts()
         self.counts = self.diagnostics.log or fresh  # shared by all files of a run
-        if log:
+        if rules.log:
             self.diagnostics.log = self.counts
-        self._json_rules = rules
         self._stage = _make_stage()
         self._count_on()
+
+    def _complete(self, rules: Rules) -> Rules:
+        """Return the rules with the hash of the namespace without a name, which is a blank in JSON."""
+        seed = np.uint32(rules.hash_seed)
+        blank = np.uint32(murmur3(np.frombuffer(b" ", np.uint8), 0, 1, seed)) if rules.hash_all else seed
+        return rules._replace(default_hash=blank)
 
     def _size_for(self, text_bytes: int) -> int:
         return 3 * text_bytes + _OVERRUN
@@ -154,7 +102,7 @@ class JsonReader(LineReader):
         find_json_marks(self._buffer, end, self._reader.marks, self._reader.breaks, stage.odd)
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        result = read_json_lines(self._buffer, p, end, self._json_rules, self._reader, self._stage)
+        result = read_json_lines(self._buffer, p, end, self._reader, self._stage)
         self._count()
         return result
 
@@ -169,7 +117,7 @@ class JsonReader(LineReader):
     def _count(self) -> None:
         """Copy the kernel's counters to `counts`."""
         counts, log = self.counts, self._stage.log[0]
-        if self._json_rules.log:
+        if self._rules.log:
             self.diagnostics.log = counts
         for field in fields(counts):
             name = field.name.removeprefix("dsjson_")
@@ -193,13 +141,6 @@ def _decoded(string: bytes) -> str:
         return msgspec.json.decode(string, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return string[1:-1].decode("utf-8", "replace")
-
-
-def _default_hash(hash_seed: int, *, hash_all: bool) -> np.uint32:
-    """Return the hash of the namespace without a name, which is a blank in JSON."""
-    if not hash_all:
-        return np.uint32(hash_seed)
-    return np.uint32(murmur3(np.frombuffer(b" ", np.uint8), 0, 1, np.uint32(hash_seed)))
 
 
 def _make_stage() -> Stage:

@@ -100,6 +100,13 @@ class Place(NamedTuple):
     lane: int
 
 
+class Lesson(NamedTuple):
+    """The label that a model learns of an example, and how much it counts."""
+
+    label: F32
+    weight: F32  # importance weight
+
+
 @inline_kernel
 def rule_of(rule: Rule, model: Model, slot: int) -> Rule:
     """Return the rule with which live config `slot` learns."""
@@ -365,15 +372,14 @@ def update(
     place: Place,
     example: Example,
     prediction: F32,
-    label: F32,
-    weight: F32,
+    lesson: Lesson,
     sum_squares: F32,
 ) -> bool:
     """Learn a label of positive weight; `prediction` is the clipped prediction for the event.
 
     Returns whether there was a loss to learn from.
     """
-    shared = model.shared
+    shared, (label, weight) = model.shared, lesson
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     if not loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum) > 0.0:
         return False

@@ -50,14 +50,14 @@ def add_run(
 def add_pair(
     table: NDArray[np.float32],
     features: Records,
-    first: tuple[int, int],
-    second: tuple[int, int],
-    same: bool,
     mask: np.uint64,
+    runs: tuple[tuple[int, int], tuple[int, int]],
+    same: bool,
     lane: int,
     total: Four,
 ) -> Four:
     """Return `total` plus the product of two runs of features; each pair once if the runs are the `same`."""
+    first, second = runs
     begin = np.uint64(second[0])
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
@@ -74,15 +74,14 @@ def add_pair(
 def add_triple(
     table: NDArray[np.float32],
     features: Records,
-    first: tuple[int, int],
-    second: tuple[int, int],
-    third: tuple[int, int],
-    same: tuple[bool, bool],
     mask: np.uint64,
+    runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
+    same: tuple[bool, bool],
     lane: int,
     total: Four,
 ) -> Four:
     """Return `total` plus the product of three runs; `same` says if second = first, and if third = second."""
+    first, second, third = runs
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()
         chain = _FNV * np.uint64(features[i].hash)

@@ -24,7 +24,7 @@ from onlineauto.learners.loss_kernels import loss_slope_squared
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import Model, Place, Rule
+    from onlineauto.learners._kernels import Lesson, Model, Place, Rule
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -40,24 +40,24 @@ def sensitivity(
     place: Place,
     example: Example,
     prediction: F32,
-    label: F32,
-    weight: F32,
+    lesson: Lesson,
     sum_squares: F32,
 ) -> F32:
-    """Return how far (float32) a small importance weight of this label would move the prediction, per weight.
+    """Return how far (float32) a small importance weight of a label would move the prediction, per weight.
 
     Parameters
     ----------
     prediction : float32
         Before clipping.
-    weight : float32
-        Importance weight with which statistics would count the event; the step itself has weight 1.
+    lesson : Lesson
+        The label, and the weight with which statistics would count the event; the step itself has weight 1.
     sum_squares : float32
         Σ x² of the event.
     """
     scale = step_scale(rule, model.shared, _ONE)
     if not (rule.adaptive or rule.normalized):
         return scale * sum_squares
+    label, weight = lesson
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     weights, lane = model.weights, place.lane
     per_update = norm = _ZERO

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import Model, Rule
+    from onlineauto.learners._kernels import Lesson, Model, Rule
 
     FourFloats: TypeAlias = tuple[F32, F32, F32, F32]
-    FourBools: TypeAlias = tuple[bool, bool, bool, bool]
+    FourLessons: TypeAlias = tuple[Lesson, Lesson, Lesson, Lesson]
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -149,23 +149,22 @@ def has_fours(rule: Rule, model: Model, slot: int) -> bool:
 
 
 @inline_kernel
-def _slope(rule: Rule, model: Model, raw: F32, label: F32, weight: F32, learns: bool) -> tuple[F32, F32]:
+def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: Lesson) -> tuple[F32, F32]:
     """Return clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
+    label, weight = lesson
     minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
     prediction = clip(model.shared, raw)
     loss = loss_value(rule.loss, rule.low, rule.high, prediction, label, minimum, maximum)
     slope = -_ONE
-    if learns and loss > 0.0:
+    if weight > _ZERO and model.settings[slot].plain and loss > 0.0:
         slope = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
     return prediction, slope
 
 
 @inline_kernel
-def _step(
-    rule: Rule, model: Model, lane: int, prediction: F32, label: F32, weight: F32, reach: F32, norm: F32
-) -> F32:
+def _step(rule: Rule, model: Model, lane: int, prediction: F32, lesson: Lesson, reach: F32, norm: F32) -> F32:
     """Return the step (float32) of a lane that learns, and add to its sums; 0 if it is not finite."""
-    sums = model.lanes[lane]
+    sums, (label, weight) = model.lanes[lane], lesson
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
@@ -185,18 +184,17 @@ def update_four(
     slot: int,
     example: Example,
     raw: FourFloats,
-    label: F32,
-    weight: FourFloats,
-    learns: FourBools,
+    lessons: FourLessons,
 ) -> bool:
-    """Learn a label in four lanes, from `slot` on, whose raw predictions are known.
+    """Learn an example in four lanes, from `slot` on, whose raw predictions are known.
 
-    Returns False, and changes nothing, if a slope underflows; then call `update` for each lane.
+    A lane learns if its weight is positive and its settings are `plain`. Returns False, and changes nothing,
+    if a slope underflows; then call `update` for each lane.
     """
-    p0, g0 = _slope(rule, model, raw[0], label, weight[0], learns[0])
-    p1, g1 = _slope(rule, model, raw[1], label, weight[1], learns[1])
-    p2, g2 = _slope(rule, model, raw[2], label, weight[2], learns[2])
-    p3, g3 = _slope(rule, model, raw[3], label, weight[3], learns[3])
+    p0, g0 = _slope(rule, model, slot, raw[0], lessons[0])
+    p1, g1 = _slope(rule, model, slot + 1, raw[1], lessons[1])
+    p2, g2 = _slope(rule, model, slot + 2, raw[2], lessons[2])
+    p3, g3 = _slope(rule, model, slot + 3, raw[3], lessons[3])
     if g0 == _ZERO or g1 == _ZERO or g2 == _ZERO or g3 == _ZERO:
         return False
     learns = (g0 != -_ONE, g1 != -_ONE, g2 != -_ONE, g3 != -_ONE)
@@ -204,13 +202,13 @@ def update_four(
     reach, norm = accumulate_four(model, slot, example, slopes, slots, rule.guarded)
     u0 = u1 = u2 = u3 = _ZERO
     if learns[0]:
-        u0 = _step(rule, model, slot, p0, label, weight[0], element(reach, 0), element(norm, 0))
+        u0 = _step(rule, model, slot, p0, lessons[0], element(reach, 0), element(norm, 0))
     if learns[1]:
-        u1 = _step(rule, model, slot + 1, p1, label, weight[1], element(reach, 1), element(norm, 1))
+        u1 = _step(rule, model, slot + 1, p1, lessons[1], element(reach, 1), element(norm, 1))
     if learns[2]:
-        u2 = _step(rule, model, slot + 2, p2, label, weight[2], element(reach, 2), element(norm, 2))
+        u2 = _step(rule, model, slot + 2, p2, lessons[2], element(reach, 2), element(norm, 2))
     if learns[3]:
-        u3 = _step(rule, model, slot + 3, p3, label, weight[3], element(reach, 3), element(norm, 3))
+        u3 = _step(rule, model, slot + 3, p3, lessons[3], element(reach, 3), element(norm, 3))
     moves = flags(u0 != _ZERO, u1 != _ZERO, u2 != _ZERO, u3 != _ZERO)
     move_four(model, slot, example, four(u0, u1, u2, u3), moves, rule.guarded)
     return True

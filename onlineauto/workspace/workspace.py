@@ -11,7 +11,8 @@ from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
-from onlineauto.engine.search.factory import make_layout, make_searching
+from onlineauto.engine.search.factory import make_layout
+from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
 from onlineauto.engine.stream.validity import first_invalid_event
@@ -116,8 +117,7 @@ class Workspace(Locked):
         self.predicts_only = False
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
-        simple = self.kind == "simple"
-        self.searching = make_searching(configuration, self.layout, self.learner, simple=simple)
+        self.searching = Searching(configuration, self.layout, self.learner)
         self._runner = BlockRunner(
             configuration,
             layout=self.layout,

@@ -93,7 +93,7 @@ def _first_event(
                 return t + 1
         elif disagree:
             if which in (PREDICTED, LEARNT):
-                paired.observe_predicted(state, scale, w1, w0, reward, q + log.optimism, q, 0.0)
+                paired.observe_predicted(state, scale, w1, w0, reward, (q + log.optimism, q), 0.0)
             else:
                 paired.observe(state, scale, w1, w0, reward)
             if paired.is_better(state, alpha):

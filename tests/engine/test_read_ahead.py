@@ -15,7 +15,7 @@ from onlineauto import Workspace
 from onlineauto.engine.stream import read_ahead as module
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.text_reader import TextReader
+from tests.formats.reading import text_reader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_reader import EventReader
     from onlineauto.formats.sources.source import Source
+    from onlineauto.formats.text_reader import TextReader
 
 TEXT = b"".join(b"%d |a x:%d\n" % (i % 2, i) for i in range(300))
 LINES = st.lists(
@@ -34,7 +35,7 @@ LINES = st.lists(
 
 
 def open_text(source: Any, **options: Any) -> TextReader:
-    return TextReader(source, multiline=False, **{"block_bytes": 64, "name": "file", **options})
+    return text_reader(source, **{"block_bytes": 64, "name": "file", **options})
 
 
 def ahead(reader: EventReader) -> Generator[Block]:

@@ -66,7 +66,7 @@ def test_evidence_is_the_twins(
         w1, w0 = weights(who, likely, floor)
         observe(state, scale_of(floor, learnt=learnt), w1, w0, r)
         twins[0].update(w1, w0, r)
-        observe_predicted(predicted, scale_of(floor, learnt=learnt), w1, w0, r, q1, q0, 0.0)
+        observe_predicted(predicted, scale_of(floor, learnt=learnt), w1, w0, r, (q1, q0), 0.0)
         twins[1].update_predicted(w1, w0, r, q1, q0)  # which sees to it that no bet loses more than ¾
     if events:
         assert evidence(state) == pytest.approx(twins[0].evidence(), rel=1e-9)

@@ -66,7 +66,7 @@ def test_places() -> None:
 def test_the_logged_action_comes_first() -> None:
     at = make_exploration(REGISTRY.parse("--cb_explore_adf --cb_sample"))
     order, pmf = np.array([2, 0, 1], np.int32), np.array([0.5, 0.3, 0.2], np.float32)
-    put_first(at, order, pmf, 3, 1, np.uint64(0), False, True)
+    put_first(at, order, pmf, 1, np.uint64(0), False, True)
     assert order.tolist() == [1, 0, 2]
     assert pmf.tolist() == np.array([0.2, 0.3, 0.5], np.float32).tolist()
     assert at.counts[DRAWN] == 0

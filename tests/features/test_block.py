@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from onlineauto.features.block import Block
 from onlineauto.features.event import events as events_of
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.text_reader import TextReader
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, make_block
@@ -45,7 +46,7 @@ def again(block: Block) -> Block:
 
 
 def read_block(text: bytes) -> Block:
-    (block,) = TextReader(text, label="cb", multiline=True)
+    (block,) = TextReader(text, Rules(multiline=True, simple=False))
     return block
 
 

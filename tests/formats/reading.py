@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.exact.quirks import READING
 from onlineauto.exact.text.reader import VwTextReader
 from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.quirks import NO_QUIRKS
 from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
@@ -25,14 +26,22 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+def _split(label: str = "simple", **how: Any) -> tuple[Rules, dict[str, Any]]:
+    """Rules of reading, with a word for the kind of labels, and the other arguments of a reader."""
+    rules = {name: how.pop(name) for name in Rules._fields if name in how}
+    return Rules(simple=label == "simple", slots=label == "ccb", **rules), how
+
+
 def text_reader(text: Source, *, exact: bool = False, **how: Any) -> TextReader:
     """Make the reader of text of one of the modes."""
-    return (VwTextReader if exact else TextReader)(text, **how)
+    rules, others = _split(**how)
+    return (VwTextReader if exact else TextReader)(text, rules, **others)
 
 
 def json_reader(text: Source, *, exact: bool = False, **how: Any) -> JsonReader:
     """Make the reader of JSON with VW's quirks or without."""
-    return JsonReader(text, quirks=READING if exact else NO_QUIRKS, **how)
+    rules, others = _split(quirks=READING if exact else NO_QUIRKS, **how)
+    return JsonReader(text, rules, **others)
 
 
 def events(text: bytes, kind: str = "simple", **options: Any) -> list[list[Line]]:

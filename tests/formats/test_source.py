@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.sources.source import ByteSource, Source
 from onlineauto.formats.text_reader import TextReader
 
@@ -173,13 +174,13 @@ def test_names(tmp_path: Path) -> None:
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.txt"
     with pytest.raises(InputError) as caught:
-        TextReader(path, multiline=False)
+        TextReader(path, Rules())
     assert str(caught.value) == f"{path}: no such file"
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        TextReader(tmp_path, multiline=False)
+        TextReader(tmp_path, Rules())
     assert str(caught.value) == f"{tmp_path}: is a directory, not a file of events"
 
 
@@ -194,7 +195,7 @@ class Failing(io.BytesIO):
 
 
 def test_what_was_read_before_a_failure_is_delivered() -> None:
-    reader = TextReader(Failing(TEXT), multiline=False, name="file")
+    reader = TextReader(Failing(TEXT), Rules(), name="file")
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
         blocks.extend(reader)
@@ -205,7 +206,7 @@ def test_what_was_read_before_a_failure_is_delivered() -> None:
 def test_a_pipe_gives_events_as_soon_as_they_are_complete() -> None:
     out, into = os.pipe()
     with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-        reader = TextReader(pipe, label="cb", multiline=True)
+        reader = TextReader(pipe, Rules(multiline=True, simple=False))
         blocks = iter(reader)
         watchdog = threading.Timer(60, writer.close)
         watchdog.start()
@@ -227,7 +228,7 @@ def test_a_packed_pipe_gives_events_as_soon_as_they_are_flushed() -> None:
     for pack in packers:
         out, into = os.pipe()
         with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-            blocks = iter(TextReader(pipe, label="cb", multiline=True))
+            blocks = iter(TextReader(pipe, Rules(multiline=True, simple=False)))
             watchdog = threading.Timer(60, writer.close)
             watchdog.start()
             for _ in range(3):

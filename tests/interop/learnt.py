@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto import Workspace
-from onlineauto.formats.text_reader import TextReader
-from tests.formats.reading import SHAPES
+from tests.formats.reading import SHAPES, text_reader
 from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def lines_of(blocks: Iterable[Block]) -> list[Any]:
 
 def lines_of_text(text: str, kind: str, **options: Any) -> list[Any]:
     """The same of a text, that has to be free of problems."""
-    reader = TextReader(text.encode("utf-8", "surrogateescape"), **SHAPES[kind], **options)
+    reader = text_reader(text.encode("utf-8", "surrogateescape"), **SHAPES[kind], **options)
     found = unpack(reader)
     assert not reader.diagnostics.kept
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onlineauto.exact.table import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
-from onlineauto.learners._kernels import Model, Place, clip, dot, update
+from onlineauto.learners._kernels import Lesson, Model, Place, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.model import initial_weights, make_model
 from onlineauto.learners.rule import make_rule
@@ -108,7 +108,7 @@ def learn(
     for lane in range(LANES):
         if weight[lane] > 0:
             p = F(clip(model.shared, raw[lane]))
-            update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(1))
+            update(rule, model, Place(lane, lane), listed, p, Lesson(label, weight[lane]), F(1))
 
 
 RULES: list[dict[str, object]] = [

@@ -20,6 +20,7 @@ from onlineauto.learners._kernels import (
     GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
+    Lesson,
     Place,
     T,
     clip,
@@ -121,7 +122,8 @@ class Compiled:
         raw = F(dot(self.rule, self.model, place, listed, F(0.25)))
         p = F(clip(self.shared, raw))
         if example.weight > 0:
-            update(self.rule, self.model, place, listed, p, example.label, example.weight, squares)
+            lesson = Lesson(example.label, example.weight)
+            update(self.rule, self.model, place, listed, p, lesson, squares)
         self.shared[T] += example.weight
         return raw, p
 
@@ -330,10 +332,14 @@ def test_prediction_that_is_no_number_becomes_zero() -> None:
 def learn_four(
     rule: Any, model: Any, listed: Any, raw: NDArray[np.float32], label: Any, weight: NDArray[np.float32]
 ) -> bool:
-    learns = (weight[0] > 0, weight[1] > 0, weight[2] > 0, weight[3] > 0)
     raws = (raw[0], raw[1], raw[2], raw[3])
-    weights = (weight[0], weight[1], weight[2], weight[3])
-    return bool(update_four(rule, model, 0, listed, raws, label, weights, learns))
+    lessons = (
+        Lesson(label, weight[0]),
+        Lesson(label, weight[1]),
+        Lesson(label, weight[2]),
+        Lesson(label, weight[3]),
+    )
+    return bool(update_four(rule, model, 0, listed, raws, lessons))
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])
@@ -373,7 +379,7 @@ def test_four_lanes_learn_what_each_learns_alone(
             for lane in range(4):
                 if weight[lane] > 0:
                     p = F(clip(model.shared, raw[lane]))
-                    update(rule, model, Place(lane, lane), listed, p, label, weight[lane], F(0))
+                    update(rule, model, Place(lane, lane), listed, p, Lesson(label, weight[lane]), F(0))
         assert together.lanes.tobytes() == apart.lanes.tobytes()
         assert as_bits(together.weights) == as_bits(apart.weights)
 

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.explorers._kernels import count_leaders
+from onlineauto.explorers.explore_kernels import FILLED, SUMS, VOTES, WORK
 from onlineauto.jit import F32, inline_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.explorers._kernels import Exploration
+
 _ZERO = np.float32(0)
+_ONE = np.float32(1)
 PSI, FALLS = 0, 1
 """Indices among the explorer's numbers: the reward for diversity ψ; the flag that the floor falls."""
 
@@ -25,27 +29,19 @@ def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
 
 @inline_kernel
 def add_policy(
-    score: NDArray[np.float32],
-    n: int,
-    first_only: bool,
-    part: F32,
-    least: F32,
-    norm: F32,
-    votes: NDArray[np.float32],
-    sums: NDArray[np.float32],
-    by_rank: bool,
-    order: NDArray[np.int32],
-    ranked: NDArray[np.float32],
+    at: Exploration, n: int, least: F32, norm: F32, explored: NDArray[np.float32], order: NDArray[np.int32]
 ) -> F32:
-    """Add a policy's `part` to the votes of its best actions, and its scores to `sums`; return the new norm.
+    """Add a policy's vote, shared by its best actions, and its scores to the sums; return the new norm.
 
-    The norm (float32) is the sum of all shares, each raised to the floor `least`. With the quirk `by_rank`
-    scores are added by their rank, as in VW, and not by their action.
+    Its scores are in the explorer's scratch (`FILLED`). The norm (float32) is the sum of all shares, each
+    raised to the floor `least`. With the quirk `sums_by_rank` scores are added by their rank, as in VW, and
+    not by their action.
     """
-    leading = count_leaders(score, n, first_only, order, ranked)
-    share = part / np.float32(leading)
+    votes, sums, ranked = explored[VOTES], explored[SUMS], explored[WORK]
+    leading = count_leaders(explored[FILLED], n, at.first_only, order, ranked)
+    share = _ONE / np.float32(at.policies) / np.float32(leading)
     for i in range(n):
-        sums[i if by_rank else order[i]] += ranked[i]
+        sums[i if at.quirks.sums_by_rank else order[i]] += ranked[i]
     for i in range(leading):
         before = votes[order[i]]
         if before < least:

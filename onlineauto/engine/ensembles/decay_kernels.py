@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensembles.policy_kernels import learn_as, prepare, score_all
+from onlineauto.engine.ensembles.policy_kernels import learn_as, part_of, score_all
 from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank
@@ -109,12 +109,10 @@ def visit_models(
     two numbers of features of `score_all`.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
-    parts, cb_type = run.task.parts // models, run.model.settings[slot].cb_type
     counted = shown = 0
     for model in range(models - 1, -1 if learns else models - 2, -1):
         champion, policy = model == models - 1, decay.place[model]
-        part = policy * parts
-        counted, shown = score_all(run, actions, label, slot, part, buffers)
+        counted, shown = score_all(run, actions, label, slot, part_of(run, policy), buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
             run.task.exploration.numbers[_EPSILON] = decay.epsilon[0]
@@ -124,8 +122,7 @@ def visit_models(
         if learns and slot == 0:
             _observe(run, label, model, n, buffers)
         if learns:
-            prepare(run, actions, label, slot, part, cb_type, buffers)
-            learn_as(run, actions, label, slot, part, policy, cb_type, champion and slot == 0, buffers)
+            learn_as(run, actions, label, slot, policy, champion and slot == 0, buffers)
     return counted, shown
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from onlineauto.engine.ensembles.bag_kernels import add_vote, draw_time
 from onlineauto.engine.ensembles.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
 from onlineauto.engine.ensembles.decay_kernels import compare_models, visit_models
-from onlineauto.engine.ensembles.policy_kernels import estimate_all, learn_as, learn_costs, prepare, score_all
+from onlineauto.engine.ensembles.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
 from onlineauto.engine.ensembles.rnd_guess_kernels import guess
 from onlineauto.engine.ensembles.rnd_noise_kernels import draw_noise
 from onlineauto.engine.event.example_kernels import begin_squares
@@ -45,10 +45,9 @@ def _bag(
 ) -> tuple[int, int]:
     """Let the policies of a bag vote and learn, each as often as was drawn; return as `score_all` does."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    parts, cb_type = run.task.parts // at.policies, run.model.settings[slot].cb_type
     counted = shown = 0
     for policy in range(at.policies):
-        counted, shown = score_all(run, actions, label, slot, policy * parts, buffers)
+        counted, shown = score_all(run, actions, label, slot, part_of(run, policy), buffers)
         add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
     for action in range(n):
         short_loop()
@@ -57,8 +56,7 @@ def _bag(
         screens = slot == 0
         for policy in range(at.policies):
             for _ in range(at.times[policy]):
-                prepare(run, actions, label, slot, policy * parts, cb_type, buffers)
-                learn_as(run, actions, label, slot, policy * parts, policy, cb_type, screens, buffers)
+                learn_as(run, actions, label, slot, policy, screens, buffers)
                 screens = False
     return counted, shown
 
@@ -93,12 +91,8 @@ def _choose_in_turn(
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
     least, psi = falling_floor(at, bool(at.numbers[FALLS] > 0.0), n), np.float32(at.numbers[PSI])
-    share = _ONE / np.float32(at.policies)
-    add_policy(
-        room[FILLED], n, at.first_only, share, least, _ZERO,
-        room[VOTES], room[SUMS], at.quirks.sums_by_rank, buffers.order, room[WORK],
-    )  # fmt: skip
-    norm = least * np.float32(n) + (share - least)
+    add_policy(at, n, least, _ZERO, room, buffers.order)
+    norm = least * np.float32(n) + (_ONE / np.float32(at.policies) - least)
     for policy in range(1, at.policies):
         _, shown = score_all(run, actions, label, slot, policy + 1, buffers)
         if learns:
@@ -107,10 +101,7 @@ def _choose_in_turn(
                 buffers.target[action] = pseudo_cost(
                     buffers.cost[action], psi, room[VOTES, action], least, norm
                 )
-        norm = add_policy(
-            room[FILLED], n, at.first_only, share, least, norm,
-            room[VOTES], room[SUMS], at.quirks.sums_by_rank, buffers.order, room[WORK],
-        )  # fmt: skip
+        norm = add_policy(at, n, least, norm, room, buffers.order)
         if learns:
             for action in range(n):
                 short_loop()
@@ -131,9 +122,7 @@ def _cover(
         short_loop()
         buffers.score[action, slot] = buffers.explored[FILLED, action]
     if learns:
-        cb_type = run.model.settings[slot].cb_type
-        prepare(run, actions, label, slot, 0, cb_type, buffers)
-        learn_as(run, actions, label, slot, 0, 0, cb_type, slot == 0, buffers)
+        learn_as(run, actions, label, slot, 0, slot == 0, buffers)
     return counted, _choose_in_turn(run, actions, label, slot, learns, shown, buffers)
 
 
@@ -146,15 +135,15 @@ def _distil(
     All score before any of them learns. A member learns its own guess plus a little noise. The bonus of an
     action is the root of the mean squared difference between score and guess.
     """
-    at, room, own = run.task.exploration, buffers.explored, run.model.settings[slot].cb_type
-    parts, members = run.task.parts // at.policies, np.float32(at.policies - 1)
+    at, room = run.task.exploration, buffers.explored
+    members = np.float32(at.policies - 1)
     counted = shown = 0
     for turn in range(1, at.policies + 1):
         member = turn % at.policies
         if member > 0:
             guess(run, actions, slot, member, buffers)
             at.guesses[member] = room[WORK, max(int(label.action), 0)]
-        counted, shown = score_all(run, actions, label, slot, member * parts, buffers)
+        counted, shown = score_all(run, actions, label, slot, part_of(run, member), buffers)
         for action in range(actions.n if member > 0 else 0):
             short_loop()
             error = room[FILLED, action] - room[WORK, action]
@@ -165,12 +154,11 @@ def _distil(
         buffers.score[action, slot] = room[FILLED, action]
     for turn in range(1, at.policies + 1 if learns else 1):
         member = turn % at.policies
-        part, cb_type, taught = member * parts, own, label
+        taught = label
         if member > 0:
-            cost, cb_type = draw_noise(at) + at.guesses[member], MTR
+            cost = draw_noise(at) + at.guesses[member]
             taught = Label(label.action, cost, _ONE, label.weight, label.initial)
-        prepare(run, actions, taught, slot, part, cb_type, buffers)
-        learn_as(run, actions, taught, slot, part, member, cb_type, member + slot == 0, buffers)
+        learn_as(run, actions, taught, slot, member, member + slot == 0, buffers)
     return counted, shown
 
 

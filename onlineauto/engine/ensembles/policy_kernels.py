@@ -8,23 +8,29 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import (
     apply_link,
+    learn,
     list_action,
-    predict_or_learn,
+    predict,
     shown_features,
-    squares_of,
 )
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import LEARN, target_of, visited, weight_of
+from onlineauto.explorers._kernels import RND
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.jit import inline_kernel, kernel, short_loop
-from onlineauto.learners.cost_kernels import DR
+from onlineauto.learners._kernels import Lesson, clip
+from onlineauto.learners.cost_kernels import DR, MTR
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Label, Run
 
 _ZERO = np.float32(0)
-_ONE = np.float32(1)
-_UNKNOWN = np.float32(np.nan)
+
+
+@inline_kernel
+def part_of(run: Run, policy: int) -> int:
+    """Return the first part of a policy of a live config; of a cover, only of its first policy."""
+    return policy * (run.task.parts // run.task.exploration.policies)
 
 
 @kernel
@@ -40,8 +46,7 @@ def score_all(
     for action in range(actions.n):
         short_loop()
         example, numbers = list_action(run, actions, action, False, _ZERO, buffers)
-        raw, _, _ = predict_or_learn(run, place, example, label.initial, _ZERO, _ONE, _ZERO, False, _UNKNOWN)
-        buffers.explored[FILLED, action] = raw
+        buffers.explored[FILLED, action] = predict(run, place, example, label.initial)
         counted += numbers.own + numbers.crossed
         shown += shown_features(run, actions, action, numbers)
     return counted, shown
@@ -59,56 +64,36 @@ def estimate_all(
     for action in range(actions.n):
         short_loop()
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        squares = squares_of(run, buffers, action, slot)
-        taught = bool(learns and action == label.action and label.probability > _ZERO)
-        cost, weight = (label.cost, label.weight / label.probability) if taught else (_ZERO, _ONE)
-        _, prediction, learnt = predict_or_learn(
-            run, place, example, label.initial, cost, weight, squares, taught, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
+        raw = predict(run, place, example, label.initial)
+        if learns and action == label.action and label.probability > _ZERO:
+            lesson = Lesson(label.cost, label.weight / label.probability)
+            prediction = learn(run, place, example, raw, lesson, action, buffers)
+        else:
+            prediction = clip(run.model.shared, raw)
         buffers.target[action] = apply_link(run.task.link, prediction)
-
-
-@inline_kernel
-def prepare(
-    run: Run, actions: Actions, label: Label, slot: int, part: int, cb_type: int, buffers: Buffers
-) -> None:
-    """Estimate the costs that a policy is about to learn, if `cb_type` needs estimates."""
-    if cb_type == DR:
-        estimate_all(run, actions, label, slot, part + 1, True, buffers)
 
 
 @kernel
 def learn_as(
-    run: Run,
-    actions: Actions,
-    label: Label,
-    slot: int,
-    part: int,
-    policy: int,
-    cb_type: int,
-    screens: bool,
-    buffers: Buffers,
+    run: Run, actions: Actions, label: Label, slot: int, policy: int, screens: bool, buffers: Buffers
 ) -> None:
-    """Let policy `policy`, which is part `part` of a live config, learn an event by `cb_type`.
+    """Let a policy of a live config learn an event; members of ``--rnd`` learn by ``mtr``.
 
-    Call `prepare` before. If it `screens`, the logged action is screened too.
+    If it `screens`, the logged action is screened too.
     """
+    ensemble, part = run.task.exploration.ensemble, part_of(run, policy)
+    cb_type = MTR if ensemble == RND and policy > 0 else run.model.settings[slot].cb_type
+    if cb_type == DR:
+        estimate_all(run, actions, label, slot, part + 1, True, buffers)
     place = place_of(run.live, slot, part)
     first, last = visited(run, actions, label, True, LEARN, cb_type)
     for action in range(first, last):
         short_loop()
         screened = bool(screens and action == label.action and len(run.screen.gains) > 0)
         example, _ = list_action(run, actions, action, screened, label.cost, buffers)
-        squares = squares_of(run, buffers, action, slot)
         target = target_of(run, label, action, buffers.target[action], cb_type)
-        weight = weight_of(run, actions, label, slot, policy)
-        _, _, learnt = predict_or_learn(
-            run, place, example, label.initial, target, weight, squares, True, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
+        lesson = Lesson(target, weight_of(run, actions, label, slot, policy))
+        learn(run, place, example, predict(run, place, example, label.initial), lesson, action, buffers)
 
 
 @kernel
@@ -118,9 +103,5 @@ def learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, 
     for action in range(actions.n):
         short_loop()
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        squares, cost = squares_of(run, buffers, action, slot), buffers.explored[FILLED, action]
-        _, _, learnt = predict_or_learn(
-            run, place, example, label.initial, cost, label.weight, squares, True, _UNKNOWN
-        )
-        if learnt:
-            buffers.first_squares[action] = squares
+        lesson = Lesson(buffers.explored[FILLED, action], label.weight)
+        learn(run, place, example, predict(run, place, example, label.initial), lesson, action, buffers)

@@ -13,6 +13,7 @@ from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.sample_kernels import mixed_state
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import cross_all, list_linear
+from onlineauto.features.records import Listing
 from onlineauto.jit import F32, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
     """List the features of an action by their whole hashes in `buffers.name`; return the number of runs."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     groups, _, _ = open_action(run, actions, action)
-    name, value = buffers.name, buffers.value
-    n = list_linear(run.layout, scratch, features, n_shared, groups, _ALL, name, value)
-    _, n_runs = cross_all(run.interactions, scratch, features, _ALL, name, value, buffers.runs, n)
+    listing = Listing(buffers.name, buffers.value, _ALL)
+    n = list_linear(run.layout, scratch, features, n_shared, groups, listing)
+    _, n_runs = cross_all(run.interactions, scratch, features, listing, buffers.runs, n)
     forget(scratch, n_shared, groups)
     return n_runs
 

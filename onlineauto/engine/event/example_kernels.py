@@ -11,14 +11,14 @@ from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.event.state import CB, CB_ADF, Counted
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
-from onlineauto.features.records import Example
+from onlineauto.features.records import Example, Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Run
     from onlineauto.features.records import Interactions
-    from onlineauto.learners._kernels import Place
+    from onlineauto.learners._kernels import Lesson, Place
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
 """Codes of the link functions."""
@@ -100,14 +100,14 @@ def list_action(
 
     Returns the listed features and their counts. Fills `buffers.squares` if the rule needs Σ x².
     """
-    scratch, features, n_shared, mask = run.scratch, run.stream.features, actions.n_shared, run.task.mask
-    interactions, cell, value = run.interactions, buffers.cell, buffers.value
+    scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
+    interactions, listing = run.interactions, Listing(buffers.cell, buffers.value, run.task.mask)
     groups, own, _ = open_action(run, actions, action)
     if screens:
         screen_action(run, buffers.score[action, 0], label, buffers)
-    linear = list_linear(run.layout, scratch, features, n_shared, groups, mask, cell, value)
-    _, n_runs = cross_all(interactions, scratch, features, mask, cell, value, buffers.runs, linear)
-    example = Example(cell, value, buffers.runs, n_runs, interactions.holders)
+    linear = list_linear(run.layout, scratch, features, n_shared, groups, listing)
+    _, n_runs = cross_all(interactions, scratch, features, listing, buffers.runs, linear)
+    example = Example(buffers.cell, buffers.value, buffers.runs, n_runs, interactions.holders)
     if not (run.rule.adaptive or run.rule.normalized):
         squares = linear_squares(run.layout, scratch, features, n_shared, groups)
         for slot in range(run.live.n):
@@ -125,7 +125,7 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 
 @inline_kernel
-def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
+def _squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
     """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
 
     With the quirk `keeps_squares` it is the number that the first learner got, if any has asked for it.
@@ -136,30 +136,26 @@ def squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
 
 
 @inline_kernel
-def predict_or_learn(
-    run: Run,
-    place: Place,
-    example: Example,
-    initial: F32,
-    label: F32,
-    weight: F32,
-    squares: F32,
-    learns: bool,
-    known: F32,
-) -> tuple[F32, F32, bool]:
-    """Predict an example and, if it `learns`, widen the range of labels and learn it.
+def predict(run: Run, place: Place, example: Example, initial: F32) -> F32:
+    """Return the raw prediction (float32) of an example: a sum that begins with `initial`."""
+    return dot(rule_of(run.rule, run.model, place.slot), run.model, place, example, initial)
 
-    `known` is the raw prediction, NaN if it must be computed. Returns the raw and the clipped prediction
-    (float32), both from before the update, and whether there was a loss to learn from.
+
+@inline_kernel
+def learn(
+    run: Run, place: Place, example: Example, raw: F32, lesson: Lesson, action: int, buffers: Buffers
+) -> F32:
+    """Widen the range of labels, then learn an example, the listed `action` with its raw prediction.
+
+    Returns the clipped prediction (float32) from before the update.
     """
     model, rule = run.model, rule_of(run.rule, run.model, place.slot)
-    if rule.guarded:
-        learns = learns and math.isfinite(label) and math.isfinite(weight)
+    learns = not rule.guarded or (math.isfinite(lesson.label) and math.isfinite(lesson.weight))
     if learns:
-        see_label(rule, model.shared, label)
-    raw = known if not math.isnan(known) else dot(rule, model, place, example, initial)
+        see_label(rule, model.shared, lesson.label)
     prediction = clip(model.shared, raw)
-    learnt = False
-    if learns and label != _FLOAT_MAX and weight > _ZERO:
-        learnt = update(rule, model, place, example, prediction, label, weight, squares)
-    return raw, prediction, learnt
+    if learns and lesson.label != _FLOAT_MAX and lesson.weight > _ZERO:
+        squares = _squares_of(run, buffers, action, place.slot)
+        if update(rule, model, place, example, prediction, lesson, squares):
+            buffers.first_squares[action] = squares
+    return prediction

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.state import Actions, Label, Live, Run
-    from onlineauto.features.records import Layout, Stream
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -60,21 +59,13 @@ LEANING = 0.25
 
 
 @inline_kernel
-def _count_line(
-    layout: Layout,
-    stream: Stream,
-    live: Live,
-    line: int,
-    times: int,
-    above: int,
-    mark: int,
-    slot: bool = False,
-) -> bool:
+def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bool = False) -> bool:
     """Count `times` each namespace of a line that has features; return whether one is new.
 
     A namespace is skipped if its mark is `above`, since the shared line has counted it, or already `mark`.
     With `slot`, the line is a slot's, whose default namespace has a key of its own.
     """
+    layout, stream, live = run.layout, run.stream, run.live
     new = False
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -101,13 +92,13 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     shared = live.tally[MARK] + 1
     if run.task.shape == CB:
         live.tally[MARK] = shared
-        return _count_line(run.layout, stream, live, actions.first, actions.n, -1, shared)
+        return _count_line(run, actions.first, actions.n, -1, shared)
     new = False
     if actions.n_lines > actions.n and actions.n > 0:
-        new = _count_line(run.layout, stream, live, actions.first - 1, actions.n, -1, shared)
+        new = _count_line(run, actions.first - 1, actions.n, -1, shared)
         if run.task.slots:
             slot = stream.slots[event, SLOT_LINE]
-            found = _count_line(run.layout, stream, live, slot, actions.n, -1, shared, True)
+            found = _count_line(run, slot, actions.n, -1, shared, True)
             new = new or found
             for i in range(run.scratch.n_left[0]):
                 short_loop()
@@ -117,7 +108,7 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     for action in range(actions.n):
         short_loop()
         line = line_of(run, actions, action)
-        found = _count_line(run.layout, stream, live, line, 1, shared, shared + 1 + action)
+        found = _count_line(run, line, 1, shared, shared + 1 + action)
         new = new or found
     live.tally[MARK] = shared + actions.n
     return new
@@ -215,8 +206,8 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
             observe_policy(live.policies[slot, SELF], live.scale, np.float64(own), earned)
             if choice != chosen:
                 q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
-                weights, price = (np.float64(own), np.float64(champion)), live.prices[slot]
-                pair_up(live.pairs[slot], live.scale, weights[0], weights[1], earned, q1, q0, price)
+                w1, w0, price = np.float64(own), np.float64(champion), live.prices[slot]
+                pair_up(live.pairs[slot], live.scale, w1, w0, earned, (q1, q0), price)
         else:
             _observe(live, slot, SELF, own, reward)
             _observe(live, slot, CHAMPION, champion, reward)

@@ -14,7 +14,9 @@ from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners.cost_kernels import DR
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Results, Run
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Buffers, Context, Label, Results, Run
 
 _ZERO = np.float32(0)
 _UNLABELLED = np.float32(np.finfo(np.float32).max)
@@ -41,25 +43,18 @@ def _cost_of(label: Label, action: int, estimate: F32) -> F32:
 
 
 @inline_kernel
-def settle_bandit(
-    context: Context,
-    run: Run,
-    results: Results,
-    event: int,
-    actions: Actions,
-    label: Label,
-    learns: bool,
-    standing: int,
-    buffers: Buffers,
-) -> bool:
-    """Rank the actions by the champion's scores, explore if the task says so, and fill in the event's row.
+def _actions_of(results: Results, event: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the actions of an event and their scores, or probabilities, as views of the results."""
+    first = results.rows[event].action_start
+    end = first + results.rows[event].n_actions
+    return results.action[first:end], results.score[first:end]
 
-    Returns whether the event has a logged action with a known probability.
-    """
-    n = actions.n
-    row = results.rows[event]
-    order = results.action[row.action_start : row.action_start + n]
-    score = results.score[row.action_start : row.action_start + n]
+
+@inline_kernel
+def rank_actions(results: Results, event: int, buffers: Buffers) -> None:
+    """Rank the actions of an event by the champion's scores."""
+    order, score = _actions_of(results, event)
+    n = len(order)
     for i in range(n):
         short_loop()
         score[i] = buffers.score[i, 0]
@@ -67,19 +62,41 @@ def settle_bandit(
     for i in range(n):
         short_loop()
         score[i] = buffers.score[order[i], 0]
-    if run.task.exploration.active:
-        if run.task.exploration.direct:
-            greedy(score, n, run.task.exploration.epsilon, run.task.exploration.first_only)
-        elif n > 0:
-            explore_otherwise(context, order, score)
-        if len(results.name) > 0 and n > 0:
-            keeps = bool(run.task.quirks.draws_aside or standing == STREAM)
-            slots = (
-                run.task.quirks.draws_logged and run.task.slots and run.task.training and standing == STREAM
-            )
-            logged = int(label.action) if learns or slots else -1
-            name, named = results.name[event], results.named[event]
-            draw_otherwise(context, order, score, n, logged, name, named, keeps)
+
+
+@inline_kernel
+def explore(
+    context: Context,
+    run: Run,
+    results: Results,
+    event: int,
+    label: Label,
+    learns: bool,
+    standing: int,
+) -> None:
+    """Replace the scores of ranked actions by probabilities; put the one that is taken first, if one is."""
+    task, streamed = run.task, standing == STREAM
+    order, score = _actions_of(results, event)
+    if task.exploration.direct:
+        greedy(score, len(order), task.exploration.epsilon, task.exploration.first_only)
+    elif len(order) > 0:
+        explore_otherwise(context, order, score)
+    if len(results.name) > 0 and len(order) > 0:
+        logs = learns or (task.quirks.draws_logged and task.slots and task.training and streamed)
+        logged, keeps = int(label.action) if logs else -1, bool(task.quirks.draws_aside or streamed)
+        draw_otherwise(context, order, score, logged, results.name[event], results.named[event], keeps)
+
+
+@inline_kernel
+def settle_bandit(
+    run: Run, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
+) -> bool:
+    """Fill in the row of an event, whose actions are in their final order.
+
+    Returns whether the event has a logged action with a known probability.
+    """
+    order, score = _actions_of(results, event)
+    n, row = len(order), results.rows[event]
     known = bool(label.action >= 0 and label.probability > _ZERO)
     loss = _ZERO
     if known and run.task.exploration.active:

@@ -114,11 +114,10 @@ def draw_otherwise(
     context: Context,
     order: NDArray[np.int32],
     score: NDArray[np.float32],
-    n: int,
     logged: int,
     name: np.uint64,
     named: bool,
     keeps: bool,
 ) -> None:
     """Put the logged action or a drawn one first, as `put_first` does."""
-    put_first(context.task.exploration, order, score, n, logged, name, named, keeps)
+    put_first(context.task.exploration, order, score, logged, name, named, keeps)

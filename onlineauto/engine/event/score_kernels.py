@@ -15,6 +15,7 @@ from onlineauto.engine.event.example_kernels import open_action, shown_features
 from onlineauto.engine.event.state import CB_ADF, SIMPLE, Counted
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
+from onlineauto.features.records import Listing
 from onlineauto.jit import F32, Four, inline_kernel, short_loop
 from onlineauto.jit.four import four, load, load_flags, pick, some, splat, store
 from onlineauto.learners._kernels import CONTRACTION
@@ -81,6 +82,7 @@ def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of two groups to a row of the totals; return how many features it has."""
     interactions, places = run.interactions, run.scratch.places
+    table, features, mask = run.model.table, run.stream.features, run.task.mask
     factor = interactions.start[product]
     one, other = interactions.factor[factor], interactions.factor[factor + 1]
     first, second = (places[one].start, places[one].end), (places[other].start, places[other].end)
@@ -93,9 +95,7 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
         held = load_flags(interactions.holders, product + 1, slot)
         if some(held):
             before = load(buffers.total, row, slot)
-            total = add_pair(
-                run.model.table, run.stream.features, first, second, same, run.task.mask, slot, before
-            )
+            total = add_pair(table, features, mask, (first, second), same, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     return int(m * (m + 1) // 2 if same else m * n)
 
@@ -103,7 +103,8 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
 @inline_kernel
 def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of three groups to a row of the totals; return how many features it has."""
-    interactions, places, table = run.interactions, run.scratch.places, run.model.table
+    interactions, places = run.interactions, run.scratch.places
+    table, features, mask = run.model.table, run.stream.features, run.task.mask
     factor = interactions.start[product]
     a, b, c = interactions.factor[factor], interactions.factor[factor + 1], interactions.factor[factor + 2]
     first, second = (places[a].start, places[a].end), (places[b].start, places[b].end)
@@ -117,9 +118,7 @@ def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
         held = load_flags(interactions.holders, product + 1, slot)
         if some(held):
             before = load(buffers.total, row, slot)
-            total = add_triple(
-                table, run.stream.features, first, second, third, same, run.task.mask, slot, before
-            )
+            total = add_triple(table, features, mask, (first, second, third), same, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     pairs = m * (m + 1) // 2 if same[0] else m * n
     if not same[1]:
@@ -132,8 +131,8 @@ def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
     """List the features of a product of any order; return how many there are."""
     if not look_up(run.interactions, run.scratch, product):
         return 0
-    features, mask = run.stream.features, run.task.mask
-    return cross_any(run.scratch, features, order, mask, buffers.cell, buffers.value, 0)
+    listing = Listing(buffers.cell, buffers.value, run.task.mask)
+    return cross_any(run.scratch, run.stream.features, order, listing, 0)
 
 
 @inline_kernel

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.product_kernels import cross_product, look_up
+from onlineauto.features.records import Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, W, clip
 from onlineauto.learners.loss_kernels import loss_slope, loss_value
@@ -89,14 +90,13 @@ def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
     known = clip(shared, score)
     loss = loss_value(rule.loss, rule.low, rule.high, known, label, low, high)
     residual = np.float32(-0.5) * loss_slope(rule.loss, rule.low, rule.high, known, label, low, high)
+    listing = Listing(buffers.cell, buffers.value, run.task.mask)
     for product in range(len(screen.interactions.start) - 1):
         short_loop()
         if not look_up(screen.interactions, run.scratch, product):
             continue
         order = screen.interactions.start[product + 1] - screen.interactions.start[product]
-        n = cross_product(
-            run.scratch, run.stream.features, order, run.task.mask, buffers.cell, buffers.value, 0
-        )
+        n = cross_product(run.scratch, run.stream.features, order, listing, 0)
         if screen.inside[product]:
             without = clip(shared, score - _part_of(run, buffers, n))
             gain = loss - loss_value(rule.loss, rule.low, rule.high, without, label, low, high)

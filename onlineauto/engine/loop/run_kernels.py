@@ -16,7 +16,7 @@ from onlineauto.engine.event.live_config_kernels import (
     signal_before_test,
     verdict,
 )
-from onlineauto.engine.event.outcome_kernels import open_row, settle_bandit
+from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import (
     ASIDE,
@@ -73,20 +73,24 @@ def run_events(
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
                 return
-        if run.task.exploration.policies > 0:
-            row = results.rows[event : event + 1]
-            call_at(units.members, (context, stream, row, actions, label, learns, learns))
+        row, exploration = results.rows[event], run.task.exploration
+        if exploration.policies > 0:
+            rows = results.rows[event : event + 1]
+            call_at(units.members, (context, stream, rows, actions, label, learns, learns))
         else:
             taught = taught_label(run, actions, label)
-            visit_actions(context, run, results, event, actions, taught, learns, buffers)
+            visit_actions(context, run, row, actions, taught, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = settle_line(run, results, event, label)
         else:
-            labelled = settle_bandit(context, run, results, event, actions, label, learns, standing, buffers)
+            rank_actions(results, event, buffers)
+            if exploration.active:
+                explore(context, run, results, event, label, learns, standing)
+            labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
-                note_cost(run.task.exploration, label.cost)
-                note_learnt(run.task.exploration)
-        results.rows[event].labelled = labelled
+                note_cost(exploration, label.cost)
+                note_learnt(exploration)
+        row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
             counts = bool(standing == STREAM)

@@ -15,10 +15,10 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import (
     apply_link,
     begin_squares,
+    learn,
     list_action,
-    predict_or_learn,
+    predict,
     shown_features,
-    squares_of,
 )
 from onlineauto.engine.event.live_config_kernels import learner, mixed, place_of
 from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
@@ -26,18 +26,17 @@ from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.event.state import SIMPLE, Label, Run
 from onlineauto.explorers.explore_kernels import taught_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip, see_label
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Results
-    from onlineauto.features.records import Example
+    from onlineauto.features.records import Example, Records
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_UNKNOWN = np.float32(np.nan)
 
 
 @inline_kernel
@@ -60,34 +59,25 @@ def _learn_fours(
     run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
 ) -> bool:
     """Let all live configs learn an action, four at a time; return False if they must learn one by one."""
-    n, score, settings = run.live.n, buffers.score, run.model.settings
+    n, score, cost = run.live.n, buffers.score, label.cost
     if not has_fours(run.rule, run.model, (n - 1) // 4 * 4):
         return False
-    finite = bool(not run.rule.guarded or math.isfinite(label.cost))
+    finite = bool(not run.rule.guarded or math.isfinite(cost))
     if finite:
-        see_label(run.rule, run.model.shared, label.cost)
+        see_label(run.rule, run.model.shared, cost)
     for slot in range(0, n, 4):
         short_loop()
         w0 = weight_of(run, actions, label, slot, 0)
         w1 = weight_of(run, actions, label, slot + 1, 0) if slot + 1 < n else _ZERO
         w2 = weight_of(run, actions, label, slot + 2, 0) if slot + 2 < n else _ZERO
         w3 = weight_of(run, actions, label, slot + 3, 0) if slot + 3 < n else _ZERO
-        weight = (w0, w1, w2, w3)
+        lessons = (Lesson(cost, w0), Lesson(cost, w1), Lesson(cost, w2), Lesson(cost, w3))
         raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
-        learns = (
-            bool(finite and w0 > _ZERO and settings[slot].plain),
-            bool(finite and w1 > _ZERO and settings[slot + 1].plain),
-            bool(finite and w2 > _ZERO and settings[slot + 2].plain),
-            bool(finite and w3 > _ZERO and settings[slot + 3].plain),
-        )
-        together = update_four(run.rule, run.model, slot, example, raw, label.cost, weight, learns)
+        together = finite and update_four(run.rule, run.model, slot, example, raw, lessons)
         for k in range(min(4, n - slot)):
             short_loop()
-            if not (together and settings[slot + k].plain):
-                place, squares = place_of(run.live, slot + k, 0), buffers.squares[slot + k]
-                predict_or_learn(
-                    run, place, example, label.initial, label.cost, weight[k], squares, True, raw[k]
-                )
+            if not (together and run.model.settings[slot + k].plain):
+                learn(run, place_of(run.live, slot + k, 0), example, raw[k], lessons[k], action, buffers)
     return True
 
 
@@ -95,18 +85,16 @@ def _learn_fours(
 def visit_actions(
     context: Context,
     run: Run,
-    results: Results,
-    event: int,
+    row: Records,
     actions: Actions,
     label: Label,
     learns: bool,
     buffers: Buffers,
 ) -> None:
-    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the row of the event.
+    """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the `row` of the event.
 
     Of the row this fills the counts of features and, for a single line, the prediction.
     """
-    row = results.rows[event]
     simple = run.task.shape == SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
@@ -136,21 +124,20 @@ def visit_actions(
                     short_loop()
                     slot = learner(run.live, turn if apart else seat) if learns else 0
                     place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
-                    target, weight, updates = _ZERO, _ONE, phase == LEARN
-                    if phase == LEARN:
-                        target = target_of(run, label, action, buffers.target[action], cb_type)
-                        weight = weight_of(run, actions, label, slot, 0)
-                    elif phase == ESTIMATE and action == label.action and label.probability > _ZERO:
-                        target, weight, updates = label.cost, label.weight / label.probability, True
-                    squares = squares_of(run, buffers, action, slot)
-                    score = _UNKNOWN
+                    estimates = phase == ESTIMATE and action == label.action and label.probability > _ZERO
                     if phase == LEARN and directly and (simple or cb_type == MTR):
-                        score = buffers.score[action, slot]  # Nothing was learnt since this score.
-                    raw, prediction, learnt = predict_or_learn(
-                        run, place, example, label.initial, target, weight, squares, updates, score
-                    )
-                    if learnt:
-                        buffers.first_squares[action] = squares
+                        raw = buffers.score[action, slot]  # Nothing was learnt since this score.
+                    else:
+                        raw = predict(run, place, example, label.initial)
+                    if phase == LEARN or estimates:
+                        if phase == LEARN:
+                            target = target_of(run, label, action, buffers.target[action], cb_type)
+                            lesson = Lesson(target, weight_of(run, actions, label, slot, 0))
+                        else:
+                            lesson = Lesson(label.cost, label.weight / label.probability)
+                        prediction = learn(run, place, example, raw, lesson, action, buffers)
+                    else:
+                        prediction = clip(run.model.shared, raw)
                     if simple and slot == 0:
                         row.raw, row.prediction = raw, prediction
                     if phase == SCORE:

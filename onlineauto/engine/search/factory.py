@@ -1,4 +1,4 @@
-"""The layout and the search of a workspace, from its options."""
+"""The layout of a workspace, from its options."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ from onlineauto.automl.config import ORDERS
 from onlineauto.automl.control import control_of
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.search.replay import replayed_entries
-from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.dialect import dialect_of
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
-    from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
 
-__all__ = ["make_layout", "make_searching"]
-
-_SCREEN_CELLS = 1 << 18
+__all__ = ["make_layout"]
 
 
 def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
@@ -38,23 +31,3 @@ def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
     features = configuration[FeatureOptions]
     layout = dialect_of(configuration).layout
     return layout(features, searched=searched, singled=singled, slots=slots)
-
-
-def make_searching(
-    configuration: Configuration, layout: Layout, learner: Learner, *, simple: bool
-) -> Searching:
-    """Return the search before the first event; without ``--automl``, it has a champion alone."""
-    run = configuration[RunOptions]
-    return Searching(
-        configuration[AutomlOptions],
-        layout,
-        control=control_of(configuration),
-        shape=learner.shape,
-        simple=simple,
-        cells=min(len(learner.model.weights), _SCREEN_CELLS),
-        hyperparameters=Hyperparameters(configuration),
-        unlearnt=learner.unlearnt,
-        decay=learner.task.decay,
-        random_seed=run.random_seed,
-        replayed=replayed_entries(configuration),
-    )

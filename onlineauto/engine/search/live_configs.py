@@ -10,7 +10,7 @@ from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
-from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, Live
+from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision
     from onlineauto.automl.options import AutomlOptions
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import Layout
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
-    from onlineauto.learners.table import TableShape
 
 __all__ = ["LiveConfigs"]
 
@@ -62,20 +61,15 @@ class LiveConfigs:
         The number of live configs, and the significance level of the tests.
     layout : Layout
         Receives the interactions of the live configs.
+    learner : Learner
+        What they learn with. Each has all models of ``--epsilon_decay``; one begins anew in all at once. If
+        events are single lines, the losses of all configs can be compared on them.
     control : Control
         The choices in which native mode and VW differ.
-    shape : TableShape
-        Maps live configs to lanes of the model.
     first : Config
         The first champion.
-    simple : bool
-        Events are single lines, on which the losses of all configs can be compared.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
-    unlearnt : float32[4]
-        A cell of the weight table before the first event.
-    decay : Decay
-        The models of ``--epsilon_decay``. Each live config has all of them; one begins anew in all at once.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -95,18 +89,15 @@ class LiveConfigs:
         self,
         options: AutomlOptions,
         layout: Layout,
+        learner: Learner,
         *,
         control: Control,
-        shape: TableShape,
         first: Config,
-        simple: bool,
         hyperparameters: Hyperparameters,
-        unlearnt: NDArray[np.float32],
-        decay: Decay,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
-        slots = options.automl or 1
-        self._simple, self._unlearnt, self._decay = simple, unlearnt, decay
+        slots, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+        self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
         self._waiting: dict[Config, WaitingConfig] = {}
         self._removed: set[int] = set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from onlineauto.automl.config import Config, Interaction, Settings
+from onlineauto.automl.control import control_of
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
@@ -23,6 +24,7 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules, Search
@@ -38,37 +40,38 @@ from onlineauto.engine.event.state import (
     SIGNAL,
     SLOT,
 )
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
 from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
+from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision, Signal
-    from onlineauto.automl.options import AutomlOptions
     from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
-    from onlineauto.learners.hyperparameters import Hyperparameters
-    from onlineauto.learners.table import TableShape
+    from onlineauto.options import Configuration
 
 __all__ = ["Change", "Searching"]
 
 _KEPT = 20
+_SCREEN_CELLS = 1 << 18
 
 
 class Change(NamedTuple):
@@ -105,29 +108,13 @@ class Searching:
 
     Parameters
     ----------
-    options : AutomlOptions
-        The options of the search.
+    configuration : Configuration
+        The options. Without ``--automl`` there is a champion alone.
     layout : Layout
         Receives the interactions of the live configs. If events have slots, these include all interactions
         and namespaces crossed with the slot's index feature.
-    control : Control
-        The choices in which native mode and VW differ.
-    shape : TableShape
-        Maps live configs to lanes of the model.
-    simple : bool
-        Events are single lines, on which the losses of all configs can be compared.
-    cells : int
-        Size of the table for screening, a power of two.
-    hyperparameters : Hyperparameters
-        The hyperparameters that can be searched, with the values of the command line.
-    unlearnt : float32[4]
-        A cell of the weight table before the first event.
-    decay : Decay
-        The models of ``--epsilon_decay``, all of which each live config has.
-    random_seed : int
-        Seed of the oracles that draw.
-    replayed : iterable of Entry and End, optional
-        A journal, whose decisions are applied instead of searching.
+    learner : Learner
+        What the live configs learn with.
 
     Attributes
     ----------
@@ -153,23 +140,11 @@ class Searching:
         Called with each line of the journal, before the decision is applied.
     """
 
-    def __init__(
-        self,
-        options: AutomlOptions,
-        layout: Layout,
-        *,
-        control: Control,
-        shape: TableShape,
-        simple: bool,
-        cells: int,
-        hyperparameters: Hyperparameters,
-        unlearnt: NDArray[np.float32],
-        decay: Decay,
-        random_seed: int,
-        replayed: Iterable[Entry | End] | None = None,
-    ) -> None:
-        self.options = options
+    def __init__(self, configuration: Configuration, layout: Layout, learner: Learner) -> None:
+        options, control = configuration[AutomlOptions], control_of(configuration)
+        hyperparameters = Hyperparameters(configuration)
         telling = (SLOT_NAME, TOLD_NAME) if control.tells_slots and layout.slots else ()
+        self.options = options
         self._rules = Rules.of(
             options,
             control=control,
@@ -179,24 +154,22 @@ class Searching:
         )
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
-        self.search: Search = start(self._rules, random_seed=random_seed)
+        self.search: Search = start(self._rules, random_seed=configuration[RunOptions].random_seed)
         self.slots = LiveConfigs(
             options,
             layout,
+            learner,
             control=control,
-            shape=shape,
             first=self.search.champion,
-            simple=simple,
             hyperparameters=hyperparameters,
-            unlearnt=unlearnt,
-            decay=decay,
             interactions=self._interactions,
         )
-        self.screening = Screening(layout, cells=cells)
+        self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
         self.estimates = Estimates(self.slots, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = 0
         self._drift = Drift()
         self.on_decision: Callable[[Entry], object] | None = None
+        replayed = replayed_entries(configuration)
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import numpy as np
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import dialect_of
@@ -15,6 +17,7 @@ from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
@@ -189,20 +192,20 @@ def open_lines(
     kind, dialect = kind_of(configuration), dialect_of(configuration)
     if dialect.counts_lines and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
-    rules: dict[str, Any] = {
-        "label": {"simple": "simple", "ccb_explore_adf": "ccb"}.get(kind, "cb"),
-        "multiline": kind.endswith("adf"),
-        "hash_all": features.hash == "all",
-        "hash_seed": features.hash_seed,
-        "strict": inputs.strict_parse,
-        "uniform": inputs.missing_probability == "uniform",
-        "diagnostics": diagnostics,
-    }
-    if inputs.json or inputs.dsjson:
-        return JsonReader(
-            source, log=inputs.dsjson, chain_hash=inputs.chain_hash, quirks=dialect.quirks, **rules
-        )
-    return dialect.text(source, **rules)
+    rules = Rules(
+        multiline=kind.endswith("adf"),
+        simple=kind == "simple",
+        slots=kind == "ccb_explore_adf",
+        quirks=dialect.quirks,
+        hash_all=features.hash == "all",
+        strict=inputs.strict_parse,
+        uniform=inputs.missing_probability == "uniform",
+        hash_seed=np.uint32(features.hash_seed),
+        log=inputs.dsjson,
+        chain_hash=inputs.chain_hash,
+    )
+    reader = JsonReader if inputs.json or inputs.dsjson else dialect.text
+    return reader(source, rules, diagnostics=diagnostics)
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:

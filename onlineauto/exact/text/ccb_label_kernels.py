@@ -20,9 +20,8 @@ from onlineauto.formats.lines.reader_state_kernels import report
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.features.records import Records
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["read_vw_slot_label"]
 
@@ -34,8 +33,9 @@ _MOST_WORDS = 4
 
 
 @kernel
-def _read_action(data: NDArray[np.uint8], start: int, end: int, state: Records) -> np.uint32:
+def _read_action(text: Text, start: int, end: int) -> np.uint32:
     """Return the number that the text begins with, as VW's ``int_of_string``: 0 with a warning if none."""
+    data = text.data
     p, value = start, np.int64(0)
     if p < end and (data[p] == _MINUS or data[p] == _PLUS):
         p += 1
@@ -44,16 +44,15 @@ def _read_action(data: NDArray[np.uint8], start: int, end: int, state: Records) 
         value = np.int64(value * 10 + data[p] - _ZERO_DIGIT) & np.int64(0xFFFFFFFF)
         p += 1
     if p == first:
-        report(state, Code.VW_INT, start, end, False)
+        report(text.state, Code.VW_INT, start, end, False)
         return np.uint32(0)
     return np.uint32(-value if data[start] == _MINUS else value)
 
 
 @kernel
-def _read_outcome(
-    data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
-) -> None:
+def _read_outcome(text: Text, start: int, end: int, costs: Records) -> None:
     """Read ``action:cost:probability[,action:probability...]``; empty parts do not count."""
+    data, state = text.data, text.state
     part, p = next_vw_part(data, start, end, COMMA)
     if count_vw_parts(data, part, p, COLON) != 3:
         report(state, Code.SLOT_OUTCOME, start, end, True)
@@ -61,9 +60,9 @@ def _read_outcome(
     first, q = next_vw_part(data, part, p, COLON)
     second, r = next_vw_part(data, q, p, COLON)
     third, s = next_vw_part(data, r, p, COLON)
-    action = _read_action(data, first, q, state)
-    total = probability = vw_probability(data, third, s, line_end, state)
-    add_cost(state, costs, action, vw_number(data, second, r, line_end, state), probability)
+    action = _read_action(text, first, q)
+    total = probability = vw_probability(text, third, s)
+    add_cost(state, costs, action, vw_number(text, second, r), probability)
     n = 1
     while not state.fatal:
         part, p = next_vw_part(data, p, end, COMMA)
@@ -74,27 +73,20 @@ def _read_outcome(
             return
         first, q = next_vw_part(data, part, p, COLON)
         second, r = next_vw_part(data, q, p, COLON)
-        _read_action(data, first, q, state)
-        total += vw_probability(data, second, r, line_end, state)
+        _read_action(text, first, q)
+        total += vw_probability(text, second, r)
         n += 1
     if n > 1 and not abs(total - _ONE) < _TOLERANCE:
         report(state, Code.SLOT_SUM, start, end, True)
 
 
 @kernel
-def _read_lists_or_outcome(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    line_end: int,
-    state: Records,
-    costs: Records,
-    outcome: bool,
-) -> None:
+def _read_lists_or_outcome(text: Text, p: int, end: int, costs: Records, outcome: bool) -> None:
     """Read the words of a slot's label: only the outcome, or only the lists, as `outcome` says.
 
     There may be one outcome; a second one is fatal.
     """
+    data, state = text.data, text.state
     begin, found = p, False
     while not state.fatal:
         start, p = next_vw_part(data, p, end, _SPACE)
@@ -106,7 +98,7 @@ def _read_lists_or_outcome(
             if found:
                 report(state, Code.SLOT_LABEL, begin, end, True)
                 return
-            _read_outcome(data, start, p, line_end, state, costs)
+            _read_outcome(text, start, p, costs)
             found = True
             continue
         after = start
@@ -114,26 +106,25 @@ def _read_lists_or_outcome(
             part, after = next_vw_part(data, after, p, COMMA)
             if part == after:
                 break
-            add_cost(state, costs, _read_action(data, part, after, state), UNLABELLED, CONFINED)
+            add_cost(state, costs, _read_action(text, part, after), UNLABELLED, CONFINED)
 
 
 @kernel
-def read_vw_slot_label(
-    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
-) -> None:
+def read_vw_slot_label(text: Text, p: int, end: int, line: Records, costs: Records) -> None:
     """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``; anything else is fatal.
 
     Source
     ------
     VW 9.11.9, ``parse_ccb_label``.
     """
+    data = text.data
     n, begin = count_vw_parts(data, p, end, _SPACE), p
     start, p = next_vw_part(data, p, end, _SPACE)
     kind, after = next_vw_part(data, p, end, _SPACE)
     line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)
     known = line.shared or line.slot or is_word(data, kind, after, ACTION)
     if not (known and is_word(data, start, p, CCB)) or n > (_MOST_WORDS if line.slot else 2):
-        report(state, Code.SLOT_LABEL, begin, end, True)
+        report(text.state, Code.SLOT_LABEL, begin, end, True)
         return
-    _read_lists_or_outcome(data, after, end, line_end, state, costs, True)
-    _read_lists_or_outcome(data, after, end, line_end, state, costs, False)
+    _read_lists_or_outcome(text, after, end, costs, True)
+    _read_lists_or_outcome(text, after, end, costs, False)

@@ -14,13 +14,13 @@ from onlineauto.formats.lines.namespace_table_kernels import default_number, nam
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["read_vw_features"]
 
@@ -61,11 +61,10 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
     return start, stop
 
 
-@kernel
-def _feature(
-    data: NDArray[np.uint8], name: tuple[int, int], end: int, seed: np.uint32, weight: F32, rules: Rules
-) -> Feature:
+@inline_kernel
+def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) -> Feature:
     """Read the feature of this name; a string has the value 1, whatever the namespace's weight."""
+    data, end = text.data, text.end
     p = name[1]
     value = weight
     string = p, p
@@ -86,9 +85,9 @@ def _feature(
         p = after
     nameless = False
     if string[0] < string[1]:
-        hash_ = hash_string(data, name, string, seed, rules.hash_all)
+        hash_ = hash_string(data, name, string, seed, text.rules.hash_all)
     elif name[0] < name[1]:
-        hash_ = hash_name(data, name[0], name[1], seed, rules.hash_all)
+        hash_ = hash_name(data, name[0], name[1], seed, text.rules.hash_all)
     else:
         hash_ = seed
         nameless = True
@@ -96,43 +95,33 @@ def _feature(
 
 
 @kernel
-def _weight(
-    data: NDArray[np.uint8], p: int, bar: int, end: int, strict: bool, state: Records
-) -> tuple[F32, int]:
+def _weight(text: Text, p: int, bar: int) -> tuple[F32, int]:
     """Read a namespace's weight at `p`, after the colon, and return it and the position after it."""
-    number, after = parse_vw_float(data, p, end)
+    number, after = parse_vw_float(text.data, p, text.end)
     weight = np.float32(number)
-    if after >= end:
-        report(state, Code.VW_NAMESPACE_FLOAT, bar, p, strict)
+    if after >= text.end:
+        report(text.state, Code.VW_NAMESPACE_FLOAT, bar, p, text.rules.strict)
     if math.isnan(weight):
-        report(state, Code.VW_NAMESPACE_NAN, p, end, strict)
+        report(text.state, Code.VW_NAMESPACE_NAN, p, text.end, text.rules.strict)
         weight = _ONE
     return weight, after
 
 
-@kernel
+@inline_kernel
 def _read_span(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    bar: int,
-    end: int,
-    seed: np.uint32,
-    weight: F32,
-    rules: Rules,
-    state: Records,
-    features: Records,
+    text: Text, p: int, bar: int, seed: np.uint32, weight: F32, features: Records
 ) -> tuple[int, int]:
     """Read VW's list of features; return the position after it and the new number of features."""
+    data, state = text.data, text.state
     n, nameless = state.features, 0
-    while p < end and is_blank(data[p]):
+    while p < text.end and is_blank(data[p]):
         p += 1
-        if p >= end or _ENDS_FEATURE[data[p]]:
+        if p >= text.end or _ENDS_FEATURE[data[p]]:
             continue
-        feature = _feature(data, (p, next_one(marks, p)), end, seed, weight, rules)
+        feature = _feature(text, (p, next_one(text.marks, p)), seed, weight)
         p = feature.after
         if feature.code != Code.FINE:
-            report(state, feature.code, feature.start, feature.end, rules.strict)
+            report(state, feature.code, feature.start, feature.end, text.rules.strict)
         hash_ = feature.hash
         if feature.nameless:
             hash_ = np.uint32(hash_ + np.uint32(nameless))
@@ -141,46 +130,37 @@ def _read_span(
             features[n].hash = hash_
             features[n].value = feature.value
             n += 1
-    if p < end and data[p] != _BAR and data[p] != _RETURN:
-        report(state, Code.VW_FEATURES, bar, p, rules.strict)
+    if p < text.end and data[p] != _BAR and data[p] != _RETURN:
+        report(state, Code.VW_FEATURES, bar, p, text.rules.strict)
     return p, n
 
 
 @kernel
-def read_vw_features(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    bar: int,
-    end: int,
-    rules: Rules,
-    state: Records,
-    spans: Records,
-    features: Records,
-    names: Records,
-) -> None:
+def read_vw_features(text: Text, bar: int, spans: Records, features: Records, names: Records) -> None:
     """Read the features of a line as VW does, including its oddities.
 
     Source
     ------
     VW 9.11.9, ``tc_parser`` in ``parse_example_text.cc``.
     """
+    data, state = text.data, text.state
     p = bar
-    while p < end and data[p] == _BAR:
+    while p < text.end and data[p] == _BAR:
         start = p + 1
-        p = next_one(marks, start)
-        weight, seed = _ONE, rules.default_hash
-        has_weight = p < end and data[p] == _COLON
+        p = next_one(text.marks, start)
+        weight, seed = _ONE, text.rules.default_hash
+        has_weight = p < text.end and data[p] == _COLON
         if p > start:
-            name = names[name_slot(data, start, p, rules, state, names)]
+            name = names[name_slot(text, start, p, names)]
             number, seed = name.number, name.hash
             if has_weight:
-                weight, p = _weight(data, p + 1, bar, end, rules.strict, state)
+                weight, p = _weight(text, p + 1, bar)
         elif has_weight:
-            report(state, Code.VW_NAMESPACE, bar, p, rules.strict)
+            report(state, Code.VW_NAMESPACE, bar, p, text.rules.strict)
             break
         else:
             number = default_number(state)
-        p, n = _read_span(data, marks, p, bar, end, seed, weight, rules, state, features)
+        p, n = _read_span(text, p, bar, seed, weight, features)
         close_span(state, spans, number, n)
-    if p < end and data[p] != _RETURN:
-        report(state, Code.VW_END, bar, p, rules.strict)
+    if p < text.end and data[p] != _RETURN:
+        report(state, Code.VW_END, bar, p, text.rules.strict)

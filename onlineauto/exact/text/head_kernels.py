@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.exact.text.ccb_label_kernels import read_vw_slot_label
-from onlineauto.formats.json.text_label_kernels import read_vw_costs, read_vw_simple
+from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.lines.label_kernels import add_tag
 from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.lines.reader_state_kernels import report
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["read_vw_head"]
 
@@ -34,15 +34,7 @@ def _after_tab(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 @kernel
 def read_vw_head(
-    data: NDArray[np.uint8],
-    start: int,
-    bar: int,
-    line_end: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-    tag: NDArray[np.uint8],
+    text: Text, start: int, bar: int, line: Records, costs: Records, tag: NDArray[np.uint8]
 ) -> None:
     """Read label and tag of a line as VW does: a tab discards everything before it.
 
@@ -50,6 +42,7 @@ def read_vw_head(
     ------
     VW 9.11.9, ``substring_to_example`` in ``parse_example_text.cc`` and the label parsers.
     """
+    data = text.data
     start = _after_tab(data, start, bar)
     last = bar
     while last > start and data[last - 1] == _SPACE:
@@ -58,16 +51,14 @@ def read_vw_head(
     while first > start and data[first - 1] != _SPACE:
         first -= 1
     if first == last:
-        if rules.slots:
-            report(state, Code.SLOT_LABEL, start, start, True)
+        if text.rules.slots:
+            report(text.state, Code.SLOT_LABEL, start, start, True)
         return
     end = bar
     if last == bar or data[first] == _QUOTE:
-        add_tag(data, first, last, state, tag)
+        add_tag(text, first, last, tag)
         end = first
-    if rules.simple:
-        read_vw_simple(data, start, end, line_end, state, line)
-    elif rules.slots:
-        read_vw_slot_label(data, start, end, line_end, state, line, costs)
+    if text.rules.slots:
+        read_vw_slot_label(text, start, end, line, costs)
     else:
-        read_vw_costs(data, start, end, line_end, state, line, costs)
+        read_vw_label(text, start, end, line, costs)

@@ -23,14 +23,14 @@ from onlineauto.formats.lines.line_kernels import (
     open_line,
 )
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.lines.reader_state_kernels import Text, report
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_vw_lines"]
 
@@ -47,12 +47,11 @@ def _is_save(state: Records, line: Records, tag: NDArray[np.uint8]) -> bool:
 
 
 @kernel
-def _settle_vw_line(
-    start: int, bar: int, strict: bool, state: Records, line: Records, tag: NDArray[np.uint8]
-) -> bool:
+def _settle_vw_line(text: Text, start: int, bar: int, line: Records, tag: NDArray[np.uint8]) -> bool:
     """Warn about a negative weight or the save command; return whether the line is an event's."""
+    state = text.state
     if line.weight < _ZERO:
-        report(state, Code.VW_WEIGHT, start, bar, strict)
+        report(state, Code.VW_WEIGHT, start, bar, text.rules.strict)
     save = _is_save(state, line, tag)
     if save:
         report(state, Code.VW_SAVE, start, bar, False)
@@ -69,12 +68,13 @@ def _drop_line(state: Records, line: Records, features: int) -> None:
 
 
 @entry_kernel
-def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`.
 
     Parameters and results are those of `read_lines` in `onlineauto.formats.text.line_kernels`.
     """
-    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    rules, state, events = reader.rules[0], reader.state[0], reader.events
+    lines, spans = reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks
     if p == 0:
@@ -90,12 +90,13 @@ def read_vw_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reade
                 close_event(rules, True, state, lines, costs, events)
             continue
         n_features, line = state.features, open_line(state, lines, begin)
+        text = Text(data, marks, place.stop, rules, state)
         bar = find_bar(data, marks, place)
         if bar > place.start or rules.slots:
-            read_vw_head(data, place.start, bar, place.stop, rules, state, line, costs, tag)
+            read_vw_head(text, place.start, bar, line, costs, tag)
         if not state.fatal:
-            read_vw_features(data, marks, bar, place.stop, rules, state, spans, features, names)
-        if _settle_vw_line(place.start, bar, rules.strict, state, line, tag):
+            read_vw_features(text, bar, spans, features, names)
+        if _settle_vw_line(text, place.start, bar, line, tag):
             state.lines += 1
         else:
             _drop_line(state, line, n_features)

@@ -17,11 +17,12 @@ class VwTextReader(TextReader):
 
     Source: VW 9.11.9, ``parse_example_text.cc``.
 
-    >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", multiline=False)]
+    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", Rules())]
     [2]
     """
 
     quirks = READING
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_vw_lines(self._buffer, p, end, self._text_rules, self._reader)
+        return read_vw_lines(self._buffer, p, end, self._reader)

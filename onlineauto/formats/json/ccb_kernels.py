@@ -13,6 +13,7 @@ import numpy as np
 
 from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.stage_kernels import (
+    MULTI,
     NAMESPACE,
     OUTCOMES,
     SLOTS,
@@ -36,22 +37,19 @@ from onlineauto.formats.json.token_kernels import (
 from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.jit import F32, kernel
+from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from onlineauto.features.records import Records
     from onlineauto.formats.json.token_kernels import String
-    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
 
 __all__ = [
     "close_slot",
     "forget_label",
     "is_in_slots",
     "open_outcomes",
-    "open_slot",
+    "open_part",
     "open_slots",
     "rank_outcomes",
     "read_slot_list",
@@ -66,86 +64,77 @@ _ACTIONS, _INCLUDED = name_of(b"_a"), name_of(b"_", b"inc")
 
 
 @kernel
-def open_slots(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, stage: Stage, reader: Reader
-) -> int:
+def open_slots(text: JsonText, p: int, stage: Stage) -> int:
     """Open the array of slots at `p` and return the position after its bracket.
 
     VW accepts the array only in the context itself and after the actions. It closes the context's own
     namespace.
     """
-    event, state = stage.event[0], reader.state[0]
+    event = text.event
     outer = stage.frames[event.depth - 1]
-    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    passed = other_than(text, p, _OPEN_LIST)
     if passed >= 0:
         return passed
-    misplaced = rules.quirks.narrow_json and not (outer.root and event.lines > 1)
+    misplaced = text.rules.quirks.narrow_json and not (outer.root and event.lines > 1)
     if event.n_slots > 0 or event.line > 0 or misplaced:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
     close_namespace(stage, outer)
-    open_frame(SLOTS, p, rules, state, event, stage.frames)
+    open_frame(text, SLOTS, p, stage.frames)
     return p + 1
 
 
 @kernel
-def open_outcomes(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    frames: Records,
-) -> int:
+def open_outcomes(text: JsonText, p: int, frames: Records) -> int:
     """Open the array of logged outcomes of the slots at `p` and return the position after its bracket.
 
     Native mode accepts only one such array. If it comes before the context, it is skipped and read later.
     """
-    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    event = text.event
+    passed = other_than(text, p, _OPEN_LIST)
     if passed >= 0:
         return passed
     if event.early > 0 or event.outcome >= 0:
-        fail(state, event, Code.JSON_OUTCOMES, p, end, rules.strict)
-        return end
-    if not (rules.quirks.narrow_json or event.closed):
+        fail(text, Code.JSON_OUTCOMES, p, text.end)
+        return text.end
+    if not (text.rules.quirks.narrow_json or event.closed):
         event.early = p
-        return skip_value(data, marks, p, end, rules, state, event)
-    open_frame(OUTCOMES, p, rules, state, event, frames)
+        return skip_value(text, p)
+    open_frame(text, OUTCOMES, p, frames)
     event.outcome = 0
     return p + 1
 
 
-@kernel
-def open_slot(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, kind: int, stage: Stage, reader: Reader
-) -> int:
-    """Open the slot, or the logged outcome of one, at `p` and return the position after its brace.
+@inline_kernel
+def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
+    """Open the action, the slot, or the outcome of one, at `p` and return the position after its brace.
 
-    In native mode null stands for no slot and is skipped.
+    In native mode null stands for none and is skipped.
     """
-    event, state = stage.event[0], reader.state[0]
-    if p < end and data[p] == _N and not rules.quirks.narrow_json:
-        return read_word(data, p, end, rules, state, event)[1]
-    if p >= end or data[p] != _OPEN_OBJECT:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
-    if kind == SLOTS:
-        event.first_slot = event.lines if event.n_slots == 0 else event.first_slot
-        event.n_slots += 1
-        begin_line(event, stage.lines)
-        stage.lines[event.line].slot = True
-    elif event.outcome >= event.n_slots:
-        fail(state, event, Code.JSON_OUTCOMES, p, p + 1, rules.strict)
-        return end
-    else:
+    event = text.event
+    byte = text.data[p] if p < text.end else 0
+    if byte == _N and not text.rules.quirks.narrow_json:
+        return read_word(text, p)[1]
+    if byte != _OPEN_OBJECT:
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
+    if kind == OUTCOMES:
+        if event.outcome >= event.n_slots:
+            fail(text, Code.JSON_OUTCOMES, p, p + 1)
+            return text.end
         event.line = event.first_slot + event.outcome
         event.outcome += 1
-    event.index = -1
-    if not rules.quirks.any_outcome:
-        forget_label(event)
-    open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
+    else:
+        begin_line(event, stage.lines)
+    if kind == SLOTS:
+        event.first_slot = event.line if event.n_slots == 0 else event.first_slot
+        event.n_slots += 1
+        stage.lines[event.line].slot = True
+    if kind != MULTI:
+        event.index = -1
+        if not text.rules.quirks.any_outcome:
+            forget_label(event)
+    open_default(text, open_frame(text, NAMESPACE, p, stage.frames))
     return p + 1
 
 
@@ -173,48 +162,31 @@ def _action_of(value: F32) -> np.uint32:
 
 
 @kernel
-def _read_included(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def _read_included(text: JsonText, p: int, stage: Stage) -> int:
     """Read the list of the actions that a slot is confined to and return the position after it."""
-    event, state = stage.event[0], reader.state[0]
-    p, listed, more = open_list(data, p, end)
+    p, listed, more = open_list(text, p)
     while more:
         begin = p
-        value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
+        value, p, known, more = next_entry(text, p, listed)
         if known and not (0 <= value < _LARGEST and value == math.floor(value)):
-            fail(state, event, Code.JSON_UNEXPECTED, begin, p, rules.strict)
+            fail(text, Code.JSON_UNEXPECTED, begin, p)
         elif known:
-            include(event, stage.costs, np.uint32(np.int64(value)))
-    return end if event.bad else p
+            include(text.event, stage.costs, np.uint32(np.int64(value)))
+    return text.end if text.event.bad else p
 
 
 @kernel
-def read_slot_list(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def read_slot_list(text: JsonText, key: String, p: int, stage: Stage) -> int:
     """Read the value at `p` of ``_a``, ``_p`` or ``_inc`` of a slot and return the position after it."""
-    event, state, frames = stage.event[0], reader.state[0], stage.frames
+    event = text.event
+    frames = stage.frames
     if event.depth < 2 or frames[event.depth - 2].kind < SLOTS:
-        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
-        return end
-    if is_name(data, key.start, key.end, _INCLUDED):
-        return _read_included(data, marks, p, end, rules, stage, reader)
-    n, first, after = read_list(data, marks, p, end, rules, state, event)
-    if is_name(data, key.start, key.end, _ACTIONS):
+        fail(text, Code.JSON_KEY, key.at, key.after)
+        return text.end
+    if is_name(text.data, key.start, key.end, _INCLUDED):
+        return _read_included(text, p, stage)
+    n, first, after = read_list(text, p)
+    if is_name(text.data, key.start, key.end, _ACTIONS):
         if event.listed == 0:
             event.listed_action = _action_of(first)
         event.listed += n
@@ -255,17 +227,18 @@ def _problem(event: Records, again: bool, anything: bool) -> Code:
 
 
 @kernel
-def close_slot(rules: JsonRules, stage: Stage, state: Records) -> None:
+def close_slot(text: JsonText, stage: Stage) -> None:
     """Assign what was logged to a slot, when its object or its outcome's object ends."""
-    event, lines, costs = stage.event[0], stage.lines, stage.costs
-    at, start, end = event.line, event.label_start, event.label_end
+    event = text.event
+    lines, costs = stage.lines, stage.costs
+    at, start, after = event.line, event.label_start, event.label_end
     event.line = 0
     confine(event, lines, costs, at)
-    if event.listed == 0 and event.pmf == 0 and (rules.quirks.any_outcome or event.cost == UNLABELLED):
+    if event.listed == 0 and event.pmf == 0 and (text.rules.quirks.any_outcome or event.cost == UNLABELLED):
         return
-    code = _problem(event, has_outcome(lines[at], costs), rules.quirks.any_outcome)
+    code = _problem(event, has_outcome(lines[at], costs), text.rules.quirks.any_outcome)
     if code != Code.FINE:
-        fail(state, event, code, start, end, rules.strict)
+        fail(text, code, start, after)
         return
     put_outcome(event, lines, costs, at, event.listed_action, event.cost, event.listed_probability)
     forget_label(event)

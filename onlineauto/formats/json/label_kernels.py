@@ -9,18 +9,17 @@ import numpy as np
 
 from onlineauto.formats.json.ccb_kernels import forget_label, settle_single_slot
 from onlineauto.formats.json.name_kernels import is_name, name_of
-from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
+from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED
 from onlineauto.formats.json.stage_kernels import LABEL, add_staged_cost, open_frame
 from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.json.token_kernels import (
-    read_json_string,
+    read_entry,
     read_number_or_null,
-    read_word,
 )
 from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.lines.reader_state_kernels import Text, report
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.json.token_kernels import String
-    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = [
@@ -41,40 +40,35 @@ __all__ = [
     "take_label",
 ]
 
-_QUOTE, _OPEN_OBJECT, _LETTER_N = 34, 123, 110
+_OPEN_OBJECT = 123
 _ZERO = np.float32(0)
-_NAN = np.float32(np.nan)
-_NAN_NAME, _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
-    name_of(b"", name)
-    for name in (b"nan", b"label", b"weight", b"initial", b"action", b"cost", b"probability")
+_LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (
+    name_of(b"", name) for name in (b"label", b"weight", b"initial", b"action", b"cost", b"probability")
 )
 
 
 @kernel
-def _claim(rules: JsonRules, state: Records, event: Records) -> None:
+def _claim(text: JsonText) -> None:
     """Assign the label to the action that contains it, in native mode.
 
     A label for another action is refused.
     """
-    if rules.quirks.early_labels or rules.slots or event.line == 0:
+    event = text.event
+    if text.rules.quirks.early_labels or text.rules.slots or event.line == 0:
         return
     if event.index >= 0 and event.index != event.line - 1:
-        fail(state, event, Code.SECOND_LABEL, event.label_start, event.label_end, rules.strict)
+        fail(text, Code.SECOND_LABEL, event.label_start, event.label_end)
     event.index = event.line - 1
 
 
 @kernel
-def _set_simple(
-    data: NDArray[np.uint8],
-    name: tuple[int, int],
-    value: F32,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    line: Records,
-) -> None:
+def _set_simple(text: JsonText, name: tuple[int, int], value: F32, line: Records) -> None:
     """Set the property `name` of a simple label to `value`."""
-    code, limit = Code.FINE, rules.quirks.any_number or (math.isfinite(value) and abs(value) < UNLABELLED)
+    data, event = text.data, text.event
+    code, limit = (
+        Code.FINE,
+        text.rules.quirks.any_number or (math.isfinite(value) and abs(value) < UNLABELLED),
+    )
     if is_name(data, name[0], name[1], _LABEL):
         line.label = value
         code = Code.FINE if limit else Code.LABEL_NOT_FINITE
@@ -82,18 +76,18 @@ def _set_simple(
         line.weight = value
         code = Code.FINE if limit else Code.WEIGHT_NOT_FINITE
         if value < _ZERO:
-            code = Code.VW_WEIGHT if rules.quirks.any_number else Code.WEIGHT_NEGATIVE
+            code = Code.VW_WEIGHT if text.rules.quirks.any_number else Code.WEIGHT_NEGATIVE
     elif is_name(data, name[0], name[1], _INITIAL):
         line.initial = value
         code = Code.FINE if limit else Code.INITIAL_NOT_FINITE
     else:
         code = Code.JSON_KEY
     if code == Code.VW_WEIGHT:
-        report(state, code, event.label_start, event.label_end, False)
+        report(text.state, code, event.label_start, event.label_end, False)
     elif code == Code.JSON_KEY:
-        fail(state, event, code, event.key[0], event.key[1], rules.strict)
+        fail(text, code, event.key[0], event.key[1])
     elif code != Code.FINE:
-        fail(state, event, code, event.label_start, event.label_end, rules.strict)
+        fail(text, code, event.label_start, event.label_end)
 
 
 @kernel
@@ -103,15 +97,9 @@ def _note(event: Records, bounds: NDArray[np.int64]) -> None:
 
 
 @kernel
-def _set_cost(
-    data: NDArray[np.uint8],
-    name: tuple[int, int],
-    value: F32,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> None:
+def _set_cost(text: JsonText, name: tuple[int, int], value: F32) -> None:
     """Set the property `name` of a contextual bandit's label to `value`."""
+    data, event = text.data, text.event
     if is_name(data, name[0], name[1], _COST):
         event.cost = value
         _note(event, event.cost_at)
@@ -124,86 +112,57 @@ def _set_cost(
         if event.index < 0:
             _note(event, event.index_at)
     else:
-        fail(state, event, Code.JSON_KEY, event.key[0], event.key[1], rules.strict)
+        fail(text, Code.JSON_KEY, event.key[0], event.key[1])
     event.found = True
-    _claim(rules, state, event)
+    _claim(text)
 
 
 @kernel
 def read_label_property(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    name: tuple[int, int],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    lines: Records,
-    frames: Records,
+    text: JsonText, name: tuple[int, int], p: int, lines: Records, frames: Records
 ) -> int:
     """Read the value at `p` of the label's property `name` and return the position after it.
 
     The value is a number, ``"NaN"``, null or, for ``_label_...``, an object.
     """
-    byte = data[p] if p < end else 0
-    value, after, kind = _NAN, p, MALFORMED
-    if byte == _LETTER_N:
-        _word, after = read_word(data, p, end, rules, state, event)
+    event = text.event
+    if p < text.end and text.data[p] == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
+        return read_label(text, p, lines, frames)
+    value, after, known = read_entry(text, p, Code.JSON_UNEXPECTED)
+    if not known:
         return after
-    if byte == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
-        return read_label(data, p, end, rules, state, event, lines, frames)
-    if byte == _QUOTE:
-        string = read_json_string(data, marks, p, end, rules, state, event)
-        after = string.after
-        if not is_name(data, string.start, string.end, _NAN_NAME):
-            fail(state, event, Code.JSON_UNEXPECTED, p, after, rules.strict)
-    else:
-        value, after, kind = read_json_number(data, p, end)
-        if kind == MALFORMED:
-            fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-            return end
     event.label_start, event.label_end = p, after
-    if rules.simple:
-        _set_simple(data, name, value, rules, state, event, lines[event.line])
+    if text.rules.simple:
+        _set_simple(text, name, value, lines[event.line])
     else:
-        _set_cost(data, name, value, rules, state, event)
+        _set_cost(text, name, value)
     return after
 
 
 @kernel
-def read_label(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    lines: Records,
-    frames: Records,
-) -> int:
+def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
     """Open the label object at `p`, or read a label that is a number, and return the position after it."""
-    byte = data[p] if p < end else 0
-    if byte == _OPEN_OBJECT:
+    rules, event = text.rules, text.event
+    if p < text.end and text.data[p] == _OPEN_OBJECT:
         if rules.slots or frames[event.depth - 1].kind == LABEL:  # for VW such a line is no longer a slot
-            fail(state, event, Code.JSON_UNEXPECTED, p, p + 1, rules.strict)
+            fail(text, Code.JSON_UNEXPECTED, p, p + 1)
         line = lines[event.line]
         line.label = UNLABELLED
         line.first_cost = line.last_cost = -1
         line.shared &= not rules.quirks.early_labels
-        open_frame(LABEL, p, rules, state, event, frames)
+        open_frame(text, LABEL, p, frames)
         event.label_start, event.label_end = p, p + 1
         return p + 1
-    if byte == _LETTER_N:
-        return read_word(data, p, end, rules, state, event)[1]
-    value, after, kind = read_json_number(data, p, end)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    if kind == MALFORMED:
+        return after
     event.label_start, event.label_end = p, after
-    if kind == MALFORMED or not rules.simple:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+    if not rules.simple:
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
     lines[event.line].label = value
     if not rules.quirks.any_number and not abs(value) < UNLABELLED:
-        fail(state, event, Code.LABEL_NOT_FINITE, p, after, rules.strict)
+        fail(text, Code.LABEL_NOT_FINITE, p, after)
     return after
 
 
@@ -214,51 +173,51 @@ def _is_weighted(line: Records) -> bool:
 
 
 @kernel
-def take_label(data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, reader: Reader) -> None:
-    """Read `text` as the label of the current line, in the syntax of VW text."""
-    event, state, quiet = stage.event[0], reader.state[0], stage.quiet[0]
-    start, end = text.at, text.after
-    line, known = stage.lines[event.line], state.costs
+def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> None:
+    """Read `string` as the label of the current line, in the syntax of VW text."""
+    event, quiet = text.event, stage.quiet[0]
+    start, after = string.at, string.after
+    line, known = stage.lines[event.line], text.state.costs
     shared = bool(line.shared)
     line.shared = False
-    event.label_start, event.label_end = start, end
+    event.label_start, event.label_end = start, after
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
-    read_vw_label(data, text.start, text.end, rules, quiet, line, reader.costs)
+    text_of_label = Text(text.data, text.marks, string.end, text.rules, quiet)
+    read_vw_label(text_of_label, string.start, string.end, line, reader.costs)
     good = quiet.problems == 0 and not line.shared
-    good &= rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
+    good &= text.rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
     if not good:
-        fail(state, event, Code.JSON_LABEL, start, end, rules.strict)
+        fail(text, Code.JSON_LABEL, start, after)
         return
     for i in range(known, quiet.costs):
         cost = reader.costs[i]
-        if rules.quirks.early_labels:
+        if text.rules.quirks.early_labels:
             add_staged_cost(
                 event, stage.lines, stage.costs, event.line, cost.action, cost.cost, cost.probability
             )
             continue
         if event.found:
-            fail(state, event, Code.SECOND_COST, start, end, rules.strict)
+            fail(text, Code.SECOND_COST, start, after)
         event.found, event.has_probability = True, cost.probability != _ZERO
         event.action, event.cost, event.probability = cost.action, cost.cost, cost.probability
         _note(event, event.cost_at)
         _note(event, event.probability_at)
         if event.index < 0:
             _note(event, event.index_at)
-        _claim(rules, state, event)
+        _claim(text)
 
 
 @kernel
-def read_label_index(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> int:
+def read_label_index(text: JsonText, p: int) -> int:
     """Read the index of the labelled action, counted from 0, and return the position after it."""
-    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    event = text.event
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     if kind != INTEGER:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
     if value < 2.0**31:  # VW reads an int; larger values become negative, which means no index
         event.index = np.int64(value)
     event.index_at[0], event.index_at[1] = p, after
@@ -274,16 +233,16 @@ def settle_label(event: Records, lines: Records, costs: Records) -> None:
 
 
 @kernel
-def settle_context(rules: JsonRules, state: Records, stage: Stage) -> None:
+def settle_context(text: JsonText, stage: Stage) -> None:
     """Assign the label that was read to its line at the end of the context, as VW does.
 
     If an index was given, its line gets the label, and stays the current line for later labels.
     """
-    event = stage.event[0]
+    event = text.event
     if event.index + 1 >= event.lines:
-        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+        fail(text, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
         return
-    if rules.slots:
+    if text.rules.slots:
         settle_single_slot(stage)
         return
     if event.index >= 0:
@@ -293,48 +252,49 @@ def settle_context(rules: JsonRules, state: Records, stage: Stage) -> None:
 
 
 @kernel
-def _label_problem(rules: JsonRules, event: Records) -> Code:
+def _label_problem(text: JsonText) -> Code:
     """Return the code of what is wrong with the label in native mode, or `FINE`."""
+    event = text.event
     if not (math.isfinite(event.cost)):
         return Code.COST_NOT_FINITE
     if event.has_probability:
         if not math.isfinite(event.probability):
             return Code.PROBABILITY_NOT_FINITE
         return probability_problem(event.probability)
-    return Code.TAKEN_AS_UNIFORM if rules.uniform else Code.NO_PROBABILITY
+    return Code.TAKEN_AS_UNIFORM if text.rules.uniform else Code.NO_PROBABILITY
 
 
 @kernel
-def give_label(rules: JsonRules, state: Records, stage: Stage) -> None:
+def give_label(text: JsonText, stage: Stage) -> None:
     """Assign the label to its line, wherever in the event it was written (native mode).
 
     If slots are expected and the event has none, it becomes a single slot.
     """
-    event = stage.event[0]
+    event = text.event
     start, end = event.label_start, event.label_end
     if not event.found or event.cost == UNLABELLED:
         return
-    code = _label_problem(rules, event)
+    code = _label_problem(text)
     of_cost = code in (Code.COST_NOT_FINITE, Code.NO_PROBABILITY, Code.TAKEN_AS_UNIFORM)
     place = event.cost_at if of_cost else event.probability_at
     if code == Code.TAKEN_AS_UNIFORM:
-        report(state, code, place[0], place[1], False)
+        report(text.state, code, place[0], place[1], False)
     elif code != Code.FINE:
-        fail(state, event, code, place[0], place[1], rules.strict)
+        fail(text, code, place[0], place[1])
     at = event.index + 1
-    if not rules.multiline:
+    if not text.rules.multiline:
         at = 0
         if event.action == 0:
-            fail(state, event, Code.NO_ACTION_NAME, start, end, rules.strict)
+            fail(text, Code.NO_ACTION_NAME, start, end)
     elif event.index < 0:
         at = np.int64(event.action)
         if at == 0:
-            fail(state, event, Code.JSON_NO_LABEL_INDEX, start, end, rules.strict)
+            fail(text, Code.JSON_NO_LABEL_INDEX, start, end)
     if at >= event.lines:
-        fail(state, event, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1], rules.strict)
+        fail(text, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
     if event.bad:
         return
-    if rules.slots:
+    if text.rules.slots:
         event.action, event.has_probability = np.uint32(at), True
         settle_single_slot(stage)
         return

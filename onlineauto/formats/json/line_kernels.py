@@ -31,7 +31,7 @@ from onlineauto.formats.json.stage_kernels import (
     write_event,
 )
 from onlineauto.formats.json.token_kernels import read_json_string, skip_blanks
-from onlineauto.formats.lines.json_state_kernels import fail
+from onlineauto.formats.lines.json_state_kernels import JsonText, fail
 from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.json_state_kernels import Stage
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_json_lines"]
@@ -63,165 +63,150 @@ _SHORTEST_NAME = 5  # `"":{}` is the shortest member that can add a name
 
 
 @inline_kernel
-def _close(rules: JsonRules, stage: Stage, reader: Reader, frame: Records) -> None:
+def _close(text: JsonText, stage: Stage, frame: Records) -> None:
     """Close the innermost object or array and finish what it described."""
-    event, state = stage.event[0], reader.state[0]
+    event = text.event
     event.depth -= 1
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
         close_namespace(stage, frame)
         if frame.root:
-            if rules.quirks.early_labels:
-                settle_context(rules, state, stage)
+            if text.rules.quirks.early_labels:
+                settle_context(text, stage)
             event.closed = True
         elif frame.kind == NAMESPACE and event.line > 0 and stage.frames[event.depth - 1].kind >= SLOTS:
-            close_slot(rules, stage, state)
+            close_slot(text, stage)
     elif frame.kind >= MULTI:
         event.line = 0
         if frame.kind == OUTCOMES:
             rank_outcomes(stage)
-    elif frame.kind == LABEL and rules.quirks.early_labels:
+    elif frame.kind == LABEL and text.rules.quirks.early_labels:
         settle_label(event, stage.lines, stage.costs)
 
 
 @inline_kernel
-def _read_named(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    frame: Records,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def _read_named(text: JsonText, p: int, frame: Records, stage: Stage, reader: Reader) -> int:
     """Read the member at `p` of an object and return the position after it.
 
     If its value is an object or an array, this is the position after the opening bracket.
     """
-    event, state = stage.event[0], reader.state[0]
-    if p >= end or load1(data, p) != _QUOTE:
-        fail(state, event, Code.JSON_MEMBER, p, end, rules.strict)
+    end, event = text.end, text.event
+    if p >= end or load1(text.data, p) != _QUOTE:
+        fail(text, Code.JSON_MEMBER, p, end)
         return end
-    key = read_json_string(data, marks, p, end, rules, state, event)
+    key = read_json_string(text, p)
     event.key[0], event.key[1] = key.at, key.after
-    p = skip_blanks(data, key.after, end)
-    if event.bad or p >= end or load1(data, p) != _COLON:
-        fail(state, event, Code.JSON_COLON, p, end, rules.strict)
+    p = skip_blanks(text, key.after)
+    if event.bad or p >= end or load1(text.data, p) != _COLON:
+        fail(text, Code.JSON_COLON, p, end)
         return end
-    p = skip_blanks(data, p + 1, end)
+    p = skip_blanks(text, p + 1)
     if frame.kind == NAMESPACE:
-        return read_member(data, marks, key, p, end, rules, frame, stage, reader)
+        return read_member(text, key, p, frame, stage, reader)
     if frame.kind == LABEL:
-        return read_label_property(
-            data, marks, (key.start, key.end), p, end, rules, state, event, stage.lines, stage.frames
-        )
-    after = read_envelope(data, marks, key, p, end, rules, state, event, stage.lines, stage.frames)
+        return read_label_property(text, (key.start, key.end), p, stage.lines, stage.frames)
+    after = read_envelope(text, key, p, stage.lines, stage.frames)
     if after == UNKNOWN:
-        return skip_unread(data, marks, key, p, end, rules, state, event)
+        return skip_unread(text, key, p)
     return after
 
 
 @inline_kernel
-def _read_tree(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    stage: Stage,
-    reader: Reader,
-) -> None:
+def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
     """Read the whole object at `p`, whose frame is open; nothing may follow it.
 
     Outcomes that come before the context are read last.
     """
-    event, frames, state = stage.event[0], stage.frames, reader.state[0]
+    end, event = text.end, text.event
+    frames = stage.frames
     p, after = p + 1, p
     while True:
         while event.depth > 0 and not event.bad:
-            p = skip_blanks(data, p, end)
+            p = skip_blanks(text, p)
             frame = frames[np.uint64(event.depth - 1)]
             in_array = frame.kind >= ARRAY
-            byte = load1(data, p) if p < end else np.uint8(0)
+            byte = load1(text.data, p) if p < end else np.uint8(0)
             if byte == (_CLOSE_LIST if in_array else _CLOSE_OBJECT):
-                _close(rules, stage, reader, frame)
+                _close(text, stage, frame)
                 p += 1
                 continue
             if frame.filled:
                 if byte != _COMMA:
                     code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
-                    fail(state, event, code, p, end, rules.strict)
+                    fail(text, code, p, end)
                     return
-                p = skip_blanks(data, p + 1, end)
+                p = skip_blanks(text, p + 1)
             frame.filled = True
             if in_array:
-                p = read_element(data, marks, p, end, rules, frame, stage, reader)
+                p = read_element(text, p, frame, stage)
             else:
-                p = _read_named(data, marks, p, end, rules, frame, stage, reader)
+                p = _read_named(text, p, frame, stage, reader)
         after = max(after, p)
         if event.early == 0 or event.bad or not event.closed:
             break
         p, event.early = int(event.early), 0
-        p = open_outcomes(data, marks, p, end, rules, state, event, frames)
-    p = skip_blanks(data, after, end)
+        p = open_outcomes(text, p, frames)
+    p = skip_blanks(text, after)
     if p < end:
-        fail(state, event, Code.JSON_END, p, end, rules.strict)
+        fail(text, Code.JSON_END, p, end)
 
 
 @kernel
-def _weight(rules: JsonRules, state: Records, event: Records) -> np.float32:
+def _weight(text: JsonText) -> np.float32:
     """Return the share of such events that was logged; the weights of the lines are divided by it.
 
     The share is 1 - ``pdrop``, or 1 for simple labels. A ``pdrop`` that is not in [0, 1) makes the event bad.
     """
+    event = text.event
     start, end = event.drop_start, event.drop_end
     if not _ZERO <= event.drop < _ONE:
-        fail(state, event, Code.JSON_DROP_ONE, start, end, rules.strict)
-    return np.float32(_ONE if rules.simple else _ONE - event.drop)
+        fail(text, Code.JSON_DROP_ONE, start, end)
+    return np.float32(_ONE if text.rules.simple else _ONE - event.drop)
 
 
 @kernel
-def _is_event(rules: JsonRules, event: Records, log: Records) -> bool:
+def _is_event(text: JsonText, log: Records) -> bool:
     """Count a good line of a log and return whether it has something to learn from."""
+    event = text.event
     count_event(event, log)
     if event.skip:
         return False
-    empty = event.n_ranked == 0 and rules.multiline if rules.quirks.early_labels else not event.closed
+    empty = (
+        event.n_ranked == 0 and text.rules.multiline if text.rules.quirks.early_labels else not event.closed
+    )
     if empty:
         log.number_events_zero_actions += 1
     return not empty
 
 
 @inline_kernel
-def _check_event(rules: JsonRules, state: Records, stage: Stage) -> None:
+def _check_event(text: JsonText, stage: Stage) -> None:
     """Complete the event, and mark it bad if it cannot be learnt."""
-    event = stage.event[0]
-    if rules.multiline and event.lines < 2:
-        fail(state, event, Code.JSON_NO_MULTI, state.line_begin, state.line_begin, rules.strict)
-    elif not rules.quirks.early_labels and event.n_slots == 0:
-        give_label(rules, state, stage)
+    if text.rules.multiline and text.event.lines < 2:
+        fail(text, Code.JSON_NO_MULTI, text.state.line_begin, text.state.line_begin)
+    elif not text.rules.quirks.early_labels and text.event.n_slots == 0:
+        give_label(text, stage)
 
 
 @inline_kernel
-def _open(data: NDArray[np.uint8], place: Line, rules: JsonRules, state: Records, stage: Stage) -> int:
+def _open(text: JsonText, place: Line, stage: Stage) -> int:
     """Open the object of a line and return its position, or -1 if the line is to be skipped.
 
     VW reads a line of a log only if its first byte is a brace.
     """
-    event = stage.event[0]
-    begin_event(event)
-    p = skip_blanks(data, place.start, place.stop)
+    rules = text.rules
+    begin_event(text.event)
+    p = skip_blanks(text, place.start)
     if p == place.stop:
         return -1
     late = rules.quirks.narrow_json and rules.log and p > place.start
-    if late or load1(data, p) != _OPEN_OBJECT:
-        fail(state, event, Code.JSON_NO_OBJECT, place.start, place.stop, rules.strict)
+    if late or load1(text.data, p) != _OPEN_OBJECT:
+        fail(text, Code.JSON_NO_OBJECT, place.start, place.stop)
         stage.log[0].line_parse_error += rules.log
         return -1
-    begin_line(event, stage.lines)
-    frame = open_frame(LOG_OBJECT if rules.log else NAMESPACE, p, rules, state, event, stage.frames)
+    begin_line(text.event, stage.lines)
+    frame = open_frame(text, LOG_OBJECT if rules.log else NAMESPACE, p, stage.frames)
     if not rules.log:
-        open_default(rules, state, frame)
+        open_default(text, frame)
         frame.root = True
     return p
 
@@ -249,7 +234,7 @@ def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Recor
 
 @entry_kernel
 def read_json_lines(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, reader: Reader, stage: Stage
+    data: NDArray[np.uint8], p: int, end: int, reader: Reader, stage: Stage
 ) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`.
 
@@ -259,10 +244,8 @@ def read_json_lines(
         The text. From ``stage.event[0].scratch`` on, a scratch of twice its size and 64 bytes follows.
     p, end : int
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    rules : JsonRules
-        The rules to read by.
     reader : Reader
-        The records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
+        The rules, the records to write to, and the marks of ``data[:end]``; its breaks are newlines only.
     stage : Stage
         The stage on which an event is assembled.
 
@@ -273,7 +256,7 @@ def read_json_lines(
     p : int
         The position to continue from.
     """
-    state, event, log = reader.state[0], stage.event[0], stage.log[0]
+    rules, state, event, log = reader.rules[0], reader.state[0], stage.event[0], stage.log[0]
     if p == 0:
         begin_records(state)
     while p < end and not state.fatal:
@@ -283,13 +266,14 @@ def read_json_lines(
         begin, p = p, place.after
         state.line_number += 1
         state.line_begin = begin
-        start = _open(data, place, rules, state, stage)
+        text = JsonText(data, reader.marks, place.stop, rules, state, event)
+        start = _open(text, place, stage)
         if start < 0:
             continue
-        _read_tree(data, reader.marks, start, place.stop, rules, stage, reader)
-        weight = _weight(rules, state, event)
-        if not event.bad and (not rules.log or _is_event(rules, event, log)):
-            _check_event(rules, state, stage)
+        _read_tree(text, start, stage, reader)
+        weight = _weight(text)
+        if not event.bad and (not rules.log or _is_event(text, log)):
+            _check_event(text, stage)
             if not event.bad:
                 write_event(data, begin, weight, stage, reader)
                 close_event(rules, rules.strict, state, reader.lines, reader.costs, reader.events)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.json_state_kernels import JsonText
 
 __all__ = [
     "UNKNOWN",
@@ -69,11 +69,10 @@ def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
 
 
 @kernel
-def read_original_cost(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> int:
+def read_original_cost(text: JsonText, p: int) -> int:
     """Add the number at `p` to the event's original cost and return the position after it."""
-    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    event = text.event
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     event.original_cost = np.float32(event.original_cost + value)
@@ -83,119 +82,89 @@ def read_original_cost(
 
 
 @kernel
-def _read_drop(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> int:
+def _read_drop(text: JsonText, p: int) -> int:
     """Read ``pdrop``, the share of such events that was not logged, and return the position after it."""
+    event = text.event
     event.drop = _ZERO
-    value, after, kind = read_number_or_null(data, p, end, rules, state, event)
+    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
     if kind != MALFORMED:
         event.drop, event.drop_start, event.drop_end = value, p, after
     return after
 
 
 @kernel
-def _read_text(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    bounds: NDArray[np.int64],
-) -> int:
+def _read_text(text: JsonText, p: int, bounds: NDArray[np.int64]) -> int:
     """Store the bounds of the string at `p` in `bounds` and return the position after it."""
-    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    passed = other_than(text, p, _QUOTE)
     if passed >= 0:
         return passed
-    after = read_json_string(data, marks, p, end, rules, state, event).after
+    after = read_json_string(text, p).after
     bounds[0], bounds[1] = p, after
     return after
 
 
 @kernel
-def _read_skip(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> int:
+def _read_skip(text: JsonText, p: int) -> int:
     """Read ``_skipLearn``, whether to skip the event, and return the position after it."""
-    word, after = read_word(data, p, end, rules, state, event)
+    word, after = read_word(text, p)
     if word != NULL:
-        event.skip = word == TRUE
+        text.event.skip = word == TRUE
     return after
 
 
 @kernel
-def _open_context(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    frames: Records,
-) -> int:
+def _open_context(text: JsonText, p: int, frames: Records) -> int:
     """Open the context at `p` and return the position after its brace."""
-    passed = other_than(data, p, end, _OPEN_OBJECT, rules, state, event)
+    passed = other_than(text, p, _OPEN_OBJECT)
     if passed >= 0:
         return passed
-    if event.closed:
-        fail(state, event, Code.JSON_TWO_CONTEXTS, p, p + 1, rules.strict)
-    frame = open_frame(NAMESPACE, p, rules, state, event, frames)
-    open_default(rules, state, frame)
+    if text.event.closed:
+        fail(text, Code.JSON_TWO_CONTEXTS, p, p + 1)
+    frame = open_frame(text, NAMESPACE, p, frames)
+    open_default(text, frame)
     frame.root = True
     return p + 1
 
 
 @inline_kernel
-def read_envelope(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    lines: Records,
-    frames: Records,
-) -> int:
+def read_envelope(text: JsonText, key: String, p: int, lines: Records, frames: Records) -> int:
     """Read the value at `p` of a member of the envelope and return the position after it, or `UNKNOWN`."""
+    data, event = text.data, text.event
     start, stop = key.start, key.end
     if is_name(data, start, stop, _C):
-        return _open_context(data, p, end, rules, state, event, frames)
+        return _open_context(text, p, frames)
     if is_name(data, start, stop, _A):
-        n, first, after = read_list(data, marks, p, end, rules, state, event)
+        n, first, after = read_list(text, p)
         event.ranked = event.ranked if event.n_ranked > 0 else first
         event.n_ranked += n
         return after
     if is_name(data, start, stop, _DROP):
-        return _read_drop(data, p, end, rules, state, event)
+        return _read_drop(text, p)
     if is_name(data, start, stop, _ID):
-        return _read_text(data, marks, p, end, rules, state, event, event.id)
+        return _read_text(text, p, event.id)
     if is_name(data, start, stop, _TIME):
-        return _read_text(data, marks, p, end, rules, state, event, event.time)
+        return _read_text(text, p, event.time)
     if stop == start or data[start] != _UNDERSCORE:
         return UNKNOWN
     if is_label_property(data, key):
         name = start + _LABEL_.size, stop
-        return read_label_property(data, marks, name, p, end, rules, state, event, lines, frames)
+        return read_label_property(text, name, p, lines, frames)
     if is_label_index(data, key):
-        return read_label_index(data, p, end, rules, state, event)
+        return read_label_index(text, p)
     if is_name(data, start, stop, _SKIP):
-        return _read_skip(data, p, end, rules, state, event)
+        return _read_skip(text, p)
     if is_name(data, start, stop, _ORIGINAL):
-        return read_original_cost(data, p, end, rules, state, event)
+        return read_original_cost(text, p)
     if is_name(data, start, stop, _BASELINE):
-        n, first, after = read_list(data, marks, p, end, rules, state, event)
+        n, first, after = read_list(text, p)
         event.baseline = event.baseline if event.n_baseline > 0 else first
         event.n_baseline += n
         return after
     if is_name(data, start, stop, _OUTCOMES):
-        if rules.slots:
-            return open_outcomes(data, marks, p, end, rules, state, event, frames)
-        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
-        return end
+        if text.rules.slots:
+            return open_outcomes(text, p, frames)
+        fail(text, Code.JSON_KEY, key.at, key.after)
+        return text.end
     return UNKNOWN
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
-from onlineauto.formats.json.ccb_kernels import is_in_slots, open_slot, open_slots, read_slot_list
+from onlineauto.formats.json.ccb_kernels import is_in_slots, open_part, open_slots, read_slot_list
 from onlineauto.formats.json.label_kernels import (
     read_label,
     read_label_index,
@@ -22,11 +22,8 @@ from onlineauto.formats.json.stage_kernels import (
     ARRAY,
     MULTI,
     NAMESPACE,
-    SLOTS,
     add_feature,
-    begin_line,
     open_again,
-    open_default,
     open_frame,
     open_namespace,
 )
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_element", "read_member"]
@@ -100,13 +97,12 @@ def _copy_replaced(data: NDArray[np.uint8], odd: NDArray[np.uint8], string: Stri
 
 
 @inline_kernel
-def _hash_of_string(
-    data: NDArray[np.uint8], key: String, value: String, seed: np.uint32, rules: JsonRules, stage: Stage
-) -> np.uint32:
+def _hash_of_string(text: JsonText, key: String, value: String, seed: np.uint32, stage: Stage) -> np.uint32:
     """Return the hash of a member whose value is a string.
 
     Key and value are hashed as one string, or with `chain_hash` one after the other.
     """
+    data, rules = text.data, text.rules
     begin, odd = stage.event[0].scratch, stage.odd
     if rules.chain_hash:
         end = _copy_replaced(data, odd, value, begin)
@@ -124,33 +120,30 @@ def _hash_of_string(
 
 
 @kernel
-def _read_text_features(
-    data: NDArray[np.uint8], text: String, rules: JsonRules, stage: Stage, frame: Records
-) -> None:
+def _read_text_features(text: JsonText, words: String, stage: Stage, frame: Records) -> None:
     """Stage the words of a text as features; bars and colons count as ``_``."""
+    data = text.data
     begin = stage.event[0].scratch
-    p = text.start
-    while p < text.end:
+    p = words.start
+    while p < words.end:
         to = begin
-        while p < text.end and data[p] != _SPACE and data[p] != _TAB:
+        while p < words.end and data[p] != _SPACE and data[p] != _TAB:
             data[to] = _REPLACED[data[p]]
             p, to = p + 1, to + 1
         if to > begin:
-            add_feature(stage, frame, hash_name(data, begin, to, frame.hash, rules.hash_all), _ONE)
+            add_feature(stage, frame, hash_name(data, begin, to, frame.hash, text.rules.hash_all), _ONE)
         p += 1
 
 
 @inline_kernel
-def _read_number(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> tuple[np.float32, int]:
+def _read_number(text: JsonText, p: int) -> tuple[np.float32, int]:
     """Return the value of a feature at `p`, finite in native mode, and the position after it."""
-    value, after, kind = read_json_number(data, p, end)
+    value, after, kind = read_json_number(text.data, p, text.end)
     if kind == MALFORMED:
-        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
-        return _ZERO, end
-    if not rules.quirks.any_number and not math.isfinite(value):
-        fail(state, event, Code.VALUE_NOT_FINITE, p, after, rules.strict)
+        fail(text, Code.JSON_VALUE, p, text.end)
+        return _ZERO, text.end
+    if not text.rules.quirks.any_number and not math.isfinite(value):
+        fail(text, Code.VALUE_NOT_FINITE, p, after)
     return value, after
 
 
@@ -158,53 +151,35 @@ def _read_number(
 
 
 @kernel
-def _open_actions(
-    data: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-    lines: Records,
-    frames: Records,
-) -> int:
+def _open_actions(text: JsonText, p: int, lines: Records, frames: Records) -> int:
     """Open the array of actions at `p` and return the position after its bracket."""
-    passed = other_than(data, p, end, _OPEN_LIST, rules, state, event)
+    passed = other_than(text, p, _OPEN_LIST)
     if passed >= 0:
         return passed
-    if event.line > 0 or (rules.quirks.narrow_json and event.lines > 1):
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
-    if not rules.multiline:
-        fail(state, event, Code.JSON_SINGLE_LINE, p, p + 1, rules.strict)
+    if text.event.line > 0 or (text.rules.quirks.narrow_json and text.event.lines > 1):
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        return text.end
+    if not text.rules.multiline:
+        fail(text, Code.JSON_SINGLE_LINE, p, p + 1)
     lines[0].shared = True
-    open_frame(MULTI, p, rules, state, event, frames)
+    open_frame(text, MULTI, p, frames)
     return p + 1
 
 
 @kernel
-def _read_string_member(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def _read_string_member(text: JsonText, key: String, p: int, stage: Stage, reader: Reader) -> int:
     """Read ``_text``, ``_tag`` or a ``_label`` that is a string, and return the position after it."""
-    event, state = stage.event[0], reader.state[0]
-    passed = other_than(data, p, end, _QUOTE, rules, state, event)
+    event = text.event
+    passed = other_than(text, p, _QUOTE)
     if passed >= 0:
         return passed
-    string = read_json_string(data, marks, p, end, rules, state, event)
+    string = read_json_string(text, p)
     if event.bad:
-        return end
-    if is_name(data, key.start, key.end, _TEXT):
-        _read_text_features(data, string, rules, stage, stage.frames[event.depth - 1])
-    elif is_name(data, key.start, key.end, _LABEL):
-        take_label(data, string, rules, stage, reader)
+        return text.end
+    if is_name(text.data, key.start, key.end, _TEXT):
+        _read_text_features(text, string, stage, stage.frames[event.depth - 1])
+    elif is_name(text.data, key.start, key.end, _LABEL):
+        take_label(text, string, stage, reader)
     else:
         line = stage.lines[event.line]
         line.tag, line.tag_end = string.start, string.end
@@ -223,117 +198,90 @@ def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> b
 
 
 @kernel
-def _read_special(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def _read_special(text: JsonText, key: String, p: int, stage: Stage, reader: Reader) -> int:
     """Read the value at `p` of a member whose name begins with ``_`` and return the position after it."""
-    event, state, start, stop = stage.event[0], reader.state[0], key.start, key.end
+    data, end, rules = text.data, text.end, text.rules
+    start, stop = key.start, key.end
     n = _LABEL.size
     if is_name(data, start, min(start + n, stop), _LABEL):
         if is_label_property(data, key):
             name = start + n + 1, stop
-            return read_label_property(
-                data, marks, name, p, end, rules, state, event, stage.lines, stage.frames
-            )
+            return read_label_property(text, name, p, stage.lines, stage.frames)
         if is_label_index(data, key):
-            if rules.quirks.narrow_json and is_in_slots(event, stage.frames):
-                fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+            if rules.quirks.narrow_json and is_in_slots(text.event, stage.frames):
+                fail(text, Code.JSON_KEY, key.at, key.after)
                 return end
-            return read_label_index(data, p, end, rules, state, event)
+            return read_label_index(text, p)
         if stop > start + n:
-            fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+            fail(text, Code.JSON_KEY, key.at, key.after)
             return end
         if rules.slots:
-            fail(state, event, Code.JSON_LABEL, p, end, rules.strict)
+            fail(text, Code.JSON_LABEL, p, end)
             return end
         if p < end and data[p] == _QUOTE:
-            return _read_string_member(data, marks, key, p, end, rules, stage, reader)
-        return read_label(data, p, end, rules, state, event, stage.lines, stage.frames)
+            return _read_string_member(text, key, p, stage, reader)
+        return read_label(text, p, stage.lines, stage.frames)
     if is_name(data, start, stop, _TEXT) or is_name(data, start, stop, _TAG):
-        return _read_string_member(data, marks, key, p, end, rules, stage, reader)
+        return _read_string_member(text, key, p, stage, reader)
     if is_name(data, start, stop, _ORIGINAL) and rules.log:
-        return read_original_cost(data, p, end, rules, state, event)
+        return read_original_cost(text, p)
     if rules.slots:
         if is_name(data, start, stop, _SLOTS):
-            return open_slots(data, p, end, rules, stage, reader)
-        if _is_list_of_slots(data, key, not rules.log or is_in_slots(event, stage.frames)):
-            return read_slot_list(data, marks, key, p, end, rules, stage, reader)
+            return open_slots(text, p, stage)
+        if _is_list_of_slots(data, key, not rules.log or is_in_slots(text.event, stage.frames)):
+            return read_slot_list(text, key, p, stage)
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
     if unknown or is_name(data, start, stop, _ORIGINAL) or is_name(data, start, stop, _SAME):
-        fail(state, event, Code.JSON_KEY, key.at, key.after, rules.strict)
+        fail(text, Code.JSON_KEY, key.at, key.after)
         return end
-    return skip_unread(data, marks, key, p, end, rules, state, event)
+    return skip_unread(text, key, p)
 
 
 @kernel
-def skip_unread(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> int:
+def skip_unread(text: JsonText, key: String, p: int) -> int:
     """Skip the value at `p` of a member that is not used, and return the position after it.
 
     VW skips it only if its name has no escapes and its colon directly follows.
     """
-    if rules.quirks.narrow_json and not (key.plain and data[key.end + 1] == _COLON):
-        fail(state, event, Code.JSON_COLON, key.at, p, rules.strict)
-        return end
-    return skip_value(data, marks, p, end, rules, state, event)
+    if text.rules.quirks.narrow_json and not (key.plain and text.data[key.end + 1] == _COLON):
+        fail(text, Code.JSON_COLON, key.at, p)
+        return text.end
+    return skip_value(text, p)
 
 
 @inline_kernel
-def read_member(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    key: String,
-    p: int,
-    end: int,
-    rules: JsonRules,
-    frame: Records,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def read_member(text: JsonText, key: String, p: int, frame: Records, stage: Stage, reader: Reader) -> int:
     """Read the value at `p` of a namespace's member and return the position after it.
 
     If it is an object or an array, this is the position after the opening bracket.
     """
-    event, state = stage.event[0], reader.state[0]
-    byte = load1(data, p) if p < end else np.uint8(0)
+    data = text.data
+    byte = load1(data, p) if p < text.end else np.uint8(0)
     if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
         if is_name(data, key.start, key.end, _MULTI):  # tested first: nearly every event has it
-            return _open_actions(data, p, end, rules, state, event, stage.lines, stage.frames)
-        return _read_special(data, marks, key, p, end, rules, stage, reader)
+            return _open_actions(text, p, stage.lines, stage.frames)
+        return _read_special(text, key, p, stage, reader)
     if byte == _QUOTE:
-        value = read_json_string(data, marks, p, end, rules, state, event)
-        add_feature(stage, frame, _hash_of_string(data, key, value, frame.hash, rules, stage), _ONE)
+        value = read_json_string(text, p)
+        add_feature(stage, frame, _hash_of_string(text, key, value, frame.hash, stage), _ONE)
         return value.after
     if byte in (_OPEN_OBJECT, _OPEN_LIST):
         kind = NAMESPACE if byte == _OPEN_OBJECT else ARRAY
-        inner = open_frame(kind, p, rules, state, event, stage.frames)
-        open_namespace(data, key.start, key.end, rules, state, reader.names, inner)
+        inner = open_frame(text, kind, p, stage.frames)
+        open_namespace(text, key.start, key.end, reader.names, inner)
         if kind == ARRAY:
-            event.array_hash = inner.hash
+            text.event.array_hash = inner.hash
         return p + 1
     number = _ONE
     if byte in (_T, _F, _N):
-        word, p = read_word(data, p, end, rules, state, event)
+        word, p = read_word(text, p)
         number = _ONE if word == TRUE else _ZERO
     else:
-        number, p = _read_number(data, p, end, rules, state, event)
+        number, p = _read_number(text, p)
     if number != _ZERO:
-        add_feature(stage, frame, hash_name(data, key.start, key.end, frame.hash, rules.hash_all), number)
+        add_feature(
+            stage, frame, hash_name(data, key.start, key.end, frame.hash, text.rules.hash_all), number
+        )
     return p
 
 
@@ -341,79 +289,40 @@ def read_member(
 
 
 @inline_kernel
-def _open_action(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, stage: Stage
-) -> int:
-    """Open the action at `p` and return the position after its brace.
-
-    In native mode null stands for no action and is skipped.
-    """
-    event = stage.event[0]
-    byte = data[p] if p < end else 0
-    if byte == _N and not rules.quirks.narrow_json:
-        return read_word(data, p, end, rules, state, event)[1]
-    if byte != _OPEN_OBJECT:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        return end
-    begin_line(event, stage.lines)
-    open_default(rules, state, open_frame(NAMESPACE, p, rules, state, event, stage.frames))
-    return p + 1
-
-
-@inline_kernel
-def _read_string_element(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    frame: Records,
-    stage: Stage,
-    state: Records,
-) -> int:
+def _read_string_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
     """Stage a string of an array as a feature of that name, and return the position after it."""
-    event = stage.event[0]
-    string = read_json_string(data, marks, p, end, rules, state, event)
-    to = _copy_replaced(data, stage.odd, string, event.scratch)
-    add_feature(stage, frame, hash_name(data, event.scratch, to, frame.hash, rules.hash_all), _ONE)
+    string = read_json_string(text, p)
+    to = _copy_replaced(text.data, stage.odd, string, text.event.scratch)
+    add_feature(
+        stage, frame, hash_name(text.data, text.event.scratch, to, frame.hash, text.rules.hash_all), _ONE
+    )
     return string.after
 
 
 @inline_kernel
-def read_element(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    frame: Records,
-    stage: Stage,
-    reader: Reader,
-) -> int:
+def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
     """Read the element at `p` of an array and return the position after it.
 
     If it is an object or an array, this is the position after the opening bracket.
     """
-    event, state = stage.event[0], reader.state[0]
-    if frame.kind == MULTI:
-        return _open_action(data, p, end, rules, state, stage)
-    if frame.kind >= SLOTS:
-        return open_slot(data, p, end, rules, frame.kind, stage, reader)
-    byte = load1(data, p) if p < end else np.uint8(0)
+    event = text.event
+    if frame.kind >= MULTI:
+        return open_part(text, p, frame.kind, stage)
+    byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _N:
-        return read_word(data, p, end, rules, state, event)[1]
+        return read_word(text, p)[1]
     if byte == _OPEN_OBJECT:
-        open_again(open_frame(NAMESPACE, p, rules, state, event, stage.frames), frame)
+        open_again(open_frame(text, NAMESPACE, p, stage.frames), frame)
         return p + 1
-    if byte == _OPEN_LIST or (rules.quirks.narrow_json and byte in (_QUOTE, _T, _F)):
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
+    if byte == _OPEN_LIST or (text.rules.quirks.narrow_json and byte in (_QUOTE, _T, _F)):
+        fail(text, Code.JSON_UNEXPECTED, p, text.end)
     elif byte == _QUOTE:
-        p = _read_string_element(data, marks, p, end, rules, frame, stage, state)
+        p = _read_string_element(text, p, frame, stage)
     elif byte in (_T, _F):
-        word, p = read_word(data, p, end, rules, state, event)
+        word, p = read_word(text, p)
         add_feature(stage, frame, event.array_hash, _ONE if word == TRUE else _ZERO)
     else:
-        number, p = _read_number(data, p, end, rules, state, event)
+        number, p = _read_number(text, p)
         add_feature(stage, frame, event.array_hash, number)
     event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
     return p

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules, Stage
+    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = [
@@ -92,12 +92,11 @@ def begin_line(event: Records, lines: Records) -> None:
 
 
 @inline_kernel
-def open_frame(
-    kind: int, p: int, rules: JsonRules, state: Records, event: Records, frames: Records
-) -> Records:
+def open_frame(text: JsonText, kind: int, p: int, frames: Records) -> Records:
     """Open an object or an array and return its frame; the event is bad if too many are nested."""
+    event = text.event
     if event.depth == len(frames):
-        fail(state, event, Code.JSON_TOO_DEEP, p, p + 1, rules.strict)
+        fail(text, Code.JSON_TOO_DEEP, p, p + 1)
         event.depth -= 1
     frame = frames[np.uint64(event.depth)]
     event.depth += 1
@@ -108,32 +107,27 @@ def open_frame(
 
 
 @inline_kernel
-def open_namespace(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    names: Records,
-    frame: Records,
-) -> None:
+def open_namespace(text: JsonText, start: int, end: int, names: Records, frame: Records) -> None:
     """Make a frame that of the namespace called ``data[start:end]``."""
+    data = text.data
     empty = start == end
-    if (empty and not rules.quirks.empty_namespace) or (end == start + 1 and load1(data, start) == _SPACE):
-        open_default(rules, state, frame)
+    if (empty and not text.rules.quirks.empty_namespace) or (
+        end == start + 1 and load1(data, start) == _SPACE
+    ):
+        open_default(text, frame)
         return
-    name = names[name_slot(data, start, end, rules, state, names)]
+    name = names[name_slot(text, start, end, names)]
     frame.number = name.number
     frame.hash = name.hash
     frame.byte = 0 if empty else np.int64(load1(data, start))  # an empty C string begins with its 0
-    frame.lost = rules.quirks.lost_namespaces and frame.byte >= 128
+    frame.lost = text.rules.quirks.lost_namespaces and frame.byte >= 128
 
 
-@kernel
-def open_default(rules: JsonRules, state: Records, frame: Records) -> None:
+@inline_kernel
+def open_default(text: JsonText, frame: Records) -> None:
     """Make a frame that of the namespace without a name."""
-    frame.number = default_number(state)
-    frame.hash = rules.default_hash
+    frame.number = default_number(text.state)
+    frame.hash = text.rules.default_hash
     frame.byte = _SPACE
 
 

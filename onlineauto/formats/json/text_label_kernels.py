@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = [
     "count_vw_parts",
     "next_vw_part",
-    "read_vw_costs",
     "read_vw_label",
-    "read_vw_simple",
     "vw_number",
     "vw_probability",
 ]
@@ -61,32 +59,30 @@ def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) ->
 
 
 @kernel
-def vw_number(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+def vw_number(text: Text, start: int, end: int) -> F32:
     """Return a number as VW's ``float_of_string`` does: 0 with a warning if it is none.
 
     If a part begins with a form feed or similar blank, C's ``strtof`` reads on into the next part. VW's even
     reads past the line, into whatever its buffer contains; here reading stops at `line_end`.
     """
-    limit = line_end if 11 <= data[start] <= 13 else end
-    value, after = parse_vw_float(data, start, limit)
+    limit = text.end if 11 <= text.data[start] <= 13 else end
+    value, after = parse_vw_float(text.data, start, limit)
     if after == start or math.isnan(value):
-        report(state, Code.VW_FLOAT, start, end, False)
+        report(text.state, Code.VW_FLOAT, start, end, False)
         return _ZERO
     return np.float32(value)
 
 
 @kernel
-def read_vw_simple(
-    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records
-) -> None:
+def _read_simple(text: Text, p: int, end: int, line: Records) -> None:
     """Read ``[label [weight [initial]]]`` into `line`; more words than these are no label."""
-    n = count_vw_parts(data, p, end, _SPACE)
+    n = count_vw_parts(text.data, p, end, _SPACE)
     if n > 3:
-        report(state, Code.VW_TOO_MANY_TOKENS, p, end, False)
+        report(text.state, Code.VW_TOO_MANY_TOKENS, p, end, False)
         return
     for i in range(n):
-        start, p = next_vw_part(data, p, end, _SPACE)
-        value = vw_number(data, start, p, line_end, state)
+        start, p = next_vw_part(text.data, p, end, _SPACE)
+        value = vw_number(text, start, p)
         if i == 0:
             line.label = value
         elif i == 1:
@@ -96,23 +92,22 @@ def read_vw_simple(
 
 
 @kernel
-def vw_probability(data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records) -> F32:
+def vw_probability(text: Text, start: int, end: int) -> F32:
     """Return the probability in ``data[start:end]``, clipped to [0, 1] with a warning."""
-    value = vw_number(data, start, end, line_end, state)
+    value = vw_number(text, start, end)
     if value > _ONE:
-        report(state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
+        report(text.state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
         return _ONE
     if value < _ZERO:
-        report(state, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
+        report(text.state, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
         return _ZERO
     return value
 
 
 @kernel
-def _read_cost(
-    data: NDArray[np.uint8], start: int, end: int, line_end: int, state: Records, costs: Records
-) -> None:
+def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
     """Read ``action[:cost[:probability]]`` and append it to the costs; empty parts do not count."""
+    data, state = text.data, text.state
     n = count_vw_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
         report(state, Code.VW_MALFORMED_COST, start, end, True)
@@ -122,10 +117,10 @@ def _read_cost(
     cost, probability = UNLABELLED, _ZERO
     if n > 1:
         part, p = next_vw_part(data, p, end, _COLON)
-        cost = vw_number(data, part, p, line_end, state)
+        cost = vw_number(text, part, p)
     if n > 2:
         part, p = next_vw_part(data, p, end, _COLON)
-        probability = vw_probability(data, part, p, line_end, state)
+        probability = vw_probability(text, part, p)
     if is_word(data, action, action_end, _SHARED):
         if n == 1:
             probability = _SHARED_MARK
@@ -138,33 +133,24 @@ def _read_cost(
 
 
 @kernel
-def read_vw_costs(
-    data: NDArray[np.uint8], p: int, end: int, line_end: int, state: Records, line: Records, costs: Records
-) -> None:
+def _read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> None:
     """Read the words of a contextual-bandit label; ``shared`` alone marks the line and is no cost."""
+    state = text.state
     first = state.costs
     while not state.fatal:
-        start, p = next_vw_part(data, p, end, _SPACE)
+        start, p = next_vw_part(text.data, p, end, _SPACE)
         if start == p:
             break
-        _read_cost(data, start, p, line_end, state, costs)
+        _read_cost(text, start, p, costs)
     if state.costs == first + 1 and costs[first].probability == _SHARED_MARK:
         line.shared = True
         state.costs = first
 
 
 @kernel
-def read_vw_label(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    line: Records,
-    costs: Records,
-) -> None:
-    """Read a label that stands alone in a JSON string."""
-    if rules.simple:
-        read_vw_simple(data, start, end, end, state, line)
+def read_vw_label(text: Text, start: int, end: int, line: Records, costs: Records) -> None:
+    """Read the label in ``data[start:end]``, of an event without slots."""
+    if text.rules.simple:
+        _read_simple(text, start, end, line)
     else:
-        read_vw_costs(data, start, end, end, state, line, costs)
+        _read_costs(text, start, end, line, costs)

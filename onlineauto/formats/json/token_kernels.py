@@ -17,8 +17,7 @@ from onlineauto.jit.words import load1
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
+    from onlineauto.formats.lines.json_state_kernels import JsonText
 
 __all__ = [
     "FALSE",
@@ -28,6 +27,7 @@ __all__ = [
     "next_entry",
     "open_list",
     "other_than",
+    "read_entry",
     "read_json_string",
     "read_list",
     "read_number_or_null",
@@ -60,9 +60,10 @@ class String(NamedTuple):
 
 
 @inline_kernel
-def skip_blanks(data: NDArray[np.uint8], p: int, end: int) -> int:
+def skip_blanks(text: JsonText, p: int) -> int:
     """Return the first position from `p` on that is not blank, within a line."""
-    while p < end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
+    data = text.data
+    while p < text.end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
         p += 1
     return p
 
@@ -122,18 +123,12 @@ def _write_code_point(data: NDArray[np.uint8], to: int, point: int) -> int:
 
 
 @kernel
-def _decode(
-    data: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> String:
+def _decode(text: JsonText, start: int) -> String:
     """Decode the string that starts at `start`, after its quote, into the scratch, where it stays.
 
     A NUL is handled as `ReadingQuirks.nul_ends_string` says.
     """
+    data, end, event = text.data, text.end, text.event
     p, to, last = start, int(event.scratch), -1
     while p < end and data[p] != _QUOTE and data[p] >= 32:
         if data[p] != _BACKSLASH:
@@ -146,7 +141,7 @@ def _decode(
             point, p = _read_code_point(data, p, end)
             if point < 0:
                 p = end
-            elif point == 0 and rules.quirks.nul_ends_string and last < 0:
+            elif point == 0 and text.rules.quirks.nul_ends_string and last < 0:
                 last = to
             else:
                 to = _write_code_point(data, to, point)
@@ -156,10 +151,10 @@ def _decode(
         else:
             p = end
         if p >= end:
-            fail(state, event, Code.JSON_STRING, escape, end, rules.strict)
+            fail(text, Code.JSON_STRING, escape, end)
             return String(start, start, end, start - 1, False)
     if p >= end or data[p] != _QUOTE:
-        fail(state, event, Code.JSON_STRING, start - 1, end, rules.strict)
+        fail(text, Code.JSON_STRING, start - 1, end)
         return String(start, start, end, start - 1, False)
     first = int(event.scratch)
     event.scratch = to
@@ -167,94 +162,74 @@ def _decode(
 
 
 @inline_kernel
-def read_json_string(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> String:
+def read_json_string(text: JsonText, p: int) -> String:
     """Read the string whose quote is at `p`; the event is bad if there is none."""
-    stop = next_one_near(marks, p + 1)
-    if stop < end and load1(data, stop) == _QUOTE:
+    stop = next_one_near(text.marks, p + 1)
+    if stop < text.end and load1(text.data, stop) == _QUOTE:
         return String(p + 1, stop, stop + 1, p, True)
-    return _decode(data, p + 1, end, rules, state, event)
+    return _decode(text, p + 1)
 
 
 @kernel
-def read_word(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> tuple[int, int]:
+def read_word(text: JsonText, p: int) -> tuple[int, int]:
     """Read ``true``, ``false`` or ``null`` and return its meaning and the position after it."""
+    data, end = text.data, text.end
     if is_name(data, p, min(p + 4, end), _TRUE):
         return TRUE, p + 4
     if is_name(data, p, min(p + 5, end), _FALSE):
         return FALSE, p + 5
     if is_name(data, p, min(p + 4, end), _NULL):
         return NULL, p + 4
-    fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
+    fail(text, Code.JSON_VALUE, p, end)
     return NULL, end
 
 
 @kernel
-def other_than(
-    data: NDArray[np.uint8], p: int, end: int, mark: int, rules: JsonRules, state: Records, event: Records
-) -> int:
+def other_than(text: JsonText, p: int, mark: int) -> int:
     """Return -1 if the byte at `p` is `mark`, else the position after what is there.
 
     Null is skipped. Anything else makes the event bad.
     """
-    byte = data[p] if p < end else 0
+    byte = text.data[p] if p < text.end else 0
     if byte == mark:
         return -1
     if byte == _N:
-        return read_word(data, p, end, rules, state, event)[1]
-    fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-    return end
+        return read_word(text, p)[1]
+    fail(text, Code.JSON_UNEXPECTED, p, text.end)
+    return text.end
 
 
-@kernel
-def read_number_or_null(
-    data: NDArray[np.uint8], p: int, end: int, rules: JsonRules, state: Records, event: Records
-) -> tuple[F32, int, int]:
+@inline_kernel
+def read_number_or_null(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, int]:
     """Read a number as `read_json_number` does.
 
-    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported.
+    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported as `wrong`.
     """
-    if p < end and data[p] == _N:
-        return _ZERO, read_word(data, p, end, rules, state, event)[1], MALFORMED
-    value, after, kind = read_json_number(data, p, end)
+    if p < text.end and load1(text.data, p) == _N:
+        return _ZERO, read_word(text, p)[1], MALFORMED
+    value, after, kind = read_json_number(text.data, p, text.end)
     if kind == MALFORMED:
-        fail(state, event, Code.JSON_UNEXPECTED, p, end, rules.strict)
-        after = end
+        fail(text, wrong, p, text.end)
+        return _ZERO, text.end, MALFORMED
     return value, after, kind
 
 
 @kernel
-def skip_value(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> int:
+def skip_value(text: JsonText, start: int) -> int:
     """Skip the value at `start` and return the position after it; only strings and brackets are looked at.
 
     Source
     ------
     VW 9.11.9, ``DefaultState::Ignore``.
     """
+    data, end = text.data, text.end
     p, objects, lists = start, 0, 0
     while p < end:
         byte = load1(data, p)
         if byte == _QUOTE:
-            p = next_one(marks, p + 1)
+            p = next_one(text.marks, p + 1)
             while p < end and load1(data, p) != _QUOTE:
-                p = next_one(marks, p + (2 if data[p] == _BACKSLASH else 1))
+                p = next_one(text.marks, p + (2 if data[p] == _BACKSLASH else 1))
         elif byte == _OPEN_OBJECT:
             objects += 1
         elif byte == _OPEN_LIST:
@@ -266,93 +241,65 @@ def skip_value(
         elif byte == _CLOSE_LIST:
             lists -= 1
         p += 1
-    fail(state, event, Code.JSON_VALUE, start, end, rules.strict)
+    fail(text, Code.JSON_VALUE, start, end)
     return end
 
 
 @inline_kernel
-def _read_entry(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> tuple[F32, int, bool]:
-    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value."""
-    byte = load1(data, p) if p < end else np.uint8(0)
-    if byte == _N:
-        _, after = read_word(data, p, end, rules, state, event)
-        return _ZERO, after, False
+def read_entry(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, bool]:
+    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value.
+
+    `wrong` is the code of a byte that begins none of them.
+    """
+    byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _QUOTE:
-        string = read_json_string(data, marks, p, end, rules, state, event)
-        if not is_name(data, string.start, string.end, _NAN_NAME):
-            fail(state, event, Code.JSON_UNEXPECTED, p, string.after, rules.strict)
+        string = read_json_string(text, p)
+        if not is_name(text.data, string.start, string.end, _NAN_NAME):
+            fail(text, Code.JSON_UNEXPECTED, p, string.after)
         return _NAN, string.after, True
-    value, after, kind = read_json_number(data, p, end)
-    if kind == MALFORMED:
-        fail(state, event, Code.JSON_VALUE, p, end, rules.strict)
-        return _ZERO, end, False
-    return value, after, True
+    value, after, kind = read_number_or_null(text, p, wrong)
+    return value, after, kind != MALFORMED
 
 
 @inline_kernel
-def open_list(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, bool, bool]:
+def open_list(text: JsonText, p: int) -> tuple[int, bool, bool]:
     """Open the list at `p`, or a single entry without brackets.
 
     Returns the position of its content, whether there are brackets, and whether there are entries.
     """
-    if p >= end or data[p] != _OPEN_LIST:
+    if p >= text.end or text.data[p] != _OPEN_LIST:
         return p, False, True
-    p = skip_blanks(data, p + 1, end)
-    if p < end and data[p] == _CLOSE_LIST:
+    p = skip_blanks(text, p + 1)
+    if p < text.end and text.data[p] == _CLOSE_LIST:
         return p + 1, True, False
     return p, True, True
 
 
 @inline_kernel
-def next_entry(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    listed: bool,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> tuple[F32, int, bool, bool]:
+def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bool]:
     """Read an entry of what `open_list` opened, and the comma or bracket after it.
 
     Returns the value, the position after it, whether it is a value, and whether more follow.
     """
-    value, p, known = _read_entry(data, marks, p, end, rules, state, event)
+    value, p, known = read_entry(text, p, Code.JSON_VALUE)
     if not listed:
         return value, p, known, False
-    p = skip_blanks(data, p, end)
-    if p < end and data[p] == _CLOSE_LIST:
+    p = skip_blanks(text, p)
+    if p < text.end and text.data[p] == _CLOSE_LIST:
         return value, p + 1, known, False
-    if p >= end or data[p] != _COMMA:
-        fail(state, event, Code.JSON_ELEMENT, p, end, rules.strict)
-    return value, skip_blanks(data, p + 1, end), known, not event.bad
+    if p >= text.end or text.data[p] != _COMMA:
+        fail(text, Code.JSON_ELEMENT, p, text.end)
+    return value, skip_blanks(text, p + 1), known, not text.event.bad
 
 
 @kernel
-def read_list(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: JsonRules,
-    state: Records,
-    event: Records,
-) -> tuple[int, F32, int]:
+def read_list(text: JsonText, p: int) -> tuple[int, F32, int]:
     """Read a list of numbers, or one number: how many there are, the first, and the position after them."""
     n, first = 0, _ZERO
-    p, listed, more = open_list(data, p, end)
+    p, listed, more = open_list(text, p)
     while more:
-        value, p, known, more = next_entry(data, marks, p, end, listed, rules, state, event)
+        value, p, known, more = next_entry(text, p, listed)
         if known:
             first = first if n > 0 else value
             n += 1
-    return n, first, end if event.bad else p
+    return n, first, text.end if text.event.bad else p

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
 
@@ -52,43 +52,52 @@ def next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
 
 
 @kernel
-def _read_action(data: NDArray[np.uint8], start: int, end: int, strict: bool, state: Records) -> np.uint32:
+def _read_action(text: Text, start: int, end: int) -> np.uint32:
     """Return the number of an action, or the largest uint32 after reporting that it is none."""
-    if not is_whole_number(data, start, end) or end - start > _DIGITS:
-        report(state, Code.ACTION_NOT_A_NUMBER, start, end, strict)
+    if not is_whole_number(text.data, start, end) or end - start > _DIGITS:
+        report(text.state, Code.ACTION_NOT_A_NUMBER, start, end, text.rules.strict)
         return _LARGEST
-    return hash_name(data, start, end, np.uint32(0), False)
+    return hash_name(text.data, start, end, np.uint32(0), False)
 
 
 @kernel
-def _read_probability(data: NDArray[np.uint8], start: int, end: int, strict: bool, state: Records) -> F32:
+def _read_probability(text: Text, start: int, end: int) -> F32:
     """Return a probability (float32), or `CONFINED`, which is negative, after reporting a problem."""
-    value, code = label_number(data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE)
+    value, code = label_number(
+        text.data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+    )
     if code == Code.FINE:
         code = probability_problem(value)
     if code != Code.FINE:
-        report(state, code, start, end, strict)
+        report(text.state, code, start, end, text.rules.strict)
         return CONFINED
     return value
 
 
 @kernel
-def _read_others(data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records) -> float:
+def _read_others(text: Text, p: int, end: int) -> float:
     """Return the sum of the probabilities of ``action:probability,...``, or NaN after reporting a problem."""
+    data = text.data
     total = 0.0
     while p < end:
         stop = next_part(data, p, end, COMMA)
         colon = next_part(data, p, stop, COLON)
         if colon == stop:
-            report(state, Code.SLOT_OUTCOME, p, stop, strict)
+            report(text.state, Code.SLOT_OUTCOME, p, stop, text.rules.strict)
             return np.nan
-        if _read_action(data, p, colon, strict, state) == _LARGEST:
+        if _read_action(text, p, colon) == _LARGEST:
             return np.nan
         value, code = label_number(
             data, colon + 1, stop, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
         )
         if code != Code.FINE or value < _ZERO:
-            report(state, Code.PROBABILITY_NEGATIVE if value < _ZERO else code, colon + 1, stop, strict)
+            report(
+                text.state,
+                Code.PROBABILITY_NEGATIVE if value < _ZERO else code,
+                colon + 1,
+                stop,
+                text.rules.strict,
+            )
             return np.nan
         total += np.float64(value)
         p = stop + 1
@@ -96,17 +105,16 @@ def _read_others(data: NDArray[np.uint8], p: int, end: int, strict: bool, state:
 
 
 @kernel
-def _read_outcome(
-    data: NDArray[np.uint8], start: int, end: int, rules: Rules, state: Records, costs: Records
-) -> bool:
+def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
     """Read ``action:cost:probability[,action:probability...]`` and return whether it is good."""
+    data, rules, state = text.data, text.rules, text.state
     stop = next_part(data, start, end, COMMA)
     first = next_part(data, start, stop, COLON)
     second = next_part(data, min(first + 1, stop), stop, COLON)
     if first == stop or next_part(data, min(second + 1, stop), stop, COLON) < stop:
         report(state, Code.SLOT_OUTCOME, start, stop, rules.strict)
         return False
-    action = _read_action(data, start, first, rules.strict, state)
+    action = _read_action(text, start, first)
     if action == _LARGEST:
         return False
     cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
@@ -115,7 +123,7 @@ def _read_outcome(
         return False
     probability = _ZERO
     if second < stop:
-        probability = _read_probability(data, second + 1, stop, rules.strict, state)
+        probability = _read_probability(text, second + 1, stop)
         if probability < _ZERO:
             return False
     elif rules.uniform:
@@ -126,7 +134,7 @@ def _read_outcome(
     add_cost(state, costs, action, cost, probability)
     if stop == end:
         return True
-    others = _read_others(data, stop + 1, end, rules.strict, state)
+    others = _read_others(text, stop + 1, end)
     if np.isnan(others):
         return False
     if abs(np.float64(probability) + others - 1.0) >= _TOLERANCE:
@@ -136,52 +144,42 @@ def _read_outcome(
 
 
 @kernel
-def _read_list(
-    data: NDArray[np.uint8], p: int, end: int, strict: bool, state: Records, costs: Records
-) -> bool:
+def _read_list(text: Text, p: int, end: int, costs: Records) -> bool:
     """Read ``action,action,...``, to which the slot is confined, and return whether it is good."""
     while p < end:
-        stop = next_part(data, p, end, COMMA)
-        action = _read_action(data, p, stop, strict, state)
+        stop = next_part(text.data, p, end, COMMA)
+        action = _read_action(text, p, stop)
         if action == _LARGEST:
             return False
-        add_cost(state, costs, action, UNLABELLED, CONFINED)
+        add_cost(text.state, costs, action, UNLABELLED, CONFINED)
         p = stop + 1
     return True
 
 
 @kernel
-def read_slot_label(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-) -> bool:
+def read_slot_label(text: Text, p: int, end: int, line: Records, costs: Records) -> bool:
     """Read ``ccb shared``, ``ccb action`` or ``ccb slot [outcome] [list]``.
 
     Returns whether the label is one of them and good; a problem is reported.
     """
-    start, p = next_word(data, marks, p, end)
-    kind, after = next_word(data, marks, p, end)
+    data = text.data
+    start, p = next_word(text, p, end)
+    kind, after = next_word(text, p, end)
     line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)
     known = line.shared or line.slot or is_word(data, kind, after, ACTION)
     if not (known and is_word(data, start, p, CCB)):
-        report(state, Code.SLOT_LABEL, start, max(after, p), rules.strict)
+        report(text.state, Code.SLOT_LABEL, start, max(after, p), text.rules.strict)
         return False
-    word, last = next_word(data, marks, after, end)
+    word, last = next_word(text, after, end)
     if word < last and line.slot and next_part(data, word, last, COLON) < last:
-        if not _read_outcome(data, word, last, rules, state, costs):
+        if not _read_outcome(text, word, last, costs):
             return False
-        word, last = next_word(data, marks, last, end)
+        word, last = next_word(text, last, end)
     if word < last and line.slot:
-        if not _read_list(data, word, last, rules.strict, state, costs):
+        if not _read_list(text, word, last, costs):
             return False
-        word, last = next_word(data, marks, last, end)
+        word, last = next_word(text, last, end)
     if word < last:
-        report(state, Code.SLOT_LABEL, word, last, rules.strict)
+        report(text.state, Code.SLOT_LABEL, word, last, text.rules.strict)
         return False
     return True

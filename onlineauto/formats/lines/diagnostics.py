@@ -186,8 +186,9 @@ class Diagnostics:
 
     Examples
     --------
+    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
     >>> from onlineauto.formats.text_reader import TextReader
-    >>> reader = TextReader(b"1 |a x\nx |a y\n", multiline=False)
+    >>> reader = TextReader(b"1 |a x\nx |a y\n", Rules())
     >>> [len(block) for block in reader]
     [1]
     >>> print(*reader.diagnostics.kept)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["close_span", "hash_string", "read_features"]
 
@@ -43,15 +43,13 @@ def hash_string(
 
 
 @inline_kernel
-def _value_problem(
-    data: NDArray[np.uint8], start: int, stop: int, end: int, kind: int, value: F32
-) -> tuple[Code, int]:
+def _value_problem(text: Text, start: int, stop: int, kind: int, value: F32) -> tuple[Code, int]:
     """Return what is wrong with the value ``data[start:stop]``, and the end of the wrong text."""
     if start == stop:
         return Code.NO_VALUE, stop
     if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
         return Code.VALUE_NOT_FINITE, stop
-    if kind != DECIMAL and stop < end and data[stop] == _BAR:
+    if kind != DECIMAL and stop < text.end and text.data[stop] == _BAR:
         return Code.BAR_IN_VALUE, stop + 1
     if kind == PARTLY:
         return Code.VALUE_PARTLY_A_NUMBER, stop
@@ -60,65 +58,50 @@ def _value_problem(
 
 @kernel
 def _odd_feature(
-    data: NDArray[np.uint8],
-    name: tuple[int, int],
-    stop: int,
-    end: int,
-    seed: np.uint32,
-    weight: F32,
-    rules: Rules,
-    state: Records,
+    text: Text, name: tuple[int, int], stop: int, seed: np.uint32, weight: F32
 ) -> tuple[np.uint32, F32, bool, bool]:
     """Read the feature whose value ends at `stop`, whatever its form.
 
     Returns its hash, its value, whether it has no name, and whether it is good; a problem is reported. The
     caller adds the number of a nameless feature to its hash.
     """
+    data = text.data
     start = name[1] + 1
     number, kind = read_number(data, start, stop)
     value = np.float32(weight * number)
-    code, wrong_end = _value_problem(data, start, stop, end, kind, value)
+    code, wrong_end = _value_problem(text, start, stop, kind, value)
     good = code in (Code.FINE, Code.VALUE_PARTLY_A_NUMBER)
     if code != Code.FINE:
         wrong_start = name[0] if code == Code.NO_VALUE else start
-        report(state, code, wrong_start, wrong_end, rules.strict and not good)
+        report(text.state, code, wrong_start, wrong_end, text.rules.strict and not good)
     if kind != DECIMAL:
-        return hash_string(data, name, (start, stop), seed, rules.hash_all), weight, False, good
+        return hash_string(data, name, (start, stop), seed, text.rules.hash_all), weight, False, good
     if name[0] == name[1]:
         return seed, value, True, good
-    return hash_word(data, name[0], name[1], seed, rules.hash_all), value, False, good
+    return hash_word(data, name[0], name[1], seed, text.rules.hash_all), value, False, good
 
 
 @inline_kernel
-def _read_span(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    seed: np.uint32,
-    weight: F32,
-    rules: Rules,
-    state: Records,
-    features: Records,
-) -> tuple[int, int, bool]:
+def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
     """Read features up to a bar: the position after them, how many there are now, whether all are good."""
-    n, nameless, good = state.features, 0, True
-    while good and p < end and load1(data, p) != _BAR:
+    data = text.data
+    n, nameless, good = text.state.features, 0, True
+    while good and p < text.end and load1(data, p) != _BAR:
         if is_blank(load1(data, p)):
             p += 1
             continue
-        name = p, next_one(marks, p)
+        name = p, next_one(text.marks, p)
         p, value, usual = name[1], weight, True
-        if is_at(data, p, end, _COLON):
+        if is_at(data, p, text.end, _COLON):
             start = p + 1
-            p = after_word(data, marks, start, end)
+            p = after_word(data, text.marks, start, text.end)
             number, usual = short_decimal(data, start, p)
             value = np.float32(weight * number)
             usual &= name[0] < name[1] and math.isfinite(value)
         if usual:
-            hash_ = hash_word(data, name[0], name[1], seed, rules.hash_all)
+            hash_ = hash_word(data, name[0], name[1], seed, text.rules.hash_all)
         else:
-            hash_, value, has_no_name, good = _odd_feature(data, name, p, end, seed, weight, rules, state)
+            hash_, value, has_no_name, good = _odd_feature(text, name, p, seed, weight)
             if has_no_name:
                 hash_ = np.uint32(hash_ + np.uint32(nameless))
                 nameless += 1
@@ -142,10 +125,10 @@ def close_span(state: Records, spans: Records, namespace: int, n_features: int) 
 
 
 @kernel
-def _weight(data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, Code]:
+def _weight(text: Text, start: int) -> tuple[F32, int, Code]:
     """Read a namespace's weight at `start`, after the colon: value, position after it, problem."""
-    stop = after_word(data, marks, start, end)
-    weight, kind = read_number(data, start, stop)
+    stop = after_word(text.data, text.marks, start, text.end)
+    weight, kind = read_number(text.data, start, stop)
     code = Code.FINE
     if start == stop:
         code = Code.NO_NAMESPACE_WEIGHT
@@ -157,38 +140,29 @@ def _weight(data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: 
 
 
 @inline_kernel
-def read_features(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    bar: int,
-    end: int,
-    rules: Rules,
-    state: Records,
-    spans: Records,
-    features: Records,
-    names: Records,
-) -> bool:
+def read_features(text: Text, bar: int, spans: Records, features: Records, names: Records) -> bool:
     """Read the features of a line and return whether they are good; a problem is reported."""
+    state = text.state
     p, good = bar, True
-    while good and p < end:  # the byte at `p` is a bar
+    while good and p < text.end:  # the byte at `p` is a bar
         start = p + 1
-        p = next_one(marks, start)
-        weight, seed, code, wrong = _ONE, rules.default_hash, Code.FINE, p
-        has_weight = p < end and data[p] == _COLON
+        p = next_one(text.marks, start)
+        weight, seed, code, wrong = _ONE, text.rules.default_hash, Code.FINE, p
+        has_weight = p < text.end and text.data[p] == _COLON
         if p > start:
-            name = names[name_slot(data, start, p, rules, state, names)]
+            name = names[name_slot(text, start, p, names)]
             number, seed = name.number, name.hash
             if has_weight:
                 wrong = p + 1
-                weight, p, code = _weight(data, marks, wrong, end)
+                weight, p, code = _weight(text, wrong)
         else:
             number = default_number(state)
             if has_weight:
                 code = Code.NO_NAMESPACE_NAME
                 p += 1
         if code != Code.FINE:
-            report(state, code, wrong, p, rules.strict)
+            report(state, code, wrong, p, text.rules.strict)
             return False
-        p, n, good = _read_span(data, marks, p, end, seed, weight, rules, state, features)
+        p, n, good = _read_span(text, p, seed, weight, features)
         close_span(state, spans, number, n)
     return good

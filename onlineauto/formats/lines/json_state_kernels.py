@@ -1,4 +1,4 @@
-"""State for reading JSON: the rules, the event being read, and counters of the log.
+"""State for reading JSON: the event being read, and counters of the log.
 
 A JSON object may add to a line or a namespace that was left before; a Block must be contiguous. So the
 features of an event are first *staged* in the order in which they come, each in a *segment* of one namespace.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.lines.problem_code_kernels import Code
-    from onlineauto.formats.quirks import ReadingQuirks
+    from onlineauto.formats.lines.reader_state_kernels import Rules
 
-__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonRules", "Stage", "fail"]
+__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonText", "Stage", "fail"]
 
 EVENT = np.dtype(
     [
@@ -161,22 +161,6 @@ LOG = np.dtype(
 """Counters of a decision-service log."""
 
 
-class JsonRules(NamedTuple):
-    """The rules by which JSON is read."""
-
-    simple: bool
-    slots: bool  # whether events have slots
-    multiline: bool
-    quirks: ReadingQuirks
-    hash_all: bool
-    strict: bool  # whether a bad line is fatal
-    uniform: bool
-    hash_seed: np.uint32
-    default_hash: np.uint32
-    log: bool  # whether the text is a decision-service log
-    chain_hash: bool
-
-
 class Stage(NamedTuple):
     """The arrays in which an event is assembled, large enough for any event that the text can hold."""
 
@@ -192,9 +176,20 @@ class Stage(NamedTuple):
     odd: NDArray[np.uint8]  # bitmap of the bytes that VW replaces in strings
 
 
+class JsonText(NamedTuple):
+    """A line of JSON and how it is read: what most kernels pass on unchanged."""
+
+    data: NDArray[np.uint8]
+    marks: NDArray[np.uint8]
+    end: int  # of the line
+    rules: Rules  # a record with these fields
+    state: Records
+    event: Records
+
+
 @kernel
-def fail(state: Records, event: Records, code: Code, start: int, end: int, fatal: bool) -> None:
+def fail(text: JsonText, code: Code, start: int, end: int) -> None:
     """Mark the event bad and report why, unless it is bad already."""
-    if not event.bad:
-        report(state, code, start, end, fatal)
-    event.bad = True
+    if not text.event.bad:
+        report(text.state, code, start, end, text.rules.strict)
+    text.event.bad = True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = [
     "UNLABELLED",
@@ -66,23 +66,23 @@ def add_cost(state: Records, costs: Records, action: np.uint32, cost: F32, proba
 
 
 @inline_kernel
-def add_tag(data: NDArray[np.uint8], start: int, end: int, state: Records, tag: NDArray[np.uint8]) -> None:
+def add_tag(text: Text, start: int, end: int, tag: NDArray[np.uint8]) -> None:
     """Make ``data[start:end]``, without a ``'`` before it, the line's tag."""
-    if data[start] == _QUOTE:
+    if text.data[start] == _QUOTE:
         start += 1
-    n = state.tag_bytes
+    n = text.state.tag_bytes
     for i in range(start, end):
-        tag[n] = data[i]
+        tag[n] = text.data[i]
         n += 1
-    state.tag_bytes = n
+    text.state.tag_bytes = n
 
 
 @inline_kernel
-def next_word(data: NDArray[np.uint8], marks: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
+def next_word(text: Text, p: int, end: int) -> tuple[int, int]:
     """Return the bounds of the next word between blanks and tabs; they are equal at the end."""
-    while p < end and is_blank(load1(data, p)):
+    while p < end and is_blank(load1(text.data, p)):
         p += 1
-    return p, (after_word(data, marks, p, end) if p < end else p)
+    return p, (after_word(text.data, text.marks, p, end) if p < end else p)
 
 
 @kernel
@@ -105,19 +105,12 @@ def label_number(
 
 
 @kernel
-def read_simple(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    strict: bool,
-    state: Records,
-    line: Records,
-) -> bool:
+def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
     """Read ``[label [weight [initial]]]`` into `line` and return whether it is good."""
+    data = text.data
     position = 0
     while True:
-        start, p = next_word(data, marks, p, end)
+        start, p = next_word(text, p, end)
         if start == p:
             return True
         code = Code.TOO_MANY_NUMBERS
@@ -132,7 +125,7 @@ def read_simple(
                 data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE
             )
         if code != Code.FINE:
-            report(state, code, start, p, strict)
+            report(text.state, code, start, p, text.rules.strict)
             return False
         position += 1
 
@@ -155,18 +148,17 @@ def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @inline_kernel
-def _shape_problem(
-    data: NDArray[np.uint8], start: int, colons: tuple[int, int, int], end: int, rules: Rules
-) -> Code:
+def _shape_problem(text: Text, start: int, colons: tuple[int, int, int], end: int) -> Code:
     """Return what is wrong with the parts of ``action:cost:probability``."""
+    rules = text.rules
     first, second, third = colons
     if third < end:
         return Code.TOO_MANY_PARTS
     if first == start:
         return Code.NO_ACTION_NAME
-    if first < end and rules.multiline and is_word(data, start, first, _SHARED):
+    if first < end and rules.multiline and is_word(text.data, start, first, _SHARED):
         return Code.SHARED_WITH_MORE
-    if not rules.multiline and not is_whole_number(data, start, first):
+    if not rules.multiline and not is_whole_number(text.data, start, first):
         return Code.ACTION_NOT_A_NUMBER
     if first == end and rules.multiline:
         return Code.NO_COST
@@ -188,19 +180,12 @@ def probability_problem(value: F32) -> Code:
 
 
 @inline_kernel
-def _read_cost(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    start: int,
-    end: int,
-    rules: Rules,
-    state: Records,
-    costs: Records,
-) -> bool:
+def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
     """Read ``action:cost:probability``, or a bare action of ``--cb N``; return whether it is good."""
-    colons = _colons(marks, start, end)
+    data, state = text.data, text.state
+    colons = _colons(text.marks, start, end)
     first, second, _ = colons
-    code = _shape_problem(data, start, colons, end, rules)
+    code = _shape_problem(text, start, colons, end)
     cost, probability = UNLABELLED, _ZERO
     wrong_start, wrong_end = start, end
     if code == Code.FINE and first < end:
@@ -216,16 +201,17 @@ def _read_cost(
             if code == Code.FINE:
                 code = probability_problem(probability)
     if code != Code.FINE:
-        report(state, code, wrong_start, wrong_end, rules.strict)
+        report(state, code, wrong_start, wrong_end, text.rules.strict)
         return False
     add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 
 
 @inline_kernel
-def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_words: int) -> Code:
+def _event_problem(text: Text, line: Records, shared: bool, n_words: int) -> Code:
     """Return what is wrong with a label's word, given the earlier words of its line and event."""
-    if not rules.multiline:
+    state = text.state
+    if not text.rules.multiline:
         return Code.FINE
     if n_words > 0:
         if shared or line.shared:
@@ -239,31 +225,22 @@ def _event_problem(rules: Rules, state: Records, line: Records, shared: bool, n_
 
 
 @kernel
-def read_costs(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    p: int,
-    end: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-) -> bool:
+def read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> bool:
     """Read the words of a contextual-bandit label and return whether they are good."""
     n_words = 0
     while True:
-        start, p = next_word(data, marks, p, end)
+        start, p = next_word(text, p, end)
         if start == p:
             return True
-        shared = rules.multiline and is_word(data, start, p, _SHARED)
-        code = _event_problem(rules, state, line, shared, n_words)
+        shared = text.rules.multiline and is_word(text.data, start, p, _SHARED)
+        code = _event_problem(text, line, shared, n_words)
         if code != Code.FINE:
-            report(state, code, start, p, rules.strict)
+            report(text.state, code, start, p, text.rules.strict)
             return False
         if shared:
             line.shared = True
-        elif not _read_cost(data, marks, start, p, rules, state, costs):
+        elif not _read_cost(text, start, p, costs):
             return False
         else:
-            state.labelled = True
+            text.state.labelled = True
         n_words += 1

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
     from onlineauto.formats.lines.reader_state_kernels import Rules
 
 __all__ = [
@@ -174,7 +173,7 @@ def drop_event(state: Records) -> None:
 
 @kernel
 def close_event(
-    rules: Rules | JsonRules,
+    rules: Rules,
     fatal: bool,
     state: Records,
     lines: Records,

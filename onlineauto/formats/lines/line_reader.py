@@ -17,7 +17,7 @@ from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.lines.namespace_table_kernels import insert
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import NAME, STATE, Reader
+from onlineauto.formats.lines.reader_state_kernels import NAME, RULES, STATE, Reader
 from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
     from onlineauto.formats.lines.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
@@ -40,7 +39,20 @@ class LineReader(ABC):
     Memory does not grow with the text, except for the names of namespaces and an event larger than
     `block_bytes`. Events from a pipe are yielded as soon as they are complete.
 
-    A format implements `_size_for`, `_make_room` and `_read`, and passes its rules to the constructor.
+    A format implements `_complete`, `_size_for`, `_make_room` and `_read`.
+
+    Parameters
+    ----------
+    source : path, bytes, binary file, None or ByteSource
+        ``"-"`` and None are standard input; gzip and zstd are detected.
+    rules : Rules
+        The rules to read by.
+    block_bytes : int
+        Bytes to read at once.
+    diagnostics : Diagnostics, optional
+        Counts the problems; a new one by default.
+    name : str, optional
+        Name of the source in messages.
 
     Attributes
     ----------
@@ -63,23 +75,21 @@ class LineReader(ABC):
     def __init__(
         self,
         source: Source | ByteSource,
+        rules: Rules,
         *,
-        rules: Rules | JsonRules,
-        unit: Literal["line", "event"],
-        block_bytes: int,
-        diagnostics: Diagnostics | None,
-        name: str | None,
+        block_bytes: int = 1 << 18,
+        diagnostics: Diagnostics | None = None,
+        name: str | None = None,
     ) -> None:
         self.namespaces = Namespaces()
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
         self._turn = Turn(self.name)
-        self._rules = rules
-        self._unit = unit
+        self._rules = self._complete(rules)
         self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
         self._text_bytes = block_bytes
-        self._reader = _make_reader()
+        self._reader = _make_reader(self._rules)
 
     @property
     def _state(self) -> Records:
@@ -88,6 +98,15 @@ class LineReader(ABC):
         An attribute would point to the original's counters after the reader is copied.
         """
         return self._reader.state[0]
+
+    @property
+    def _unit(self) -> Literal["line", "event"]:
+        """Return what is skipped if a line is bad: the line, or its event."""
+        return "line"
+
+    @abstractmethod
+    def _complete(self, rules: Rules) -> Rules:
+        """Return the rules with what the format itself decides, such as `default_hash`."""
 
     @abstractmethod
     def _size_for(self, text_bytes: int) -> int:
@@ -271,11 +290,12 @@ def _copied(records: Records, n: int) -> Records:
     return copied
 
 
-def _make_reader() -> Reader:
+def _make_reader(rules: Rules) -> Reader:
     """Return empty records for a text."""
     state = np.zeros(1, STATE)
     state["default_name"] = -1
     return Reader(
+        rules=np.array([rules], RULES),
         state=state,
         events=np.empty(0, np.int64),
         lines=np.empty(0, LINE),

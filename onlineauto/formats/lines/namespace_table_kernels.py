@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonRules
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.json_state_kernels import JsonText
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["default_number", "insert", "name_slot"]
 
@@ -54,20 +54,18 @@ def insert(old: Records, new: Records) -> None:
 
 
 @inline_kernel
-def name_slot(
-    data: NDArray[np.uint8], start: int, end: int, rules: Rules | JsonRules, state: Records, names: Records
-) -> int:
+def name_slot(text: Text | JsonText, start: int, end: int, names: Records) -> int:
     """Return the row of the namespace called ``data[start:end]``; a new name gets the next number."""
-    key = _key(data, start, end)
+    key = _key(text.data, start, end)
     slot = _slot(names, key)
     name = names[slot]
     if name.key == 0:
         name.key = key
         name.start = start
         name.end = end
-        name.hash = hash_name(data, start, end, rules.hash_seed, rules.hash_all)
-        name.number = state.names
-        state.names += 1
+        name.hash = hash_name(text.data, start, end, text.rules.hash_seed, text.rules.hash_all)
+        name.number = text.state.names
+        text.state.names += 1
     return slot
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.quirks import ReadingQuirks
 
-__all__ = ["NAME", "STATE", "Reader", "Rules", "is_blank", "report"]
+__all__ = ["NAME", "RULES", "STATE", "Reader", "Rules", "Text", "is_blank", "report"]
 
 KEPT_PROBLEMS = 128
 
@@ -68,22 +68,64 @@ NAME = np.dtype(
 
 
 class Rules(NamedTuple):
-    """The rules by which text is read."""
+    """The rules by which text or JSON is read.
 
-    simple: bool
-    slots: bool  # whether events have slots
-    multiline: bool
-    quirks: ReadingQuirks
-    hash_all: bool
-    strict: bool
-    uniform: bool  # whether a label without a probability counts as logged uniformly
-    hash_seed: np.uint32
-    default_hash: np.uint32
+    Attributes
+    ----------
+    multiline : bool
+        Whether an event has actions: in text, empty lines separate events, else every line is an event.
+    simple : bool
+        Whether labels are numbers, not costs of actions.
+    slots : bool
+        Whether events have CCB slots.
+    quirks : ReadingQuirks
+        Oddities of VW to follow.
+    hash_all : bool
+        ``--hash all``: names of digits only are hashed like any other.
+    strict : bool
+        ``--strict_parse``: the first bad line is an error.
+    uniform : bool
+        ``--missing_probability uniform``: a label without a probability is read as one with probability 0.
+    hash_seed : uint32
+        ``--hash_seed``.
+    default_hash : uint32
+        Seed of the hashes in the namespace without a name; a reader computes it.
+    log : bool
+        Whether JSON is a decision-service log, with the context in ``c``; else each line is a context.
+    chain_hash : bool
+        ``--chain_hash``: JSON strings are hashed with their key's hash as the seed, not joined to the key.
+    """
+
+    multiline: bool = False
+    simple: bool = True
+    slots: bool = False
+    quirks: ReadingQuirks = NO_QUIRKS
+    hash_all: bool = False
+    strict: bool = False
+    uniform: bool = False
+    hash_seed: np.uint32 = np.uint32(0)
+    default_hash: np.uint32 = np.uint32(0)
+    log: bool = False
+    chain_hash: bool = False
+
+
+RULES = np.dtype(
+    [
+        *((name, np.bool_) for name in ("multiline", "simple", "slots")),
+        ("quirks", [(name, np.bool_) for name in ReadingQuirks._fields]),
+        *((name, np.bool_) for name in ("hash_all", "strict", "uniform")),
+        *((name, np.uint32) for name in ("hash_seed", "default_hash")),
+        *((name, np.bool_) for name in ("log", "chain_hash")),
+    ],
+    align=True,
+)
+"""`Rules` as kernels are given them: passing a record is free."""
 
 
 class Reader(NamedTuple):
     """The arrays that reading fills, large enough for the text, and the text's bitmaps."""
 
+    rules: Records  # [1]
     state: Records  # [1]
     events: NDArray[np.int64]  # first line of each event
     lines: Records
@@ -94,6 +136,16 @@ class Reader(NamedTuple):
     names: Records  # at most half full
     marks: NDArray[np.uint8]  # bitmaps, see `mark_kernels`
     breaks: NDArray[np.uint8]
+
+
+class Text(NamedTuple):
+    """A line of text and how it is read: what most kernels pass on unchanged."""
+
+    data: NDArray[np.uint8]
+    marks: NDArray[np.uint8]
+    end: int  # of the line
+    rules: Rules  # a record with these fields
+    state: Records
 
 
 @inline_kernel

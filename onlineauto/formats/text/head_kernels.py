@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.lines.reader_state_kernels import Text
 
 __all__ = ["read_head"]
 
@@ -39,45 +39,38 @@ def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]
 
 
 @inline_kernel
-def _looks_like_label(
-    data: NDArray[np.uint8], marks: NDArray[np.uint8], start: int, end: int, rules: Rules
-) -> bool:
+def _looks_like_label(text: Text, start: int, end: int) -> bool:
     """Return whether a tag may have been meant as a label."""
-    if rules.simple:
-        return read_number(data, start, end)[1] == DECIMAL
-    return next_one(marks, start) < end or (rules.multiline and is_word(data, start, end, _SHARED))
+    if text.rules.simple:
+        return read_number(text.data, start, end)[1] == DECIMAL
+    return next_one(text.marks, start) < end or (
+        text.rules.multiline and is_word(text.data, start, end, _SHARED)
+    )
 
 
 @kernel
 def read_head(
-    data: NDArray[np.uint8],
-    marks: NDArray[np.uint8],
-    start: int,
-    bar: int,
-    rules: Rules,
-    state: Records,
-    line: Records,
-    costs: Records,
-    tag: NDArray[np.uint8],
+    text: Text, start: int, bar: int, line: Records, costs: Records, tag: NDArray[np.uint8]
 ) -> bool:
     """Read label and tag of a line and return whether they are good; a problem is reported.
 
     The tag is the last word, if it touches the bar or begins with ``'``.
     """
+    data, rules = text.data, text.rules
     first, last = _last_word(data, start, bar)
     if first == last:
         if rules.slots:
-            report(state, Code.SLOT_LABEL, start, start, rules.strict)
+            report(text.state, Code.SLOT_LABEL, start, start, rules.strict)
         return not rules.slots
     end = bar
     if last == bar or data[first] == _QUOTE:
-        add_tag(data, first, last, state, tag)
+        add_tag(text, first, last, tag)
         end = first
-        alone = next_word(data, marks, start, end)[0] == end
-        if alone and data[first] != _QUOTE and _looks_like_label(data, marks, first, last, rules):
-            report(state, Code.TAG_LIKE_LABEL, first, last, False)
+        alone = next_word(text, start, end)[0] == end
+        if alone and data[first] != _QUOTE and _looks_like_label(text, first, last):
+            report(text.state, Code.TAG_LIKE_LABEL, first, last, False)
     if rules.simple:
-        return read_simple(data, marks, start, end, rules.strict, state, line)
+        return read_simple(text, start, end, line)
     if rules.slots:
-        return read_slot_label(data, marks, start, end, rules, state, line, costs)
-    return read_costs(data, marks, start, end, rules, state, line, costs)
+        return read_slot_label(text, start, end, line, costs)
+    return read_costs(text, start, end, line, costs)

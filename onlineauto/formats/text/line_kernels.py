@@ -21,7 +21,7 @@ from onlineauto.formats.lines.line_kernels import (
     open_line,
 )
 from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.lines.reader_state_kernels import Text, report
 from onlineauto.formats.text.head_kernels import read_head
 from onlineauto.jit import entry_kernel, inline_kernel
 
@@ -29,26 +29,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.lines.reader_state_kernels import Reader
 
 __all__ = ["read_lines"]
 
 
 @inline_kernel
-def _is_text(place: Line, bar: int, strict: bool, state: Records) -> bool:
+def _is_text(text: Text, place: Line, bar: int) -> bool:
     """Return whether a line is text and has a ``|``; a problem is reported."""
     if place.control < place.stop:
-        report(state, Code.CONTROL_BYTE, place.control, place.control + 1, strict)
+        report(text.state, Code.CONTROL_BYTE, place.control, place.control + 1, text.rules.strict)
         return False
     if bar == place.stop:
-        report(state, Code.NO_BAR, place.start, place.stop, strict)
+        report(text.state, Code.NO_BAR, place.start, place.stop, text.rules.strict)
         return False
     return True
 
 
 @entry_kernel
-def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: Reader) -> tuple[int, int]:
+def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tuple[int, int]:
     """Read lines into records, from `p`, the beginning of a line, to `end`, the end of an event.
 
     Parameters
@@ -57,10 +56,8 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         The text.
     p, end : int
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
-    rules : Rules
-        The rules to read by.
     reader : Reader
-        The records to write to, and the marks of ``data[:end]``.
+        The rules to read by, the records to write to, and the marks of ``data[:end]``.
 
     Returns
     -------
@@ -69,7 +66,8 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
     p : int
         The position to continue from.
     """
-    state, events, lines, spans = reader.state[0], reader.events, reader.lines, reader.spans
+    rules, state, events = reader.rules[0], reader.state[0], reader.events
+    lines, spans = reader.lines, reader.spans
     features, costs, tag, names = reader.features, reader.costs, reader.tag, reader.names
     marks, breaks = reader.marks, reader.breaks
     if p == 0:
@@ -87,11 +85,12 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, rules: Rules, reader: 
         if state.skipped:
             continue
         line = open_line(state, lines, begin)
+        text = Text(data, marks, place.stop, rules, state)
         bar = find_bar(data, marks, place)
-        good = _is_text(place, bar, rules.strict, state)
+        good = _is_text(text, place, bar)
         if good and (bar > place.start or rules.slots):
-            good = read_head(data, marks, place.start, bar, rules, state, line, costs, tag)
-        if good and read_features(data, marks, bar, place.stop, rules, state, spans, features, names):
+            good = read_head(text, place.start, bar, line, costs, tag)
+        if good and read_features(text, bar, spans, features, names):
             state.lines += 1
         else:
             drop_event(state)
