@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal, Statistics
     from onlineauto.automl.search import Rules
 
-__all__ = ["can_fill", "can_replace", "decide", "interactions", "interactions_for", "start"]
+__all__ = ["can_fill", "can_replace", "decide", "interactions_for", "start"]
 
 
 def start(rules: Rules, *, random_seed: int) -> Search:
@@ -93,11 +93,6 @@ def can_fill(rules: Rules, search: Search) -> bool:
 def can_replace(rules: Rules, search: Search) -> bool:
     """Return whether a config waits that could replace one that is proved worse."""
     return rules.control.proves_worse and any_waits(search)
-
-
-def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:
-    """Return the interactions of live config `slot`, in the order in which they are summed."""
-    return interactions_for(rules, search.config(slot), search.namespaces)
 
 
 def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.automl.decide import decide, interactions, start
+from onlineauto.automl.decide import decide, interactions_for, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate
 from tests.automl.moves import Move, Table, make_rules
 
@@ -32,7 +32,9 @@ def promote(rules: Rules, search: Search, slot: int) -> Search:
 
 
 def live(rules: Rules, search: Search) -> list[tuple[tuple[bytes, ...], ...]]:
-    return [interactions(rules, search, slot) for slot in range(len(search.slots))]
+    return [
+        interactions_for(rules, search.config(slot), search.namespaces) for slot in range(len(search.slots))
+    ]
 
 
 @MODES
@@ -44,7 +46,7 @@ def test_namespaces_that_are_met_late(exact: bool) -> None:
     search, _ = decide(rules, search, NewNamespaces((B,)), Table(counts=COUNTS))
     late = {each.config.elements for each in search.candidates[2:]}
     assert late == (set() if exact else {((A, B),), ((B, B),)})
-    assert interactions(rules, search, 0) == ((A, A), (A, B), (B, B))
+    assert interactions_for(rules, search.config(0), search.namespaces) == ((A, A), (A, B), (B, B))
 
 
 @MODES

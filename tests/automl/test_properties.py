@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.automl.decide import can_fill, decide, interactions, start
+from onlineauto.automl.decide import can_fill, decide, interactions_for, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
     Extend,
@@ -176,7 +176,7 @@ def test_the_same_input_gives_the_same_output(mode: str, data: st.DataObject) ->
 def test_live_slots_learn_with_namespaces_that_were_met(rules: Rules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         for slot in range(len(step.after.slots)):
-            crossed = interactions(rules, step.after, slot)
+            crossed = interactions_for(rules, step.after.config(slot), step.after.namespaces)
             assert len(set(crossed)) == len(crossed)
             assert {name for interaction in crossed for name in interaction} <= set(step.after.namespaces)
 

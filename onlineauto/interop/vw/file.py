@@ -49,8 +49,6 @@ VERSION = b"9.11.9"
 _BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
 """From this number of bits on, the number of a cell is a uint64."""
-_KEPT = 4
-"""Number of floats in a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
