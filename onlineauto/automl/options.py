@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.learners.options import CbOptions, UpdateOptions
-from onlineauto.options import option, options_of
+from onlineauto.options import TUNABLE, option
 
 __all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
 
@@ -21,8 +20,6 @@ OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""
-
-_TUNABLE = [each.name for group in (UpdateOptions, CbOptions) for each in options_of(group) if each.tunable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +48,8 @@ class AutomlOptions:
     )
     search: str = option(
         "interactions,learning_rate",
-        "What --oracle_type stepwise searches, separated by commas: "
-        + ", ".join((*ELEMENTS, *_TUNABLE))
-        + ". Namespaces: which "
-        "to use by themselves, without crossing.",
+        f"What --oracle_type stepwise searches, separated by commas: {', '.join(ELEMENTS)}, {TUNABLE}. "
+        "With namespaces: which to use by themselves, uncrossed.",
         vw=False,
         keep=True,
         metavar="NAMES",

@@ -28,7 +28,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunO
 from onlineauto.engine.report.predictions import STDOUT
 from onlineauto.engine.stream.position import Position
 from onlineauto.errors import InputError, OptionError
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_warm
 from onlineauto.workspace.model_file import check_target
@@ -72,8 +72,7 @@ def run(configuration: Configuration) -> int:
     _check_files(configuration)
     workspace, begun_run = begun(configuration)
     configuration = workspace.configuration
-    inputs = configuration[InputOptions]
-    part = "all" if inputs.json or inputs.dsjson else "text"
+    part = "text" if format_of(configuration) == "text" else "all"
     if sys.stderr.isatty() and not configuration[OutputOptions].quiet and not is_warm(part):
         warm_up(part)  # which shows how far it is
     with ExitStack() as files, _Interrupt() as interrupt:

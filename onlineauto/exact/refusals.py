@@ -49,8 +49,9 @@ def check_exact(configuration: Configuration) -> None:
     """
     if not configuration[ExactOptions].vw_exact:
         return
-    explored = (each for group in chosen_explorer(configuration).options for each in options_of(group))
-    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored if not each.vw}
+    explored = [each for group in chosen_explorer(configuration).options for each in options_of(group)]
+    tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
+    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored + tuned if not each.vw}
     for name, why in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")

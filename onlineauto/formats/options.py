@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["InputOptions", "check_format"]
+__all__ = ["FORMATS", "InputOptions", "check_format", "format_of"]
+
+FORMATS: Final = ("json", "dsjson")
+"""Options that name a format of lines; without one of them, lines are VW's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +60,19 @@ class InputOptions:
     )
 
 
+def format_of(configuration: Configuration) -> str:
+    """Return the format of lines: the one of `FORMATS` that is given, or ``"text"``."""
+    return next((name for name in FORMATS if configuration.get(name)), "text")
+
+
 def check_format(configuration: Configuration) -> None:
-    """Refuse ``--json`` and ``--dsjson`` together.
+    """Refuse two formats together.
 
     Raises
     ------
     OptionError
-        If both ``--json`` and ``--dsjson`` are given.
+        For example, if both ``--json`` and ``--dsjson`` are given.
     """
-    options = configuration[InputOptions]
-    if options.json and options.dsjson:
-        raise OptionError("--json and --dsjson are two formats: give the one that the input has")
+    given = [name for name in FORMATS if configuration.get(name)]
+    if len(given) > 1:
+        raise OptionError(f"--{given[0]} and --{given[1]} are two formats: give the one that the input has")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from onlineauto.automl.control import NATIVE
-from onlineauto.automl.decide import decide, start
+from onlineauto.automl.decide import decide, interactions_for, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, Signal
 
-__all__ = ["Move", "Table", "make_rules", "moves", "play", "rules"]
+__all__ = ["Move", "Table", "interactions", "make_rules", "moves", "play", "rules"]
 
 BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 MOST_SLOTS = 5
@@ -107,6 +107,11 @@ class Table:
 
     def champion_upper(self, slot: int) -> float:
         raise AssertionError(f"nobody has to know the champion's upper bound over slot {slot}")
+
+
+def interactions(rules: Rules, search: Search, live: int) -> tuple[Interaction, ...]:
+    """The interactions of live config `live`, in the order in which they are summed."""
+    return interactions_for(rules, search.config(live), search.namespaces)
 
 
 def make_rules(

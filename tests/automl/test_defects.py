@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.automl.decide import decide, interactions_for, start
+from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate
-from tests.automl.moves import Move, Table, make_rules
+from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
@@ -32,9 +32,7 @@ def promote(rules: Rules, search: Search, slot: int) -> Search:
 
 
 def live(rules: Rules, search: Search) -> list[tuple[tuple[bytes, ...], ...]]:
-    return [
-        interactions_for(rules, search.config(slot), search.namespaces) for slot in range(len(search.slots))
-    ]
+    return [interactions(rules, search, slot) for slot in range(len(search.slots))]
 
 
 @MODES
@@ -46,7 +44,7 @@ def test_namespaces_that_are_met_late(exact: bool) -> None:
     search, _ = decide(rules, search, NewNamespaces((B,)), Table(counts=COUNTS))
     late = {each.config.elements for each in search.candidates[2:]}
     assert late == (set() if exact else {((A, B),), ((B, B),)})
-    assert interactions_for(rules, search.config(0), search.namespaces) == ((A, A), (A, B), (B, B))
+    assert interactions(rules, search, 0) == ((A, A), (A, B), (B, B))
 
 
 @MODES

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.automl.decide import can_fill, decide, interactions_for, start
+from onlineauto.automl.decide import can_fill, decide, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
     Extend,
@@ -26,7 +26,7 @@ from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
-from tests.automl.moves import Move, Table, make_rules, moves, play, rules
+from tests.automl.moves import Move, Table, interactions, make_rules, moves, play, rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
@@ -176,7 +176,7 @@ def test_the_same_input_gives_the_same_output(mode: str, data: st.DataObject) ->
 def test_live_slots_learn_with_namespaces_that_were_met(rules: Rules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         for slot in range(len(step.after.slots)):
-            crossed = interactions_for(rules, step.after.config(slot), step.after.namespaces)
+            crossed = interactions(rules, step.after, slot)
             assert len(set(crossed)) == len(crossed)
             assert {name for interaction in crossed for name in interaction} <= set(step.after.namespaces)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -27,6 +27,7 @@ from onlineauto.automl.oracles.stepwise import Stepwise
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
 from onlineauto.errors import OptionError
+from onlineauto.options import Log, option, options_of
 from onlineauto.workspace.options import REGISTRY
 from tests.automl.moves import Move, Table, make_rules
 
@@ -125,6 +126,21 @@ def test_neighbours_of_each_hyperparameter(
     found = proposals(CROSSED, replace(SPACE, searched=frozenset({name}), defaults={name: value}))
     values = [dict(each.settings)[name] for each in found]
     assert values == pytest.approx(expected) if isinstance(value, float) else values == expected
+
+
+def test_no_step_leaves_the_bounds_of_an_option() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Options:
+        title: ClassVar[str] = "Options"
+        share: float = option(
+            0.5, "A share.", above=0, below=1, tunable=Log(0.1, 0.9, first=2.0, write=print)
+        )
+
+    share = options_of(Options)[0].tunable
+    assert isinstance(share, Log)
+    assert share.neighbours(0.5) == [0.125]
+    assert share.neighbours(0.125) == [0.5, 0.03125]
+    assert share.neighbours(0.0) == []
 
 
 def test_what_is_much_dearer_is_left_out() -> None:

@@ -8,9 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from onlineauto.automl.config import Kind
-from onlineauto.automl.decide import interactions_for, start
+from onlineauto.automl.decide import start
 from onlineauto.automl.decisions import BoundCrossed, Extend, NewNamespaces, Rotate, Swap, Widen
-from tests.automl.moves import Move, Table, moves, play, rules
+from tests.automl.moves import Move, Table, interactions, moves, play, rules
 from tests.naive.automl import Manager, Options
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ def compare(rules: Rules, search: Search, twin: Manager) -> None:
         (each.config_index, each.eligible_to_inactivate) for each in twin.estimators
     ]
     for slot, estimator in enumerate(twin.estimators):
-        assert (
-            list(interactions_for(rules, search.config(slot), search.namespaces))
-            == estimator.live_interactions
-        )
+        assert list(interactions(rules, search, slot)) == estimator.live_interactions
     assert search.random_state == oracle.random_state
     assert search.n_switches == twin.total_champ_switches
 

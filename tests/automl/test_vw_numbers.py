@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.automl.config import Config, Kind, interactions_of
-from onlineauto.automl.decide import decide, interactions, start
+from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
 from onlineauto.exact.control import VwDraw
-from tests.automl.moves import Move, Table, make_rules
+from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import dialect_of
@@ -15,12 +15,13 @@ from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.json_reader import JsonReader
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
 
 if TYPE_CHECKING:
+    from onlineauto.engine.stream.dialect import Dialect
     from onlineauto.formats.blocks.reader import Rules as BlockRules
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_reader import EventReader
@@ -175,10 +176,28 @@ def open_source(
     return reader
 
 
+def _open_text(
+    source: Source | ByteSource, inputs: InputOptions, dialect: Dialect, rules: dict[str, Any]
+) -> LineReader:
+    del inputs
+    return dialect.text(source, **rules)
+
+
+def _open_json(
+    source: Source | ByteSource, inputs: InputOptions, dialect: Dialect, rules: dict[str, Any]
+) -> LineReader:
+    log, chained = inputs.dsjson, inputs.chain_hash
+    return JsonReader(source, log=log, chain_hash=chained, quirks=dialect.quirks, **rules)
+
+
+_READERS: Final = {"text": _open_text, "json": _open_json, "dsjson": _open_json}
+"""What opens the lines of each format."""
+
+
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
-    """Open VW text or JSON, as the options say.
+    """Open a source of lines in the format that the options name.
 
     Raises
     ------
@@ -198,15 +217,10 @@ def open_lines(
         "uniform": inputs.missing_probability == "uniform",
         "diagnostics": diagnostics,
     }
-    if inputs.json or inputs.dsjson:
-        return JsonReader(
-            source, log=inputs.dsjson, chain_hash=inputs.chain_hash, quirks=dialect.quirks, **rules
-        )
-    return dialect.text(source, **rules)
+    return _READERS[format_of(configuration)](source, inputs, dialect, rules)
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
     """Return a file of the texts of events, each ended as its format requires."""
-    inputs = configuration[InputOptions]
-    separated = kind_of(configuration).endswith("adf") and not (inputs.json or inputs.dsjson)
+    separated = kind_of(configuration).endswith("adf") and format_of(configuration) == "text"
     return cast("BinaryIO", EventFile(texts, multiline=separated))
