@@ -151,10 +151,10 @@ class Workspace(Locked):
         Raises
         ------
         OptionError
-            This is a replay, which has no such state; `searching.slots` has the live configs.
+            This is a replay, which has no such state; `searching.live_configs` has the live configs.
         """
         if self.searching.replays:
-            raise OptionError("a replay has no search of its own; searching.slots has the live configs")
+            raise OptionError("a replay has no search; searching.live_configs has the live configs")
         return self.searching.search
 
     @property

@@ -118,19 +118,19 @@ def make_rules(
     oracle: str = "one_diff",
     *,
     exact: bool,
-    n_slots: int = 3,
+    max_live: int = 3,
     lease: int = 10,
     interaction_type: str = "quadratic",
     priority: str = "none",
     n_priority: int | None = None,
 ) -> Rules:
     return Rules(
-        n_slots=n_slots,
+        max_live=max_live,
         lease=lease,
         oracle=oracle,
         interaction_type=interaction_type,
         priority=priority,
-        n_priority=(n_slots - 1) // 2 if n_priority is None else n_priority,
+        n_priority=(max_live - 1) // 2 if n_priority is None else n_priority,
         control=VW if exact else NATIVE,
     )
 
@@ -140,7 +140,7 @@ def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
     oracles = [name for name, oracle in ORACLES.items() if oracle.in_vw or not exact]
     return st.builds(
         Rules,
-        n_slots=st.integers(1, MOST_SLOTS),
+        max_live=st.integers(1, MOST_SLOTS),
         lease=st.sampled_from([1, 3, 10] if not exact else [0, 1, 3, 10, 2**62]),
         oracle=st.sampled_from(oracles),
         interaction_type=st.sampled_from(types),

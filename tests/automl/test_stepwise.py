@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAMES, OF_ACTIONS = (b"a", b"b", b"y", b"z"), frozenset({b"y", b"z"})
-RULES = make_rules("stepwise", exact=False, n_slots=3, lease=80, n_priority=1)
+RULES = make_rules("stepwise", exact=False, max_live=3, lease=80, n_priority=1)
 RULES = replace(RULES, paired=True, on_drift="reopen")
 
 
@@ -218,7 +218,7 @@ def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift()
     after, (remove, rotate) = decide(RULES, search, ProvedWorse(1), table)  # type: ignore[arg-type]
     assert remove == Remove(1, worse)
     assert isinstance(rotate, Rotate)
-    assert rotate.slot == 1
+    assert rotate.live == 1
     assert after.candidates[worse].state is State.REMOVED
     after, (reopen,) = decide(RULES, after, ReviewDue(drift=True), table)
     assert reopen == Reopen("reopen", tuple(slot.index for slot in after.slots))

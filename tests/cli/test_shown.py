@@ -93,7 +93,7 @@ def test_a_model_is_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found["file"]["bytes"] == (tmp_path / "m").stat().st_size
     assert found["options"] == "--cb_explore_adf --automl 3 --default_lease 8"
     assert found["champion"]["interactions"] == ["item*user"] or found["champion"]["interactions"]
-    assert [each["slot"] for each in found["slots"]] == list(range(len(found["slots"])))
+    assert [each["index"] for each in found["live_configs"]] == list(range(len(found["live_configs"])))
     assert {each["name"]: each["actions"] for each in found["namespaces"]} == {"item": 120, "user": 120}
     assert [each["name"] for each in found["top_weights"]] == [None] * 3
     assert all(name for name in (each["name"] for each in inspected("m events.txt", capsys)["top_weights"]))

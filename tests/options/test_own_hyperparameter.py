@@ -40,7 +40,7 @@ print(sorted(rates))
 for slot, rate in enumerate(rates):
     again = Workspace(**given, caution=rate, quadratic="ub")  # with which the search begins
     again.fit(100 * EVENT)
-    lane = slot * searching.searching.slots.live.slot_step
+    lane = slot * searching.searching.live_configs.arrays.slot_step
     found, expected = (sorted(w[w != 0]) for w in (searching.weights[:, 0, lane], again.weights[:, 0, 0]))
     assert len(found) == 4, (slot, found, expected)
     assert np.allclose(found, expected, rtol=1e-5), (slot, rate, found, expected)

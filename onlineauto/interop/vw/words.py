@@ -63,7 +63,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
             each for each in searching.interactions(0) if TOLD_NAME not in each
         ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
-        settings = dict(searching.slots.configs[0].settings)
+        settings = dict(searching.live_configs.configs[0].settings)
         values |= {name: value for name, value in settings.items() if REGISTRY[name].vw}
     elif "experimental_full_name_interactions" in values:
         full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
@@ -154,12 +154,12 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"
     flags = chosen_explorer(configuration).flags
-    settings = dict(workspace.searching.slots.configs[0].settings)
+    settings = dict(workspace.searching.live_configs.configs[0].settings)
     for name in (*(flag for flag in flags if flag in configuration.supplied), *settings):
         if not REGISTRY[name].vw:
             yield f"it has no --{name}"
     layout = workspace.state()["layout"]
-    names = sorted({*layout["known"], *workspace.searching.slots.namespaces})
+    names = sorted({*layout["known"], *workspace.searching.live_configs.namespaces})
     for name, other in pairwise(names):
         if name[:1] == other[:1]:
             yield f"namespaces {_shown(name)} and {_shown(other)} begin with one letter, and are one to it"
