@@ -45,7 +45,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         workspace, run = load_model(Workspace, models.final_regressor, configuration)
         if "position" not in run:
             raise InputError(
-                f"{models.final_regressor} is not the model of a run, which could be gone on with"
+                f"{models.final_regressor} was not saved by a run, so --resume cannot go on from it"
             )
         return workspace, run
     if not models.initial_regressor:

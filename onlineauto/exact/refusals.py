@@ -162,7 +162,9 @@ def check_audit(configuration: Configuration) -> None:
         return
     explorer = chosen_explorer(configuration)
     if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
-        raise OptionError("--readable_model is not there for --ccb_explore_adf: of slots no names are known")
+        raise OptionError(
+            "--readable_model cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+        )
     if not configuration[OutputOptions].audit:
         return
     if configuration.get("automl") is not None:

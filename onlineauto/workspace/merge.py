@@ -151,7 +151,7 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
     if len(told) > 1:
         raise OptionError(
             "these models of --ccb_explore_adf with --vw_exact cannot be merged, nor by Vowpal Wabbit: "
-            "some have met events of several slots, or slots with features, and some have not"
+            "some have seen events of several slots, or slots with features, and some have not"
         )
 
 

@@ -312,7 +312,7 @@ class Workspace(Locked):
         predicts_only = stored["predicts_only"].truth()
         if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
-                "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
+                "the model was saved to predict only: load it with --testonly (-t); it cannot learn, be "
                 "merged or be converted"
             )
         with self._lock:

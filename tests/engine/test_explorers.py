@@ -342,7 +342,7 @@ def test_only_where_vw_draws_synthetic_cover_sees_the_cost_that_it_is_to_predict
             "--search cannot have cb_type with --squarecb",
         ),
         ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
-        ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
+        ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay without"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
     ],

@@ -145,7 +145,7 @@ def run(words: Sequence[str]) -> int:
     course.end()
     values = evaluation.values()
     if not values[0].events:
-        raise InputError("the log has no event with a logged action, and so there is nothing to evaluate by")
+        raise InputError("the log has no event with a logged action, so nothing can be evaluated")
     for line in table(values, alpha=options.alpha):
         print(line)
     if not options.quiet:

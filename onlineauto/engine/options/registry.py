@@ -57,28 +57,29 @@ class RunOptions:
     )
     holdout_after: int | None = option(
         None,
-        "Hold out all events after the N-th, instead of every so many.",
+        "Hold out all events after the N-th, instead of every N-th of --holdout_period.",
         minimum=1,
         maximum=2**32 - 1,
         metavar="N",
     )
     early_terminate: int = option(
         3,
-        "Stop after so many passes in which the held-out loss did not become smaller.",
+        "Stop after this many passes in a row without a smaller held-out loss.",
         minimum=1,
         maximum=2**63 - 1,
         metavar="N",
     )
     replay: str | None = option(
         None,
-        "Decide as a journal of the same stream says, in place of searching.",
+        "Do not search; repeat the decisions of this journal, which is of the same stream.",
         vw=False,
         metavar="FILE",
         needs=("automl",),
     )
     threads: int = option(
         2,
-        "Threads: with 2, a large file is read ahead of what is being learnt. No result depends on it.",
+        "Number of threads. With 2, a large file is read ahead while events are learnt. No result depends "
+        "on it.",
         vw=False,
         minimum=1,
         maximum=2,
@@ -103,14 +104,14 @@ class OutputOptions:
     )
     progress: str | None = option(
         None,
-        "When to print a line of progress: after every N events, or, with a decimal point, each time their "
-        "number has grown by the factor N. Not supplied: 2.0.",
+        "When to print a line of progress: after every N events, or, if N has a decimal point, each time the "
+        "number of events has grown by the factor N. Not supplied: 2.0.",
         short="P",
         metavar="N",
     )
     audit: bool = option(
         False,
-        "Print, to standard output, what each example is made of: features, values and weights.",
+        "Print the features of each example with their values and weights to standard output.",
         short="a",
     )
     quiet: bool = option(False, "Print no progress, no summary and no warnings.")
@@ -183,8 +184,8 @@ def check_automl(configuration: Configuration) -> None:
     searched = automl.searched()
     if "epsilon" in searched:
         raise OptionError(
-            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that "
-            "were logged, by which less of it always looks better"
+            "--search cannot have epsilon: by logged rewards, less exploration always looks better, since "
+            "they do not show what it is worth later"
         )
     offered = (*ELEMENTS, *configuration.tunable())
     if not searched or searched - set(offered):
@@ -272,7 +273,9 @@ def check_audit(configuration: Configuration) -> None:
         "invert_hash": configuration[ModelOptions].invert_hash,
     }
     for name in (name for name, value in named.items() if value and configuration.get("ccb_explore_adf")):
-        raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
+        raise OptionError(
+            f"--{name} cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+        )
 
 
 def check_progress(configuration: Configuration) -> None:

@@ -240,7 +240,9 @@ class Searching:
             This is a replay, which does not have the state that led to its decisions.
         """
         if self.replays:
-            raise OptionError("a replay cannot be saved: it does not know how its decisions were come to")
+            raise OptionError(
+                "a replay cannot be saved: it has the decisions, and not the search that made them"
+            )
         return {
             "search": self.search,
             "events": self.n_events,
@@ -269,7 +271,7 @@ class Searching:
         problems = [search_problem(self._rules, self.search)]
         problems += [config_problem(self._rules, config) for config in configs]
         if any(problems):
-            raise ValueError(f"its search cannot be: {next(filter(None, problems))}")
+            raise ValueError(f"its search is not valid: {next(filter(None, problems))}")
         if len(configs) != len(self.search.slots):
             raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()

@@ -139,10 +139,10 @@ def _refuse(workspace: Workspace) -> None:
     """
     configuration = workspace.configuration
     if chosen_explorer(configuration).name == "rnd":  # which --vw_exact does not reproduce either
-        raise OptionError("Vowpal Wabbit would predict otherwise: it makes other guesses with --rnd")
+        raise OptionError("Vowpal Wabbit would predict differently: it makes other guesses with --rnd")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
-            f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, where it does not"
+            f"Vowpal Wabbit would predict differently: {reason}; learn with --vw_exact, where it does not"
         )
 
 
