@@ -45,10 +45,10 @@ def spin_off(workspace: Workspace) -> State:
         slots=(LiveConfig(0),),
     )
     tree = small.state()
-    told = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
+    history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
     live = tree["search"]["slots"] | known | {"configs": searching.live_configs.configs[:1]}
-    tree["search"] |= told | {"search": alone, "slots": live}
+    tree["search"] |= history | {"search": alone, "slots": live}
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 

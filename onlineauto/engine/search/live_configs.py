@@ -156,7 +156,7 @@ class LiveConfigs:
             mix=np.eye(1, max_live)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((max_live, 2, 2)),
-            settled=np.zeros(max_live, bool),
+            decided=np.zeros(max_live, bool),
             tally=np.zeros(5, np.int64),
             counts=np.zeros(0, np.int64),
             sizes=np.zeros(0, np.int64),
@@ -278,7 +278,7 @@ class LiveConfigs:
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Apply a decision to the live configs and to the model."""
-        self.arrays.settled[:] = False
+        self.arrays.decided[:] = False
         if isinstance(decision, Remove):
             self._removed.add(decision.live)
         elif isinstance(decision, Reopen):

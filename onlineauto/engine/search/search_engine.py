@@ -45,7 +45,7 @@ from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -169,7 +169,7 @@ class Searching:
         replayed: Iterable[Entry | End] | None = None,
     ) -> None:
         self.options = options
-        telling = (SLOT_NAME, TOLD_NAME) if control.tells_slots and layout.slots else ()
+        telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self._rules = Rules.of(
             options,
             control=control,
@@ -353,8 +353,8 @@ class Searching:
         found = interactions_for(self._rules, config, namespaces)
         if not self._slots:
             return found
-        told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
-        return sorted({*found, *told}, key=lambda names: (len(names), names))
+        indexed = [(*names, INDEX_NAME) for names in (*found, *((name,) for name in namespaces))]
+        return sorted({*found, *indexed}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""

@@ -101,13 +101,13 @@ def load_vw_model(
         shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
     )
     workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
-    told = file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index
+    indexed = file.indexed and not workspace.configuration[SlotOptions].ccb_no_slot_index
     try:
         _fill_learner(workspace.learner, file, workspace.configuration)
         _fill_decay(workspace.learner.task.decay, file.decay)
         if workspace.searching.live_configs.arrays.searching:
             _fill_search(workspace, file.search)
-        state = workspace.state() | ({"slots": {"told": True}} if told else {})
+        state = workspace.state() | ({"slots": {"told": True}} if indexed else {})
         workspace.restore(state)  # it is held to what a model of ours may have
         run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
         return workspace, stored_run(Stored(run, "run"), workspace)

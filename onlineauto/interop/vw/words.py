@@ -10,7 +10,7 @@ from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
-from onlineauto.features.slots import TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME
 from onlineauto.options import options_of
 from onlineauto.options.value import to_text
 from onlineauto.workspace.options import REGISTRY
@@ -60,7 +60,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     searched = configuration[AutomlOptions].automl is not None
     if searched:
         champion = [
-            each for each in searching.interactions(0) if TOLD_NAME not in each
+            each for each in searching.interactions(0) if INDEX_NAME not in each
         ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         settings = dict(searching.live_configs.configs[0].settings)
