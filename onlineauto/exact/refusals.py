@@ -40,13 +40,7 @@ _OF_NATIVE: Final = (
 
 
 def check_exact(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` never reproduces.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied with ``--vw_exact``; the message says why and what to leave out.
-    """
+    """Refuse options that ``--vw_exact`` never reproduces."""
     if not configuration[ExactOptions].vw_exact:
         return
     explored = [each for group in chosen_explorer(configuration).options for each in options_of(group)]
@@ -58,13 +52,7 @@ def check_exact(configuration: Configuration) -> None:
 
 
 def check_numbered(configuration: Configuration) -> None:
-    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights, in exact mode.
-
-    Raises
-    ------
-    OptionError
-        If ``--vw_exact`` is supplied and the number of models of all live configs is no power of two.
-    """
+    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights."""
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
     if kind is None or not configuration[ExactOptions].vw_exact:
         return
@@ -79,13 +67,7 @@ def check_numbered(configuration: Configuration) -> None:
 
 
 def check_slots(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied, for example ``--leave_duplicate_interactions``.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``."""
     if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
         return
     for name, why in _NOT_OF_SLOTS.items():
@@ -126,13 +108,7 @@ def _refuse_explorer(configuration: Configuration) -> None:
 
 
 def check_search(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied, for example ``--oracle_type stepwise``.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's."""
     automl = configuration[AutomlOptions]
     if automl.automl is None or not configuration[ExactOptions].vw_exact:
         return
@@ -182,13 +158,7 @@ def check_audit(configuration: Configuration) -> None:
 
 
 def check_decay(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``.
-
-    Raises
-    ------
-    OptionError
-        If ``--cb_sample`` or ``--cost_range`` is supplied.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``."""
     if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
         return
     if "cb_sample" in configuration.supplied:

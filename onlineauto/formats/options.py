@@ -69,13 +69,7 @@ def format_of(configuration: Configuration) -> str:
 
 
 def check_format(configuration: Configuration) -> None:
-    """Refuse two formats together.
-
-    Raises
-    ------
-    OptionError
-        For example, if both ``--json`` and ``--dsjson`` are given.
-    """
+    """Refuse two formats together, such as ``--json`` and ``--dsjson``."""
     given = [name for name in FORMATS if configuration.get(name)]
     if len(given) > 1:
         raise OptionError(f"--{given[0]} and --{given[1]} are two formats: give the one that the input has")

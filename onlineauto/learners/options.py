@@ -232,13 +232,7 @@ class CbOptions:
 
 
 def check_loss(configuration: Configuration) -> None:
-    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs.
-
-    Raises
-    ------
-    OptionError
-        For example, for ``--quantile_tau`` without ``--loss_function quantile``.
-    """
+    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs."""
     options = configuration[LossOptions]
     for name, loss in (
         ("quantile_tau", "quantile"),
@@ -261,13 +255,7 @@ def check_loss(configuration: Configuration) -> None:
 
 
 def check_prediction_range(configuration: Configuration) -> None:
-    """Refuse a smallest prediction above the largest one.
-
-    Raises
-    ------
-    OptionError
-        If ``--min_prediction`` is above ``--max_prediction``.
-    """
+    """Refuse a ``--min_prediction`` above ``--max_prediction``."""
     low, high = configuration[UpdateOptions].min_prediction, configuration[UpdateOptions].max_prediction
     if low is not None and high is not None and low > high:
         raise OptionError(f"--min_prediction {low} is above --max_prediction {high}")

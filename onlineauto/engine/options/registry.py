@@ -144,14 +144,7 @@ GROUPS: Final = (
 
 
 def check_bandit(configuration: Configuration) -> None:
-    """Refuse two kinds of bandit at once, and outputs that bandits do not have.
-
-    Raises
-    ------
-    OptionError
-        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf``, ``--ccb_explore_adf`` are
-        supplied, or one of them with ``--raw_predictions``.
-    """
+    """Refuse two kinds of bandit at once, and ``--raw_predictions``, which bandits do not have."""
     kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
@@ -219,13 +212,7 @@ def check_automl(configuration: Configuration) -> None:
 
 
 def check_rewards(configuration: Configuration) -> None:
-    """Refuse a ``--cost_range`` that is no range.
-
-    Raises
-    ------
-    OptionError
-        If ``--cost_range`` is not two numbers, the lower one first.
-    """
+    """Refuse a ``--cost_range`` that is not two numbers, the lower one first."""
     automl = configuration[AutomlOptions]
     try:
         automl.rewards()
@@ -261,13 +248,7 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse names of features for events with slots, since names are not kept for slots.
-
-    Raises
-    ------
-    OptionError
-        If ``--audit`` or ``--invert_hash`` is supplied with ``--ccb_explore_adf``.
-    """
+    """Refuse ``--audit`` and ``--invert_hash`` with slots, for which names are not kept."""
     named = {
         "audit": configuration[OutputOptions].audit,
         "invert_hash": configuration[ModelOptions].invert_hash,
@@ -279,13 +260,7 @@ def check_audit(configuration: Configuration) -> None:
 
 
 def check_progress(configuration: Configuration) -> None:
-    """Refuse a progress interval that is neither a number of events nor a factor.
-
-    Raises
-    ------
-    OptionError
-        If ``--progress`` is neither a whole number of at least 1 nor a number with a decimal point above 1.
-    """
+    """Refuse a ``--progress`` that is neither a number of events nor a factor with a decimal point."""
     text = configuration[OutputOptions].progress
     if text is None:
         return
@@ -318,13 +293,7 @@ CHECKS: Final = (
 
 
 def refuse_command_line(configuration: Configuration) -> None:
-    """Refuse options that only the command line acts on.
-
-    Raises
-    ------
-    OptionError
-        Such an option was given as a keyword.
-    """
+    """Refuse options that only the command line acts on."""
     others = (
         option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
     )

@@ -144,25 +144,13 @@ class EpsilonDecay(Explorer):
         return configuration[EpsilonDecayOptions].model_count
 
     def check(self, configuration: Configuration) -> None:
-        """Refuse slots: models that begin anew are not for them.
-
-        Raises
-        ------
-        OptionError
-            With ``--ccb_explore_adf``.
-        """
+        """Refuse ``--ccb_explore_adf``: models that begin anew are not for slots."""
         super().check(configuration)
         if "ccb_explore_adf" in configuration.supplied:
             raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
 
     def check_effects(self, configuration: Configuration) -> None:
-        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant.
-
-        Raises
-        ------
-        OptionError
-            If it is supplied.
-        """
+        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant."""
         constant = configuration[EpsilonDecayOptions].constant_epsilon
         if "epsilon" in configuration.supplied and not constant:
             raise OptionError(

@@ -130,13 +130,7 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
 
 
 def _refuse(workspace: Workspace) -> None:
-    """Refuse a model of native mode that VW cannot express.
-
-    Raises
-    ------
-    OptionError
-        The message says what VW cannot express.
-    """
+    """Refuse a model of native mode that VW cannot express."""
     configuration = workspace.configuration
     if chosen_explorer(configuration).name == "rnd":  # which --vw_exact does not reproduce either
         raise OptionError("Vowpal Wabbit would predict differently: it makes other guesses with --rnd")
