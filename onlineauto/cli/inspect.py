@@ -31,12 +31,7 @@ __all__ = ["run"]
 
 
 def run(configuration: Configuration) -> int:
-    """Print the content of the first file, a model; the other files are events to learn names from.
-
-    Returns
-    -------
-    int
-        0
+    """Print the content of the first file, a model, and return 0; the other files are events that have names.
 
     Raises
     ------

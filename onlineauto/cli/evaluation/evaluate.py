@@ -99,17 +99,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Evaluate policies, print a table, and write the report and the picture if asked.
+    """Evaluate policies, print a table, write the report and the picture if asked, and return 0.
 
     Parameters
     ----------
     words : sequence of str
         The command line after the verb.
-
-    Returns
-    -------
-    int
-        0
 
     Raises
     ------
