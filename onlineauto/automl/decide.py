@@ -24,7 +24,7 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
 from onlineauto.automl.schedule import remove, schedule, seat_late
-from onlineauto.automl.search import Candidate, Search, Slot, State
+from onlineauto.automl.search import Candidate, LiveConfig, Search, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal, Statistics
     from onlineauto.automl.search import Rules
 
-__all__ = ["can_fill", "can_replace", "decide", "interactions", "interactions_for", "start"]
+__all__ = ["can_fill", "can_replace", "decide", "interactions_for", "start"]
 
 
 def start(rules: Rules, *, random_seed: int) -> Search:
@@ -81,23 +81,18 @@ def decide(
     if isinstance(signal, ReviewDue):
         return _review(rules, search, signal, statistics)
     if isinstance(signal, ProvedWorse):
-        return remove(rules, search, signal.slot, statistics)
+        return remove(rules, search, signal.live, statistics)
     return schedule(rules, search, statistics)
 
 
 def can_fill(rules: Rules, search: Search) -> bool:
     """Return whether a config waits and another one can be live, so that `LeaseDue` has an effect."""
-    return len(search.slots) < rules.n_slots and any_waits(search)
+    return len(search.slots) < rules.max_live and any_waits(search)
 
 
 def can_replace(rules: Rules, search: Search) -> bool:
     """Return whether a config waits that could replace one that is proved worse."""
     return rules.control.proves_worse and any_waits(search)
-
-
-def interactions(rules: Rules, search: Search, slot: int) -> tuple[Interaction, ...]:
-    """Return the interactions of live config `slot`, in the order in which they are summed."""
-    return interactions_for(rules, search.config(slot), search.namespaces)
 
 
 def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:
@@ -150,8 +145,8 @@ def _promote(
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Exchange the roles of a challenger and the champion, and ask for neighbours of the new champion."""
     change = _exchange if rules.renews else _begin_anew
-    search = change(rules, search, signal.slot)
-    swap = Swap(signal.slot, search.champion, signal.by, rules.renews)
+    search = change(rules, search, signal.live)
+    swap = Swap(signal.live, search.champion, signal.by, rules.renews)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
     search = propose(rules, search, statistics)
     return (reviewed(rules, search, statistics) if rules.control.reviews else search), (swap,)
@@ -168,7 +163,7 @@ def _review(
     if rules.renews:
         search = renew(rules, search, statistics)
     search = reviewed(rules, search, statistics)
-    indices = tuple(slot.index for slot in search.slots)
+    indices = tuple(each.index for each in search.slots)
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ())
 
 
@@ -181,18 +176,18 @@ def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
     return replace(search, candidates=candidates, since=statistics.learnt())
 
 
-def _exchange(rules: Rules, search: Search, slot: int) -> Search:
+def _exchange(rules: Rules, search: Search, live: int) -> Search:
     """Keep all live configs, each with a first lease; the two champions exchange their indices."""
     order = [each.index for each in search.slots]
-    order[0], order[slot] = order[slot], order[0]
+    order[0], order[live] = order[live], order[0]
     candidates = tuple(replace(search.candidates[number], lease=rules.lease) for number in order)
-    slots = tuple(Slot(number) for number in range(len(order)))
-    return replace(search, candidates=candidates, n_valid=len(candidates), slots=slots)
+    live_configs = tuple(LiveConfig(number) for number in range(len(order)))
+    return replace(search, candidates=candidates, n_valid=len(candidates), slots=live_configs)
 
 
-def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
+def _begin_anew(rules: Rules, search: Search, live: int) -> Search:
     """Keep only the new and the old champion, or all configs if the oracle is asked only once."""
-    candidates = _best_two_first(search.candidates, search.slots[slot].index)
+    candidates = _best_two_first(search.candidates, search.slots[live].index)
     if ORACLES[rules.oracle].once:
         rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])
         candidates = (*candidates[:2], *rest)
@@ -200,7 +195,8 @@ def _begin_anew(rules: Rules, search: Search, slot: int) -> Search:
     else:
         candidates = candidates[:2] if rules.control.forgets_left_over else candidates
         n_valid = 2
-    return replace(search, candidates=candidates, n_valid=n_valid, queue=(), slots=(Slot(0), Slot(1)))
+    two = LiveConfig(0), LiveConfig(1)
+    return replace(search, candidates=candidates, n_valid=n_valid, queue=(), slots=two)
 
 
 def _best_two_first(candidates: tuple[Candidate, ...], winner: int) -> tuple[Candidate, ...]:

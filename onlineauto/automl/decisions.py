@@ -55,13 +55,13 @@ class BoundCrossed:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index of the live config; the last one, if several are proved better.
     by : {"reward", "loss"}
         The test that proved it.
     """
 
-    slot: int
+    live: int
     by: str = "reward"
 
 
@@ -87,11 +87,11 @@ class ProvedWorse:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index of the live config; the first one, if several are proved worse.
     """
 
-    slot: int
+    live: int
 
 
 Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse
@@ -116,23 +116,23 @@ class Statistics(Protocol):
     def gains(self) -> Mapping[Interaction, float]:
         """Return the gain of each screened interaction, see `onlineauto.automl.oracles.oracle.Space`."""
 
-    def promise(self, slot: int) -> float:
-        """Return the evidence that live config `slot` is better than the champion; 1 is no evidence."""
+    def promise(self, live: int) -> float:
+        """Return the evidence that live config `live` is better than the champion; 1 is no evidence."""
 
-    def updates(self, slot: int) -> int:
-        """Return how many events the estimators of live config `slot` rest on."""
+    def updates(self, live: int) -> int:
+        """Return how many events the estimators of live config `live` rest on."""
 
-    def lower(self, slot: int) -> float:
-        """Return a lower bound on the reward of live config `slot`."""
+    def lower(self, live: int) -> float:
+        """Return a lower bound on the reward of live config `live`."""
 
-    def upper(self, slot: int) -> float:
-        """Return an upper bound on the reward of live config `slot`."""
+    def upper(self, live: int) -> float:
+        """Return an upper bound on the reward of live config `live`."""
 
-    def champion_lower(self, slot: int) -> float:
-        """Return a lower bound on the champion's reward, over the events of live config `slot`."""
+    def champion_lower(self, live: int) -> float:
+        """Return a lower bound on the champion's reward, over the events of live config `live`."""
 
-    def champion_upper(self, slot: int) -> float:
-        """Return an upper bound on the champion's reward, over the events of live config `slot`."""
+    def champion_upper(self, live: int) -> float:
+        """Return an upper bound on the champion's reward, over the events of live config `live`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Rotate:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index among the live configs, that of the one it replaces or a new one.
     index : int
         Number of the config among those under consideration.
@@ -166,7 +166,7 @@ class Rotate:
         The reason in words, if it is not the oracle's order.
     """
 
-    slot: int
+    live: int
     index: int
     config: Config
     why: str = field(default="", compare=False)
@@ -178,7 +178,7 @@ class Extend:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index of the live config.
     lease : int
         Its new lease, in learnt events.
@@ -186,7 +186,7 @@ class Extend:
         Index of the live config whose priority it took over.
     """
 
-    slot: int
+    live: int
     lease: int
     place_of: int | None = None
 
@@ -197,18 +197,18 @@ class Swap:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index of the challenger.
     config : Config
         Config of the new champion.
     by : {"reward", "loss"}
         The test that proved it better.
     keeps : bool
-        True if the old champion gets index `slot` and the other challengers go on, against the new champion.
+        True if the old champion gets index `live` and the other challengers go on, against the new champion.
         Otherwise the old champion gets index 1, and all others stop.
     """
 
-    slot: int
+    live: int
     config: Config
     by: str = "reward"
     keeps: bool = False
@@ -220,13 +220,13 @@ class Remove:
 
     Attributes
     ----------
-    slot : int
+    live : int
         Index of the live config.
     index : int
         Number of the config among those under consideration.
     """
 
-    slot: int
+    live: int
     index: int
 
 

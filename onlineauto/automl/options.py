@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.learners.options import CbOptions, UpdateOptions
-from onlineauto.options import option, options_of
+from onlineauto.options import TUNABLE, option
 
 __all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
 
@@ -21,8 +20,6 @@ OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""
-
-_TUNABLE = [each.name for group in (UpdateOptions, CbOptions) for each in options_of(group) if each.tunable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +39,8 @@ class AutomlOptions:
     )
     oracle_type: str | None = option(
         None,
-        "Who proposes configs: what seems to gain most (stepwise; the default but in exact mode); one "
-        "interaction more or less, from all (one_diff; rand: shuffled), none (one_diff_inclusion) or all "
+        "How configs are proposed: what seems to gain most (stepwise, native mode's default); or one "
+        "interaction more or less than all (one_diff; rand: shuffled), none (one_diff_inclusion) or all "
         "pairs (qbase_cubic).",
         keep=True,
         choices=tuple(ORACLES),
@@ -51,10 +48,8 @@ class AutomlOptions:
     )
     search: str = option(
         "interactions,learning_rate",
-        "What --oracle_type stepwise searches, separated by commas: "
-        + ", ".join((*ELEMENTS, *_TUNABLE))
-        + ". Namespaces: which "
-        "to use by themselves, without crossing.",
+        f"What --oracle_type stepwise searches, separated by commas: {', '.join(ELEMENTS)}, {TUNABLE}. "
+        "With namespaces: which to use by themselves, uncrossed.",
         vw=False,
         keep=True,
         metavar="NAMES",
@@ -70,7 +65,7 @@ class AutomlOptions:
     )
     default_lease: int | None = option(
         None,
-        "Learnt events that a challenger is given first; each time they are over it gets twice as many. Not "
+        "First lease of a challenger, in learnt events; whenever its lease is over, it is doubled. Not "
         "supplied: 2000, or 4000 with --vw_exact.",
         keep=True,
         override=True,
@@ -82,7 +77,7 @@ class AutomlOptions:
     )
     priority_type: str = option(
         "none",
-        "Which inactive config is next: the last one proposed (none), or the one whose excluded interactions "
+        "Which waiting config is next: the last one proposed (none), or the one whose excluded interactions "
         "are of the rarest namespaces (favor_popular_namespaces).",
         keep=True,
         override=True,
@@ -92,8 +87,8 @@ class AutomlOptions:
     )
     priority_challengers: int = option(
         -1,
-        "Challengers that keep running when their lease is over; -1 is half of them (rounded down, but for "
-        "--oracle_type stepwise, which keeps those with the most evidence).",
+        "How many challengers stay live when their lease is over: those with the most evidence with "
+        "--oracle_type stepwise, else the first ones. -1 is half of them.",
         keep=True,
         override=True,
         minimum=-(2**31),
@@ -113,8 +108,8 @@ class AutomlOptions:
     champion_test: str | None = option(
         None,
         "What makes a challenger the champion: weighted rewards (reward); the loss of the cost models on "
-        "logged actions, which tells sooner (loss); or either, unless rewards lean against it (both, the "
-        "default).",
+        "logged actions, which needs fewer events (loss); or either of them, unless rewards speak against "
+        "it (both, the default).",
         vw=False,
         keep=True,
         choices=("reward", "loss", "both"),
@@ -132,8 +127,8 @@ class AutomlOptions:
     )
     cost_range: str | None = option(
         None,
-        "Lowest and highest cost, as LOW,HIGH; costs beyond count as the nearest in the test, not in "
-        "learning. Not supplied: those met so far.",
+        "Lowest and highest cost. In the test, a cost outside counts as the nearer of the two; in learning "
+        "it counts as it is. Not supplied: the lowest and highest so far.",
         vw=False,
         keep=True,
         metavar="LOW,HIGH",
@@ -142,7 +137,7 @@ class AutomlOptions:
     )
     min_prob: float | None = option(
         None,
-        "Least probability that the logging policy gives to any action; 0 if nothing is known of it, which "
+        "Least probability that the logging policy gives to any action. 0 if that is unknown; the test then "
         "takes several times as many events. Not supplied: the least that was logged so far.",
         vw=False,
         keep=True,
@@ -153,8 +148,9 @@ class AutomlOptions:
     )
     on_drift: str = option(
         "reopen",
-        "When the champion predicts worse than before: nothing (ignore), try all configs again (reopen), "
-        "and begin from the champion's weights (reset_challengers) or from none (reset_model).",
+        "What to do when the champion predicts worse than before: nothing (ignore); try all configs again "
+        "(reopen); do that with the champion's weights in all challengers (reset_challengers), or with no "
+        "weights (reset_model).",
         vw=False,
         keep=True,
         override=True,
@@ -163,8 +159,8 @@ class AutomlOptions:
     )
     feature_cost: float = option(
         1e-4,
-        "What a challenger with twice the champion's features must gain on each event that tells them "
-        "apart, as a part of the range of rewards or losses.",
+        "What a challenger with twice the champion's features must gain on each event on which the two "
+        "differ, as a part of the range of rewards or losses.",
         vw=False,
         keep=True,
         override=True,
@@ -186,13 +182,13 @@ class AutomlOptions:
     )
     fixed_significance_level: bool = option(
         False,
-        "Give each live config the whole significance level. Concerns --estimator robust.",
+        "Give each live config the whole significance level. For --estimator robust.",
         keep=True,
         needs=_NEEDS,
     )
     tol_x: float = option(
         1e-6,
-        "Precision of the bounds on rewards. Concerns --estimator robust.",
+        "Precision of the bounds on rewards. For --estimator robust.",
         keep=True,
         above=0,
         metavar="TOLERANCE",
@@ -200,13 +196,13 @@ class AutomlOptions:
     )
     reward_as_cost: bool = option(
         False,
-        "Take the cost for the reward in the search, as it is, where it would be negated.",
+        "In the search, let the reward be the cost itself, and not the negated cost.",
         keep=True,
         needs=_ALSO,
     )
     debug_reversed_learn: bool = option(
         False,
-        "Let the challengers learn in reversed order; it must make no difference.",
+        "Let the challengers learn in reversed order, to test that it makes no difference.",
         needs=_NEEDS,
         keep=True,
     )

@@ -39,12 +39,12 @@ def propose(
 def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
     """Drop the candidates that were never tried, and ask the oracle again."""
     kept = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
-    place = {number: position for position, number in enumerate(kept)}
+    renumbered = {number: position for position, number in enumerate(kept)}
     search = replace(
         search,
         candidates=tuple(search.candidates[number] for number in kept),
         n_valid=len(kept),
-        slots=tuple(replace(slot, index=place[slot.index]) for slot in search.slots),
+        slots=tuple(replace(each, index=renumbered[each.index]) for each in search.slots),
     )
     return propose(rules, search, statistics)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.options import Tunable
 
-__all__ = ["REVIEW", "Candidate", "Rules", "Search", "Slot", "State"]
+__all__ = ["REVIEW", "Candidate", "LiveConfig", "Rules", "Search", "State"]
 
 
 REVIEW = 2048
@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class LiveConfig:
     """A live config; the first one is the champion.
 
     Attributes
@@ -74,7 +74,7 @@ class Rules:
 
     Attributes
     ----------
-    n_slots : int
+    max_live : int
         Largest number of live configs, with the champion.
     lease : int
         First lease of a config, in learnt events.
@@ -100,7 +100,7 @@ class Rules:
         leaves them out.
     """
 
-    n_slots: int
+    max_live: int
     lease: int
     oracle: str
     interaction_type: str
@@ -124,15 +124,15 @@ class Rules:
         telling: tuple[bytes, ...] = (),
     ) -> Rules:
         """Return the rules that the options set, with the hyperparameters of the command line."""
-        n_slots, oracle, lease = (
+        max_live, oracle, lease = (
             options.automl or 1,
             options.oracle_type or control.oracle,
             options.default_lease,
         )
         asked = options.priority_challengers
-        half = min(n_slots // 2, max(n_slots - 2, 0)) if ORACLES[oracle].renews else (n_slots - 1) // 2
+        half = min(max_live // 2, max(max_live - 2, 0)) if ORACLES[oracle].renews else (max_live - 1) // 2
         return Rules(
-            n_slots=n_slots,
+            max_live=max_live,
             lease=control.lease if lease is None else lease,
             oracle=oracle,
             interaction_type=options.interaction_type,
@@ -172,8 +172,8 @@ class Search:
     queue : tuple of (float, int)
         Priorities and numbers of the waiting candidates in VW's order, descending; the first comes next.
         Only VW has one.
-    slots : tuple of Slot
-        The live configs, the champion first.
+    slots : tuple of LiveConfig
+        The live configs, the champion first; model files name them so.
     namespaces : tuple of bytes
         Namespaces seen so far, in ascending order.
     of_actions : frozenset of bytes
@@ -195,7 +195,7 @@ class Search:
     candidates: tuple[Candidate, ...]
     n_valid: int = 1
     queue: tuple[tuple[float, int], ...] = ()
-    slots: tuple[Slot, ...] = (Slot(0),)
+    slots: tuple[LiveConfig, ...] = (LiveConfig(0),)
     namespaces: tuple[bytes, ...] = ()
     of_actions: frozenset[bytes] = frozenset()
     late: frozenset[bytes] = frozenset()
@@ -210,25 +210,25 @@ class Search:
         """The config that predicts."""
         return self.candidates[self.slots[0].index].config
 
-    def config(self, slot: int) -> Config:
-        """Return the config of live config `slot`."""
-        return self.candidates[self.slots[slot].index].config
+    def config(self, live: int) -> Config:
+        """Return the config of live config `live`."""
+        return self.candidates[self.slots[live].index].config
 
-    def lease(self, slot: int) -> int:
-        """Return the lease of live config `slot`, in learnt events."""
-        return self.candidates[self.slots[slot].index].lease
+    def lease(self, live: int) -> int:
+        """Return the lease of live config `live`, in learnt events."""
+        return self.candidates[self.slots[live].index].lease
 
-    def candidate(self, slot: int) -> Candidate:
-        """Return the candidate of live config `slot`."""
-        return self.candidates[self.slots[slot].index]
+    def candidate(self, live: int) -> Candidate:
+        """Return the candidate of live config `live`."""
+        return self.candidates[self.slots[live].index]
 
     def with_candidate(self, index: int, candidate: Candidate) -> Search:
         """Return this search with another candidate at `index`."""
         return replace(self, candidates=(*self.candidates[:index], candidate, *self.candidates[index + 1 :]))
 
-    def with_slot(self, place: int, slot: Slot) -> Search:
-        """Return this search with another live config at index `place`, which may be the next free one."""
-        return replace(self, slots=(*self.slots[:place], slot, *self.slots[place + 1 :]))
+    def with_live(self, live: int, config: LiveConfig) -> Search:
+        """Return this search with another live config at index `live`, which may be the next free one."""
+        return replace(self, slots=(*self.slots[:live], config, *self.slots[live + 1 :]))
 
     def waits(self, index: int) -> bool:
         """Return whether a candidate could become live."""

@@ -24,14 +24,14 @@ _LARGEST_SETTING = 1e30
 def search_problem(rules: Rules, search: Search) -> str:
     """Return what makes a state of the search impossible under these rules; empty if nothing does."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
-    known, live = len(search.candidates), [slot.index for slot in search.slots]
+    known, live = len(search.candidates), [each.index for each in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
     if not all(0 <= number < _LARGEST for number in (*numbers, search.random_state, *leases)):
         return "a number of it is negative or too large"
     if not 0 < search.n_valid <= known or (rules.control.forgets_left_over and search.n_valid != known):
         return f"{search.n_valid} of {known} candidates are under consideration"
-    if not 0 < len(live) <= rules.n_slots:
-        return f"{len(live)} configs are live, and there are places for {rules.n_slots}"
+    if not 0 < len(live) <= rules.max_live:
+        return f"{len(live)} configs are live, and there can be {rules.max_live}"
     if not all(0 <= number < known for number in (*live, *(number for _, number in search.queue))):
         return f"it names a candidate that is none of {known}"
     if rules.control.begins_at_once and any(search.candidates[number].state is State.NEW for number in live):

@@ -30,12 +30,7 @@ _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
 
 
 def run(configuration: Configuration) -> int:
-    """Convert all files but the last into the last.
-
-    Returns
-    -------
-    int
-        0
+    """Convert all files but the last into the last; return 0.
 
     Raises
     ------

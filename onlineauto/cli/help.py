@@ -59,7 +59,7 @@ def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
     """
     width = min(max(width, 60), 110)
     parts = [page.usage, textwrap.fill(page.introduction, width)]
-    parts += ["\n".join(_group_lines(group, width)) for group in registry.groups]
+    parts += ["\n".join(_group_lines(registry, group, width)) for group in registry.groups]
     return "\n\n".join([*parts, page.examples])
 
 
@@ -70,11 +70,11 @@ def default_text(option: Option) -> str:
     return str(option.default)
 
 
-def _group_lines(group: Group, width: int) -> Iterator[str]:
+def _group_lines(registry: Registry, group: Group, width: int) -> Iterator[str]:
     yield f"{title_of(group)}:"
     for option in options_of(group):
         names = _names(option)
-        texts = textwrap.wrap(_meaning(option), width - _COLUMN)
+        texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
         if len(names) > _COLUMN - 2:
             yield names
         else:
@@ -89,15 +89,6 @@ def _names(option: Option) -> str:
     return f"{mark} {short}{option.flag} {option.metavar}".rstrip()
 
 
-def _meaning(option: Option) -> str:
-    meaning = option.help
-    if option.choices:
-        meaning += f" One of {', '.join(option.choices)}."
-    if option.repeatable:
-        meaning += " Repeatable."
-    if option.bare is not None:
-        meaning += f" Without a number: {option.bare}."
-    if option.aliases:
-        meaning += f" Also {', '.join('--' + alias for alias in option.aliases)}."
-    default = default_text(option)
+def _meaning(registry: Registry, option: Option) -> str:
+    meaning, default = registry.meaning(option), default_text(option)
     return f"{meaning} [{default}]" if default else meaning

@@ -12,7 +12,7 @@ from onlineauto.cli.tables import markdown, print_tables, tables_of
 from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.inspection.inverse_hash import InverseHash
@@ -31,12 +31,7 @@ __all__ = ["run"]
 
 
 def run(configuration: Configuration) -> int:
-    """Print the content of the first file, a model; the other files are events to learn names from.
-
-    Returns
-    -------
-    int
-        0
+    """Print the content of the first file, a model, and return 0; the other files are events that have names.
 
     Raises
     ------
@@ -75,7 +70,7 @@ def run(configuration: Configuration) -> int:
 
 def _reading_options() -> list[str]:
     """Return the options that say how events are read, which a model does not keep."""
-    return ["json", "dsjson", "chain_hash", "compressed"]
+    return [*FORMATS, "chain_hash", "compressed"]
 
 
 def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:

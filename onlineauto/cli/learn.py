@@ -81,7 +81,8 @@ def run(configuration: Configuration) -> int:
         start = Position(**begun_run.get("position", {}))
         if start.passes >= configuration[RunOptions].passes:
             report.say(
-                "onlineauto: warning: the run was complete, and nothing is left of it; new events go to -i"
+                "onlineauto: warning: the run was complete already; to learn new events, go on from its "
+                "model with -i"
             )
         every = configuration[ModelOptions].save_every
         try:

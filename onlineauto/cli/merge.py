@@ -29,12 +29,7 @@ _SUMS = (
 
 
 def run(configuration: Configuration) -> int:
-    """Merge the models into the file of ``-f``.
-
-    Returns
-    -------
-    int
-        0
+    """Merge the models into the file of ``-f``; return 0.
 
     Raises
     ------

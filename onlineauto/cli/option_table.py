@@ -87,15 +87,7 @@ def _flags(option: Option) -> str:
 
 
 def _meaning(option: Option) -> str:
-    text = option.help
-    if option.choices:
-        text += f" One of {', '.join(option.choices)}."
-    if option.repeatable:
-        text += " Repeatable."
-    if option.bare is not None:
-        text += f" Without a number: {option.bare}."
-    if option.aliases:
-        text += f" Also {', '.join(_code('--' + alias) for alias in option.aliases)}."
+    text = REGISTRY.meaning(option)
     if not option.vw:
         text += " (onlineauto's own)"
     return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")

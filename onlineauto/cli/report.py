@@ -109,7 +109,7 @@ class Report:
         """Open the output that option `name` names, and return it positioned after a resumed run's bytes."""
         path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
         if before and before != path:
-            raise OptionError(f"--{name} {path}: the run to go on with has written it to {before}")
+            raise OptionError(f"--{name} {path}: the run that is resumed has written it to {before}")
         sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
         return sink
 

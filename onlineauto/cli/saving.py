@@ -45,7 +45,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         workspace, run = load_model(Workspace, models.final_regressor, configuration)
         if "position" not in run:
             raise InputError(
-                f"{models.final_regressor} is not the model of a run, which could be gone on with"
+                f"{models.final_regressor} was not saved by a run, so --resume cannot go on from it"
             )
         return workspace, run
     if not models.initial_regressor:
@@ -108,7 +108,7 @@ class Saving:
     def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
         """Write the model, or its champion alone, as text."""
         workspace, alone = self._workspace, self._options.predict_only_model
-        if alone and len(workspace.searching.slots.configs) > 1:
+        if alone and len(workspace.searching.live_configs.configs) > 1:
             workspace = spun_off(workspace)
             if names is not None:
                 names = self._showing.names_of_champion(workspace.weights.shape[2])

@@ -49,7 +49,7 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
                 for each in found["namespaces"]
             ],
         ),
-        Table("Live slots", _SLOT_COLUMNS, [_slot(each) for each in found["slots"]]),
+        Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in found["live_configs"]]),
         Table(
             "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
         ),
@@ -57,8 +57,8 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
     return (table for table in tables if table.rows)
 
 
-_SLOT_COLUMNS = (
-    "slot",
+_LIVE_COLUMNS = (
+    "index",
     "interactions",
     "beside the champion",
     "events",
@@ -87,13 +87,13 @@ def _count(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _slot(each: Mapping[str, Any]) -> tuple[str, ...]:
+def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
     differs = [*each["differs_by"], *(f"{name}={value}" for name, value in each["settings"].items())]
     shown = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
     return (
-        str(each["slot"]),
+        str(each["index"]),
         str(each["interactions"]),
-        shown if each["slot"] else "is the champion",
+        shown if each["index"] else "is the champion",
         str(each["events"]),
         _count(each.get("lease")),
         _bounds(each["reward"]),

@@ -316,7 +316,7 @@ def _check(
             raise OptionError(f"{name}: --cb_sample draws an action, where its probability is wanted")
         rules = [*rules, rules_of(policy.configuration)]
         if rules[-1] != rules[0]:
-            raise OptionError(f"{name} reads events in another way than {next(iter(policies))}")
+            raise OptionError(f"{name} and {next(iter(policies))} read events differently")
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
     if cost_range is not None and not cost_range[0] < cost_range[1]:

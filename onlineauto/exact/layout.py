@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.features.interactions import WILDCARD, compile_products
 from onlineauto.features.layout import Keys, Layout
-from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class VwLayout(Layout):
             constant=_CONSTANT,
             default=_DEFAULT,
             slot=SLOT_NAME[0],
-            told=TOLD_NAME[0],
+            slot_index=INDEX_NAME[0],
         )
 
     def _present(self, products: Sequence[tuple[bytes, ...]]) -> list[bool] | None:

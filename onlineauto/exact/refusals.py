@@ -40,30 +40,19 @@ _OF_NATIVE: Final = (
 
 
 def check_exact(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` never reproduces.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied with ``--vw_exact``; the message says why and what to leave out.
-    """
+    """Refuse options that ``--vw_exact`` never reproduces."""
     if not configuration[ExactOptions].vw_exact:
         return
-    explored = (each for group in chosen_explorer(configuration).options for each in options_of(group))
-    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored if not each.vw}
+    explored = [each for group in chosen_explorer(configuration).options for each in options_of(group)]
+    tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
+    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored + tuned if not each.vw}
     for name, why in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")
 
 
 def check_numbered(configuration: Configuration) -> None:
-    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights, in exact mode.
-
-    Raises
-    ------
-    OptionError
-        If ``--vw_exact`` is supplied and the number of models of all live configs is no power of two.
-    """
+    """Refuse numbers of ``--cb K`` models with which Vowpal Wabbit lets actions share weights."""
     kind = next((name for name in ("cb", "cb_explore") if name in configuration.supplied), None)
     if kind is None or not configuration[ExactOptions].vw_exact:
         return
@@ -78,13 +67,7 @@ def check_numbered(configuration: Configuration) -> None:
 
 
 def check_slots(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied, for example ``--leave_duplicate_interactions``.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce with ``--ccb_explore_adf``."""
     if "ccb_explore_adf" not in configuration.supplied or not configuration[ExactOptions].vw_exact:
         return
     for name, why in _NOT_OF_SLOTS.items():
@@ -125,13 +108,7 @@ def _refuse_explorer(configuration: Configuration) -> None:
 
 
 def check_search(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's.
-
-    Raises
-    ------
-    OptionError
-        If one is supplied, for example ``--oracle_type stepwise``.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce with a search, and those that are not VW's."""
     automl = configuration[AutomlOptions]
     if automl.automl is None or not configuration[ExactOptions].vw_exact:
         return
@@ -161,7 +138,9 @@ def check_audit(configuration: Configuration) -> None:
         return
     explorer = chosen_explorer(configuration)
     if configuration.get("ccb_explore_adf") and configuration[ModelOptions].readable_model:
-        raise OptionError("--readable_model is not there for --ccb_explore_adf: of slots no names are known")
+        raise OptionError(
+            "--readable_model cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+        )
     if not configuration[OutputOptions].audit:
         return
     if configuration.get("automl") is not None:
@@ -179,13 +158,7 @@ def check_audit(configuration: Configuration) -> None:
 
 
 def check_decay(configuration: Configuration) -> None:
-    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``.
-
-    Raises
-    ------
-    OptionError
-        If ``--cb_sample`` or ``--cost_range`` is supplied.
-    """
+    """Refuse options that ``--vw_exact`` does not reproduce, or does not use, with ``--epsilon_decay``."""
     if not configuration[ExactOptions].vw_exact or "epsilon_decay" not in configuration.supplied:
         return
     if "cb_sample" in configuration.supplied:

@@ -24,13 +24,7 @@ def chosen_explorer(configuration: Configuration) -> Explorer:
 
 
 def check_one_explorer(configuration: Configuration) -> None:
-    """Refuse two explorers at once.
-
-    Raises
-    ------
-    OptionError
-        Such as ``--softmax`` with ``--squarecb``.
-    """
+    """Refuse two explorers at once, such as ``--softmax`` with ``--squarecb``."""
     asked = [
         next(flag for flag in explorer.flags if flag in configuration.supplied)
         for explorer in EXPLORERS.values()

@@ -58,13 +58,7 @@ class CostRangeOptions:
 
 
 def check_cost_range(configuration: Configuration) -> None:
-    """Refuse a lowest cost above the highest one.
-
-    Raises
-    ------
-    OptionError
-        If ``--cb_min_cost`` is above ``--cb_max_cost``.
-    """
+    """Refuse a ``--cb_min_cost`` above ``--cb_max_cost``."""
     options = configuration[CostRangeOptions]
     low, high = options.cb_min_cost, options.cb_max_cost
     if low is not None and high is not None and low > high:

@@ -12,7 +12,7 @@ from onlineauto.jit import F32, inline_kernel
 if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
 
-PLAUSIBLE, VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 0, 1, 2, 3
+VOTES, BONUS, SUMS, WORK, FILLED = 0, 0, 1, 2, 3
 """Rows of the explorers' room: plausible costs, lowest and highest, or votes and summed scores, or bonuses;
 scratch."""
 

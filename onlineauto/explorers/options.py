@@ -35,8 +35,8 @@ class ExplorerOptions:
     )
     epsilon: float = option(
         0.05,
-        "Probability that is spread over all actions; the best one gets the rest. With another explorer, the "
-        "least probability of an action times their number, and 0 if not supplied.",
+        "Probability that all actions share; the best one gets the rest. With another explorer, the least "
+        "probability of an action times the number of actions; there it is 0 if not supplied.",
         keep=True,
         override=True,
         minimum=0,
@@ -45,7 +45,7 @@ class ExplorerOptions:
     )
     first_only: bool = option(
         False,
-        "Of several actions with the best score only the first one gets the rest, where they would share it.",
+        "Let only the first of several best actions get the rest. Without it, they share the rest.",
         keep=True,
         override=True,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),

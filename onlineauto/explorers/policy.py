@@ -100,7 +100,7 @@ class Policy:
         room = np.zeros((ROWS, n), np.float32)
         if self.needs_plausible:
             if plausible is None:
-                raise ValueError(f"{self.explorer.name} goes by the plausible cost of each action: give them")
+                raise ValueError(f"{self.explorer.name} needs the plausible cost of each action")
             room[:2] = np.asarray(plausible, np.float32).reshape(n, 2).T
             if distils:
                 room[BONUS] = (room[1] - room[0]) / 2

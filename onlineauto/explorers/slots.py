@@ -18,8 +18,8 @@ class SlotOptions:
 
     ccb_explore_adf: bool = option(
         False,
-        "Learn like --cb_explore_adf for each slot of an event, one after the other; what one chose the next "
-        "cannot have. Always samples as --cb_sample does.",
+        "Learn like --cb_explore_adf for each slot of an event, one after the other. A slot cannot have the "
+        "action of an earlier slot. Always samples as --cb_sample does.",
         keep=True,
     )
     all_slots_loss: bool = option(
@@ -27,7 +27,7 @@ class SlotOptions:
     )
     ccb_no_slot_index: bool = option(
         False,
-        "Do not tell slots from one another by features and interactions of their number.",
+        "Leave out the features and interactions by which models distinguish the slots of an event.",
         keep=True,
         needs=("ccb_explore_adf",),
     )

@@ -135,12 +135,12 @@ def _copy_line(
 
 
 @kernel
-def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: bool) -> None:
+def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, indexed: bool) -> None:
     """Record the namespaces that VW keeps on the list of the shared line after a slot.
 
-    They have no features then, but they fix the order of the next slot's namespaces. If `told`, which means
-    that slots have their ``index`` feature, all of them stay. Otherwise a namespace is removed if it is the
-    last one when its turn comes.
+    They have no features then, but they fix the order of the next slot's namespaces. If slots are
+    `indexed` by a feature of their own, all of them stay. Otherwise a namespace is removed if it is the last
+    one when its turn comes.
     """
     left, n = scratch.left, scratch.n_left
     for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):
@@ -150,7 +150,7 @@ def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot
         ):
             left[n[0]] = key
             n[0] += 1
-    for span in range(stream.lines[slot].start, 0 if told else stream.lines[slot + 1].start):
+    for span in range(stream.lines[slot].start, 0 if indexed else stream.lines[slot + 1].start):
         if n[0] > 0 and left[n[0] - 1] == _key_in_slot(layout, stream, span):
             n[0] -= 1
 
@@ -169,16 +169,16 @@ def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key:
 
 @inline_kernel
 def open_slot(
-    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, told: int, room: int
+    layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, index: int, room: int
 ) -> tuple[int, int, int]:
     """Make the groups of a shared line and a slot, each with a namespace's features of both.
 
-    `told` is the index of the feature that tells slots apart, -1 for none. Returns the number of groups, that
-    of the lines' features, and the end of the space in use.
+    `index` is the place of the feature that tells slots apart, -1 for none. Returns the number of groups,
+    that of the lines' features, and the end of the space in use.
     """
     groups, size, room = _copy_line(layout, scratch, stream, line, slot, 0, room)
-    if told >= 0:
-        _open_group(scratch, groups, layout.told_key, told, told + 1)
+    if index >= 0:
+        _open_group(scratch, groups, layout.index_key, index, index + 1)
         groups += 1
     return groups, size, room
 

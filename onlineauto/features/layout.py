@@ -26,7 +26,7 @@ from onlineauto.features.namespaces import DEFAULT
 from onlineauto.features.options import FeatureOptions, decoded
 from onlineauto.features.records import FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
-from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Keys(NamedTuple):
     constant: int
     default: int  # key of the namespace without a name, -1 if the block has none
     slot: int  # key of a slot's features without a namespace
-    told: int  # key of the feature that tells slots apart
+    slot_index: int  # key of the feature that tells slots apart
 
 
 class Layout:
@@ -113,10 +113,10 @@ class Layout:
             letters, full_names = [":" * order for order in searched], ()
         self._products = [*map(parse_letters, letters), *map(parse_full_names, full_names)]
         self.slots = slots
-        self._own = (SLOT_NAME, TOLD_NAME) if slots else ()
+        self._own = (SLOT_NAME, INDEX_NAME) if slots else ()
         if slots and not searched:
-            told = Term(TOLD_NAME, full=True)
-            self._products += [(*terms, told) for terms in (*self._products, (WILDCARD,))]
+            index = Term(INDEX_NAME, full=True)
+            self._products += [(*terms, index) for terms in (*self._products, (WILDCARD,))]
         self._ignore = b"".join(decoded(text) for text in options.ignore)
         self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
         self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
@@ -281,7 +281,7 @@ class Layout:
         ignore[keys.key] = ignored
         ignore_linear[keys.key] = linear
         if self._own:
-            ignore_linear[[keys.slot, keys.told]] = self._singled, False
+            ignore_linear[[keys.slot, keys.slot_index]] = self._singled, False
         return KernelLayout(
             key=keys.key,
             ignore=ignore,
@@ -289,7 +289,7 @@ class Layout:
             constant_key=-1 if self._options.noconstant else keys.constant,
             default_key=keys.default if self._own else -1,
             slot_key=keys.slot,
-            told_key=keys.told,
+            index_key=keys.slot_index,
             singled=self._singled,
         )
 
@@ -302,7 +302,7 @@ class Layout:
             constant=0,
             default=first + names.index(DEFAULT) if DEFAULT in names else -1,
             slot=1,
-            told=2,
+            slot_index=2,
         )
 
     def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:

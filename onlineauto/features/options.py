@@ -23,8 +23,8 @@ class FeatureOptions:
 
     hash: str = option(
         "strings",
-        "How a feature's name becomes a number: 'strings' takes a name of digits for that number and hashes "
-        "the others, 'all' hashes every name.",
+        "How a feature's name becomes a number: 'strings' reads a name of digits as a number and hashes all "
+        "others, 'all' hashes every name.",
         keep=True,
         choices=("strings", "all"),
     )
@@ -75,7 +75,7 @@ class FeatureOptions:
     )
     permutations: bool = option(
         False,
-        "When a namespace interacts with itself, take every order of its features, not every combination.",
+        "If a namespace interacts with itself, use every order of its features, and not every combination.",
         keep=True,
     )
     leave_duplicate_interactions: bool = option(

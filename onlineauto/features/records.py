@@ -19,13 +19,13 @@ __all__ = [
     "FEATURE",
     "FIRST_SLOT",
     "GROUP",
+    "INDEX_FEATURE",
     "LINE",
     "PLACE",
     "RUN",
     "SHARED_LINE",
     "SLOT_LINE",
     "SPAN",
-    "TOLD",
     "Example",
     "Interactions",
     "Layout",
@@ -116,7 +116,7 @@ class Stream(NamedTuple):
     slots: NDArray[np.int64]  # [n, 4]: CCB slots, which the loop then processes; columns below
 
 
-SHARED_LINE, FIRST_SLOT, SLOT_LINE, TOLD = range(4)
+SHARED_LINE, FIRST_SLOT, SLOT_LINE, INDEX_FEATURE = range(4)
 """Columns of slots: three lines, and the index of the feature that tells the slot apart, -1 for none.
 
 The lines are the event's shared line, its first slot and the slot itself; actions are between the first two.
@@ -132,7 +132,7 @@ class Layout(NamedTuple):
     constant_key: int  # group key of the constant; -1: no constant
     default_key: int  # group key of the namespace without a name if events have slots, else -1
     slot_key: int  # group key of a slot's features without a namespace
-    told_key: int  # group key of the feature that tells slots apart
+    index_key: int  # group key of the feature that tells slots apart
     singled: bool  # whether namespaces kept for interactions only may be products of one factor
 
 
@@ -204,14 +204,14 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
         The slots of the events, which are then processed one by one.
     """
     n = block.n_features
-    told = _NO_FEATURES if slots is None else slots.told
-    room = n + 1 + len(told)
+    indices = _NO_FEATURES if slots is None else slots.index_features
+    room = n + 1 + len(indices)
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # one more: the constant may be copied
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
     features[n] = _CONSTANT
     table = _NO_SLOTS
     if slots is not None:
-        features[n + 1 : room] = told
+        features[n + 1 : room] = indices
         table = slots.table(n + 1)
     return Stream(block.event_start, holdout, block.lines, block.costs, block.spans, features, n, room, table)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Records
 
-__all__ = ["SLOT_NAME", "TOLD_NAME", "Slots", "find_slots"]
+__all__ = ["INDEX_NAME", "SLOT_NAME", "Slots", "find_slots"]
 
-SLOT_NAME, TOLD_NAME = b"\x8b", b"\x8c"
+SLOT_NAME, INDEX_NAME = b"\x8b", b"\x8c"
 """Namespaces for a slot's features without a namespace, and for the feature that tells slots apart."""
 
 _SPACE = b"_id"
@@ -46,9 +46,10 @@ class Slots(NamedTuple):
     event_weight : float32[n_events]
         Importance weight of each event.
     number : int64[n]
-        Number of each slot within its event, from 0.    first_told : int
+        Number of each slot within its event, from 0.
+    first_indexed : int
         First event whose slots have the ``index`` feature; the number of events if there is none.
-    told : FEATURE[]
+    index_features : FEATURE[]
         The features that tell slots apart, ``index0``, ``index1``, ...
     """
 
@@ -58,8 +59,8 @@ class Slots(NamedTuple):
     event_start: NDArray[np.int64]
     event_weight: NDArray[np.float32]
     number: NDArray[np.int64]
-    first_told: int
-    told: Records
+    first_indexed: int
+    index_features: Records
 
     def __len__(self) -> int:
         """Return the number of slots."""
@@ -67,9 +68,9 @@ class Slots(NamedTuple):
 
     def table(self, place: int) -> NDArray[np.int64]:
         """Return the slots for kernels: int64[n, 4]; the first ``index`` feature is at `place`."""
-        shared, told = self.event_start[self.event], place + self.number
-        told[self.event < self.first_told] = -1
-        return np.column_stack([shared, self.line - self.number, self.line, told])
+        shared, index = self.event_start[self.event], place + self.number
+        index[self.event < self.first_indexed] = -1
+        return np.column_stack([shared, self.line - self.number, self.line, index])
 
     def by_action(
         self, action_start: NDArray[np.int64], action: NDArray[np.int32], score: NDArray[np.float32]
@@ -84,7 +85,7 @@ class Slots(NamedTuple):
         return scores
 
 
-def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | None) -> Slots:
+def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | None) -> Slots:
     """Return the slots of a block.
 
     Parameters
@@ -95,7 +96,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | Non
         The layout that decides which features are ignored.
     hash_seed : int
         ``--hash_seed``.
-    told : bool or None
+    indexed : bool or None
         Whether slots had the ``index`` feature in earlier blocks; None if they never have it.
     """
     starts = block.event_start
@@ -103,18 +104,18 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, told: bool | Non
     event = np.searchsorted(starts, line, "right") - 1
     start = np.searchsorted(line, starts)
     number = np.arange(len(line)) - start[event]
-    first_told = len(block) if told is None else 0
-    if told is False:
+    first_indexed = len(block) if indexed is None else 0
+    if indexed is False:
         several = np.diff(start) > 1
         several[event[(number == 0) & _has_features(block, layout, line)]] = True
-        first_told = int(several.argmax()) if several.any() else len(block)
-    features = np.empty(0 if first_told == len(block) else int(number.max(initial=-1)) + 1, FEATURE)
+        first_indexed = int(several.argmax()) if several.any() else len(block)
+    features = np.empty(0 if first_indexed == len(block) else int(number.max(initial=-1)) + 1, FEATURE)
     seed = np.uint32(murmur3(np.frombuffer(_SPACE, np.uint8), 0, len(_SPACE), np.uint32(hash_seed)))
     for i in range(len(features)):
         name = np.frombuffer(b"index%d" % i, np.uint8)
         features[i] = (murmur3(name, 0, len(name), seed), 1)
     weight = block.weight[starts[:-1]]
-    return Slots(line, event, start, starts, weight, number, first_told, features)
+    return Slots(line, event, start, starts, weight, number, first_indexed, features)
 
 
 def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:

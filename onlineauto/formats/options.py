@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["InputOptions", "check_format"]
+__all__ = ["FORMATS", "InputOptions", "check_format", "format_of"]
+
+FORMATS: Final = ("json", "dsjson")
+"""Options that name a format of lines; without one of them, lines are VW's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +22,27 @@ class InputOptions:
 
     data: tuple[str, ...] = option(
         (),
-        "File of events; several are read one after the other; '-' or nothing is standard input. The flag "
-        "may be left out: a word that belongs to no flag is such a file.",
+        "File of events; several are read one after the other; '-' or none is standard input. The flag may "
+        "be left out: a word that belongs to no flag is a file of events.",
         short="d",
         metavar="FILE",
         positional=True,
     )
-    compressed: bool = option(False, "The input is gzip or zstd; found out without this flag as well.")
+    compressed: bool = option(False, "The input is gzip or zstd. Without this flag, that is detected too.")
     json: bool = option(
         False,
-        "The input is VW's JSON, one event a line: an object of features, or of namespaces of features.",
+        "The input is VW's JSON, one event on each line: an object of features, or of namespaces of "
+        "features.",
     )
     dsjson: bool = option(
-        False, "The input is the log of a decision service: JSON with the event's context in 'c', one a line."
+        False,
+        "The input is the log of a decision service: JSON with the event's context in 'c', one event on "
+        "each line.",
     )
     chain_hash: bool = option(
         False,
-        "In JSON, hash a string with the hash of its key as the seed, as VW's text does, and not key and "
-        "string put together.",
+        "In JSON, hash a string with the hash of its key as the seed, as in VW's text. Without it, key and "
+        "string are hashed as one name.",
         keep=True,
     )
     strict_parse: bool = option(
@@ -45,8 +51,8 @@ class InputOptions:
     )
     missing_probability: str = option(
         "refuse",
-        "What a logged action without a probability is: malformed (refuse), or logged uniformly, with one "
-        "part in as many as there are actions (uniform), which is reported too.",
+        "How to read a logged action without a probability: as malformed (refuse), or as drawn uniformly "
+        "from all actions (uniform); both are reported.",
         vw=False,
         choices=("refuse", "uniform"),
         keep=True,
@@ -57,14 +63,13 @@ class InputOptions:
     )
 
 
-def check_format(configuration: Configuration) -> None:
-    """Refuse ``--json`` and ``--dsjson`` together.
+def format_of(configuration: Configuration) -> str:
+    """Return the format of lines: the one of `FORMATS` that is given, or ``"text"``."""
+    return next((name for name in FORMATS if configuration.get(name)), "text")
 
-    Raises
-    ------
-    OptionError
-        If both ``--json`` and ``--dsjson`` are given.
-    """
-    options = configuration[InputOptions]
-    if options.json and options.dsjson:
-        raise OptionError("--json and --dsjson are two formats: give the one that the input has")
+
+def check_format(configuration: Configuration) -> None:
+    """Refuse two formats together, such as ``--json`` and ``--dsjson``."""
+    given = [name for name in FORMATS if configuration.get(name)]
+    if len(given) > 1:
+        raise OptionError(f"--{given[0]} and --{given[1]} are two formats: give the one that the input has")

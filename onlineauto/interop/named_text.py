@@ -10,7 +10,7 @@ from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import format_of
 from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.named_event import NamedEvent, NamedLine
 from onlineauto.interop.names import words_of
@@ -62,9 +62,9 @@ def read_named(
     """
     configuration = REGISTRY.from_keywords(**options)
     if dialect_of(configuration) is not NATIVE or configuration[FeatureOptions].hash == "all":
-        raise OptionError("names cannot be told with vw_exact or hash='all'")
-    if configuration[InputOptions].json or configuration[InputOptions].dsjson:
-        raise OptionError("names are told of text only; of JSON, json.loads has them")
+        raise OptionError("names cannot be read with vw_exact or hash='all'")
+    if format_of(configuration) != "text":
+        raise OptionError("names are read from text only; json.loads reads those of JSON")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     kind = kind_of(configuration)
     multiline, slots = kind.endswith("adf"), kind == "ccb_explore_adf"

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.jit import F32, inline_kernel
 
-MTR, IPS, DR, DM = 0, 1, 2, 3
+MTR, IPS, DR = range(3)
 
 _ONE = np.float32(1)
 _ZERO = np.float32(0)

@@ -56,7 +56,7 @@ class UpdateOptions:
 
     learning_rate: float = option(
         0.5,
-        "Step size. Not supplied, it is 10 when the updates are not both adaptive and normalized.",
+        "Step size. If it is not supplied and updates are not both adaptive and normalized, it is 10.",
         short="l",
         keep=True,
         override=True,
@@ -74,24 +74,31 @@ class UpdateOptions:
         tunable=Log(0.1, 1.0, factors=(0.5, 1.5), write=_write_power),
     )
     initial_t: float | None = option(
-        None, "Number of events that the step size takes for already seen.", minimum=0, metavar="T", keep=True
+        None,
+        "Number of events that count as already seen when the step size decays.",
+        minimum=0,
+        metavar="T",
+        keep=True,
     )
     decay_learning_rate: float = option(
         1.0, "Factor on the step size after each pass.", minimum=0, metavar="FACTOR", keep=True, override=True
     )
     initial_weight: float = option(0.0, "Initial value of every weight.", metavar="WEIGHT", keep=True)
     sgd: bool = option(
-        False, "Plain stochastic gradient descent: only the parts of the update that are named.", keep=True
+        False,
+        "Plain stochastic gradient descent, with only those of --adaptive, --normalized and --invariant that "
+        "are supplied.",
+        keep=True,
     )
     adaptive: bool = option(
         False,
-        "A step size for each feature, from its past gradients. The update is adaptive, normalized and "
-        "invariant unless one of the three, or --sgd, is named; then it is what is named.",
+        "A step size for each feature, from its past gradients. If none of --adaptive, --normalized, "
+        "--invariant and --sgd is supplied, the first three are on.",
         keep=True,
     )
     normalized: bool = option(False, "A step size for each feature, from the scale of its values.", keep=True)
     invariant: bool = option(
-        False, "One step with the importance weight 2 is like two steps with 1.", keep=True
+        False, "Let one step with the importance weight 2 have the effect of two steps with 1.", keep=True
     )
     l1: float = option(
         0.0,
@@ -133,7 +140,7 @@ class LossOptions:
 
     loss_function: str = option(
         "squared",
-        "What an update makes smaller; 'classic' is squared without the invariant update.",
+        "The loss that updates make smaller; 'classic' is squared without the invariant update.",
         choices=("squared", "classic", "hinge", "logistic", "quantile", "expectile", "poisson"),
         metavar="LOSS",
         keep=True,
@@ -148,21 +155,28 @@ class LossOptions:
     )
     expectile_q: float | None = option(
         None,
-        "The expectile that --loss_function expectile predicts; it needs this.",
+        "The expectile that --loss_function expectile predicts; required there.",
         above=0,
         maximum=0.5,
         metavar="Q",
         keep=True,
     )
     logistic_min: float = option(
-        -1.0, "The label that --loss_function logistic takes for never.", metavar="LOW", keep=True
+        -1.0,
+        "The label that stands for the probability 0 with --loss_function logistic.",
+        metavar="LOW",
+        keep=True,
     )
     logistic_max: float = option(
-        1.0, "The label that --loss_function logistic takes for always.", metavar="HIGH", keep=True
+        1.0,
+        "The label that stands for the probability 1 with --loss_function logistic.",
+        metavar="HIGH",
+        keep=True,
     )
     link: str = option(
         "identity",
-        "Makes a score a prediction: 'logistic' gives 0 to 1, 'glf1' gives -1 to 1, 'poisson' gives e^x.",
+        "Turns a score x into a prediction: 'logistic' gives 0 to 1, 'glf1' gives -1 to 1, 'poisson' gives "
+        "e^x.",
         keep=True,
         choices=("identity", "logistic", "glf1", "poisson"),
     )
@@ -190,8 +204,8 @@ class CbOptions:
     )
     cb_type: str = option(
         "mtr",
-        "What the costs of actions are learnt from: 'mtr' importance-weighted regression on the logged "
-        "action, 'ips' inverse propensity scores, 'dr' doubly robust estimates, 'dm' the direct method.",
+        "How the costs of actions are learnt: 'mtr' by importance-weighted regression on the logged action, "
+        "'ips' from inverse propensity scores, 'dr' from doubly robust estimates, 'dm' by the direct method.",
         keep=True,
         choices=CB_TYPES,
         metavar="TYPE",
@@ -200,7 +214,7 @@ class CbOptions:
     )
     clip_p: float = option(
         0.0,
-        "Take logged probabilities below this one for this one; 0 is none.",
+        "Raise logged probabilities below this one to it; 0 raises none.",
         keep=True,
         override=True,
         minimum=0,
@@ -218,13 +232,7 @@ class CbOptions:
 
 
 def check_loss(configuration: Configuration) -> None:
-    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs.
-
-    Raises
-    ------
-    OptionError
-        For example, for ``--quantile_tau`` without ``--loss_function quantile``.
-    """
+    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs."""
     options = configuration[LossOptions]
     for name, loss in (
         ("quantile_tau", "quantile"),
@@ -247,13 +255,7 @@ def check_loss(configuration: Configuration) -> None:
 
 
 def check_prediction_range(configuration: Configuration) -> None:
-    """Refuse a smallest prediction above the largest one.
-
-    Raises
-    ------
-    OptionError
-        If ``--min_prediction`` is above ``--max_prediction``.
-    """
+    """Refuse a ``--min_prediction`` above ``--max_prediction``."""
     low, high = configuration[UpdateOptions].min_prediction, configuration[UpdateOptions].max_prediction
     if low is not None and high is not None and low > high:
         raise OptionError(f"--min_prediction {low} is above --max_prediction {high}")

@@ -5,11 +5,12 @@ command lines and keyword arguments into a `Configuration`.
 """
 
 from onlineauto.options.configuration import Configuration
-from onlineauto.options.option import Group, Option, option, options_of, title_of
+from onlineauto.options.option import TUNABLE, Group, Option, option, options_of, title_of
 from onlineauto.options.registry import Check, Registry
 from onlineauto.options.tunable import Log, OneOf, Tunable
 
 __all__ = [
+    "TUNABLE",
     "Check",
     "Configuration",
     "Group",

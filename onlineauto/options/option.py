@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from onlineauto.options.tunable import Log
+from onlineauto.options.value import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlineauto.options.tunable import Tunable
 
-__all__ = ["Group", "Option", "option", "options_of", "title_of"]
+__all__ = ["TUNABLE", "Group", "Option", "option", "options_of", "title_of"]
 
 Group = type[Any]
 """A frozen dataclass whose fields are options."""
+
+TUNABLE: Final = "{tunable}"
+"""Stands in the help of an option for the names of all options of the registry that can be searched."""
 
 Scalar = bool | int | float | str
 T = TypeVar("T")
@@ -224,4 +231,15 @@ def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
     if kind not in _KINDS:
         raise TypeError(f"--{name}: an option cannot be annotated {annotation}")
     metavar = declared.metavar or ("" if kind is bool else kind.__name__.upper())
-    return replace(declared, name=name, kind=kind, repeatable=repeatable, optional=optional, metavar=metavar)
+    tunable = declared.tunable
+    if isinstance(tunable, Log):
+        tunable = replace(tunable, valid=partial(is_within, declared))
+    return replace(
+        declared,
+        name=name,
+        kind=kind,
+        repeatable=repeatable,
+        optional=optional,
+        metavar=metavar,
+        tunable=tunable,
+    )

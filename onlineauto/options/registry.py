@@ -11,7 +11,7 @@ from typing import Any
 from onlineauto.errors import OptionError
 from onlineauto.options.command_line import split
 from onlineauto.options.configuration import Configuration
-from onlineauto.options.option import Group, Option, options_of
+from onlineauto.options.option import TUNABLE, Group, Option, options_of
 from onlineauto.options.unknown import unknown_option
 from onlineauto.options.value import from_python, from_text
 
@@ -71,6 +71,20 @@ class Registry:
     def __getitem__(self, name: str) -> Option:
         """Return an option by its name, for example ``registry["epsilon"]``."""
         return self._by_flag["--" + name]
+
+    def meaning(self, option: Option) -> str:
+        """Return what people are told of an option: its help, its choices and its other names."""
+        tunable = (each.name for each in self.options if each.tunable)
+        parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
+        if option.choices:
+            parts.append(f"One of {', '.join(option.choices)}.")
+        if option.repeatable:
+            parts.append("Repeatable.")
+        if option.bare is not None:
+            parts.append(f"Without a number: {option.bare}.")
+        if option.aliases:
+            parts.append(f"Also {', '.join('--' + alias for alias in option.aliases)}.")
+        return " ".join(parts)
 
     def parse(self, words: str | Sequence[str]) -> Configuration:
         """Return the configuration that a command line sets, given as words or as one string for a shell.

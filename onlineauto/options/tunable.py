@@ -6,7 +6,8 @@ learns by (`write`) and the spaces of outer tuners (bounds and values).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Log(_Written):
     Attributes
     ----------
     low, high : float
-        Bounds of the space of an outer tuner. The streaming search steps freely from the value it has.
+        Bounds of the space of an outer tuner. The streaming search steps beyond them from the value it has.
     factors : tuple of float
         A step multiplies the value by one of these, tried in this order.
     first : float
@@ -35,12 +36,15 @@ class Log(_Written):
     write : callable
         Called as ``write(record, value, default)``: writes a value into the record by which a live config
         learns; the default is the value of the command line.
+    valid : callable
+        Returns whether the option can have a value; its declaration sets this. No other value is tried.
     """
 
     low: float
     high: float
     factors: tuple[float, ...] = (4.0, 0.25)
     first: float = 0.0
+    valid: Callable[[float], bool] = field(default=math.isfinite, compare=False, repr=False)
 
     def neighbours(self, value: float) -> Sequence[float]:
         """Return the values one step away from `value`, in the order in which they are tried.
@@ -49,8 +53,10 @@ class Log(_Written):
         [0.5]
         """
         if value == 0.0:
-            return [self.first] if self.first else []
-        return [value * factor for factor in self.factors]
+            steps = [self.first] if self.first else []
+        else:
+            steps = [value * factor for factor in self.factors]
+        return [each for each in steps if self.valid(each)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from onlineauto.options.option import Option, Scalar
 
-__all__ = ["from_python", "from_text", "to_text", "valid_values"]
+__all__ = ["from_python", "from_text", "is_within", "to_text", "valid_values"]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,999}")  # Python reads a few thousand digits
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -68,6 +68,17 @@ def to_text(value: Scalar) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def is_within(option: Option, value: float) -> bool:
+    """Return whether a number is finite and within the bounds of an option."""
+    return (
+        math.isfinite(value)
+        and (option.minimum is None or value >= option.minimum)
+        and (option.maximum is None or value <= option.maximum)
+        and (option.above is None or value > option.above)
+        and (option.below is None or value < option.below)
+    )
+
+
 def valid_values(option: Option) -> str:
     """Return what an option takes, in words, such as ``a number from 0 to 1``."""
     if option.choices:
@@ -91,16 +102,8 @@ def valid_values(option: Option) -> str:
 def _checked(option: Option, value: Scalar, text: str) -> Scalar:
     """Return a value after checking choices and bounds; a synonym is replaced by its choice."""
     value = dict(option.synonyms).get(text, value)
-    valid = not option.choices or value in option.choices
-    if not isinstance(value, str):
-        valid = (
-            math.isfinite(value)
-            and (option.minimum is None or value >= option.minimum)
-            and (option.maximum is None or value <= option.maximum)
-            and (option.above is None or value > option.above)
-            and (option.below is None or value < option.below)
-        )
-    if not valid:
+    chosen = not option.choices or value in option.choices
+    if not chosen or not (isinstance(value, str) or is_within(option, value)):
         raise _invalid(option, text)
     return value
 

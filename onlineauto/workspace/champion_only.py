@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
-from onlineauto.automl.search import Slot
+from onlineauto.automl.search import LiveConfig
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.model_state import materialised
 from onlineauto.options import options_of
@@ -42,13 +42,13 @@ def spin_off(workspace: Workspace) -> State:
         candidates=(searching.search.candidate(0),),
         n_valid=1,
         queue=(),
-        slots=(Slot(0),),
+        slots=(LiveConfig(0),),
     )
     tree = small.state()
-    told = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
+    history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
-    live = tree["search"]["slots"] | known | {"configs": searching.slots.configs[:1]}
-    tree["search"] |= told | {"search": alone, "slots": live}
+    live = tree["search"]["slots"] | known | {"configs": searching.live_configs.configs[:1]}
+    tree["search"] |= history | {"search": alone, "slots": live}
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 

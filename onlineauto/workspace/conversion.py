@@ -86,7 +86,9 @@ def convert(
     if not _all_blocks(source):
         return write_blocks(path, blocks, rules=rules_of(configuration))
     if configuration[FeatureOptions].hash == "all":
-        raise OptionError("blocks made with --hash all cannot be text: no name has a hash of one's choice")
+        raise OptionError(
+            "blocks made with --hash all cannot become text: no names can be found for their hashes"
+        )
     kind = kind_of(configuration)
     n_events = 0
     with replacing(path) as file:

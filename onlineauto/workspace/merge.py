@@ -142,20 +142,20 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
     VW adds the interactions of slots once slots have an index feature. From the changes since a base it makes
     a model that has seen no slots.
     """
-    told = {bool(each) for each in _told(everyone)}
-    if based and True in told:
+    indexed = {bool(each) for each in _indexed(everyone)}
+    if based and True in indexed:
         raise OptionError(
             "models of --ccb_explore_adf with --vw_exact cannot be merged from a base, nor by Vowpal "
             "Wabbit; leave the base out, or learn without --vw_exact"
         )
-    if len(told) > 1:
+    if len(indexed) > 1:
         raise OptionError(
             "these models of --ccb_explore_adf with --vw_exact cannot be merged, nor by Vowpal Wabbit: "
-            "some have met events of several slots, or slots with features, and some have not"
+            "some have seen events of several slots, or slots with features, and some have not"
         )
 
 
-def _told(everyone: Sequence[Workspace]) -> list[bool | None]:
+def _indexed(everyone: Sequence[Workspace]) -> list[bool | None]:
     """Return for each model whether slots have an index feature yet; None if they never have one."""
     return [model.state()["slots"]["told"] for model in everyone]
 
@@ -246,6 +246,6 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
     )
     state |= {"layout": {"known": sorted(known), "left_out": sorted(left_out - known)}}
     if not made.semantics.merges_as_vw:  # VW drops whether slots have an index feature
-        told = _told(everyone)
-        state |= {"slots": {"told": next(filter(None, told), told[0])}}
+        indexed = _indexed(everyone)
+        state |= {"slots": {"told": next(filter(None, indexed), indexed[0])}}
     made.restore(state)

@@ -137,7 +137,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     if head["version"] > VERSION:
         raise InputError(
             f"{name} is a model file of version {head['version']}, and this program knows those up to "
-            f"version {VERSION}: it takes a later onlineauto, or the file is damaged"
+            f"version {VERSION}: a later onlineauto is needed, or the file is damaged"
         )
     if int(head["file_bytes"]) != len(data):
         raise InputError(
@@ -147,7 +147,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     with memoryview(data) as view:
         digest = hashlib.sha256(view[:-_DIGEST]).digest()
     if digest != data[-_DIGEST:]:
-        raise InputError(f"{name} is damaged: its checksum is not that of what it has")
+        raise InputError(f"{name} is damaged: its checksum does not match its content")
     end = _BEGIN + int(head["description_bytes"])
     try:
         tree = msgspec.msgpack.decode(data[_BEGIN:end])

@@ -99,7 +99,7 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
         anew = option.override or option.name in replaced
         if option.keep and value != before and not anew:
             shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
-            raise OptionError(f"{option.flag} {value} cannot be: {name} was made {shown}; leave it out")
+            raise OptionError(f"{option.flag} cannot be {value}: {name} was made {shown}; leave it out")
         given[option.name] = value
     return REGISTRY.from_keywords(**given)
 

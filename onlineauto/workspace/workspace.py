@@ -151,10 +151,10 @@ class Workspace(Locked):
         Raises
         ------
         OptionError
-            This is a replay, which has no such state; `searching.slots` has the live configs.
+            This is a replay, which has no such state; `searching.live_configs` has the live configs.
         """
         if self.searching.replays:
-            raise OptionError("a replay has no search of its own; searching.slots has the live configs")
+            raise OptionError("a replay has no search; searching.live_configs has the live configs")
         return self.searching.search
 
     @property
@@ -312,7 +312,7 @@ class Workspace(Locked):
         predicts_only = stored["predicts_only"].truth()
         if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
-                "the model was saved to predict only: with --testonly (-t) it does; it cannot learn, be "
+                "the model was saved to predict only: load it with --testonly (-t); it cannot learn, be "
                 "merged or be converted"
             )
         with self._lock:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from onlineauto.automl.control import NATIVE
-from onlineauto.automl.decide import decide, start
+from onlineauto.automl.decide import decide, interactions_for, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, Signal
 
-__all__ = ["Move", "Table", "make_rules", "moves", "play", "rules"]
+__all__ = ["Move", "Table", "interactions", "make_rules", "moves", "play", "rules"]
 
 BOUNDS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 MOST_SLOTS = 5
@@ -109,23 +109,28 @@ class Table:
         raise AssertionError(f"nobody has to know the champion's upper bound over slot {slot}")
 
 
+def interactions(rules: Rules, search: Search, live: int) -> tuple[Interaction, ...]:
+    """The interactions of live config `live`, in the order in which they are summed."""
+    return interactions_for(rules, search.config(live), search.namespaces)
+
+
 def make_rules(
     oracle: str = "one_diff",
     *,
     exact: bool,
-    n_slots: int = 3,
+    max_live: int = 3,
     lease: int = 10,
     interaction_type: str = "quadratic",
     priority: str = "none",
     n_priority: int | None = None,
 ) -> Rules:
     return Rules(
-        n_slots=n_slots,
+        max_live=max_live,
         lease=lease,
         oracle=oracle,
         interaction_type=interaction_type,
         priority=priority,
-        n_priority=(n_slots - 1) // 2 if n_priority is None else n_priority,
+        n_priority=(max_live - 1) // 2 if n_priority is None else n_priority,
         control=VW if exact else NATIVE,
     )
 
@@ -135,7 +140,7 @@ def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
     oracles = [name for name, oracle in ORACLES.items() if oracle.in_vw or not exact]
     return st.builds(
         Rules,
-        n_slots=st.integers(1, MOST_SLOTS),
+        max_live=st.integers(1, MOST_SLOTS),
         lease=st.sampled_from([1, 3, 10] if not exact else [0, 1, 3, 10, 2**62]),
         oracle=st.sampled_from(oracles),
         interaction_type=st.sampled_from(types),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.automl.decide import decide, interactions, start
+from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, Rotate
-from tests.automl.moves import Move, Table, make_rules
+from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
@@ -50,7 +50,7 @@ def test_namespaces_that_are_met_late(exact: bool) -> None:
 @MODES
 def test_events_without_namespaces_at_the_start(exact: bool) -> None:
     """VW makes the champion its own challenger, and then never proposes another."""
-    rules = make_rules(exact=exact, n_slots=2)
+    rules = make_rules(exact=exact, max_live=2)
     search = due(rules, start(rules, random_seed=0))
     assert [slot.index for slot in search.slots] == ([0, 0] if exact else [0])
     search, _ = decide(rules, search, NewNamespaces((A,)), Table(counts=COUNTS))
@@ -61,7 +61,7 @@ def test_events_without_namespaces_at_the_start(exact: bool) -> None:
 
 def test_a_champion_that_is_promoted_over_itself() -> None:
     """VW reads past the end of its configs, and may crash; we take the champion for two."""
-    rules = make_rules(exact=True, n_slots=2)
+    rules = make_rules(exact=True, max_live=2)
     search = due(rules, start(rules, random_seed=0))
     search = promote(rules, search, 1)
     assert [slot.index for slot in search.slots] == [0, 1]
@@ -71,7 +71,7 @@ def test_a_champion_that_is_promoted_over_itself() -> None:
 @MODES
 def test_the_champion_is_not_challenged_by_its_double(exact: bool) -> None:
     """VW looks for duplicates while the champion's elements are moved away."""
-    rules = make_rules(exact=exact, n_slots=4)
+    rules = make_rules(exact=exact, max_live=4)
     search = begin(rules, A, b"\x8b")
     search = promote(rules, due(rules, search), 1)
     doubles = [each.config == search.champion for each in search.candidates[: search.n_valid]]
@@ -81,7 +81,7 @@ def test_the_champion_is_not_challenged_by_its_double(exact: bool) -> None:
 @MODES
 def test_a_config_without_elements_can_come_back(exact: bool) -> None:
     """VW takes it for the champion, whose elements are moved away, and drops it."""
-    rules = make_rules("one_diff_inclusion", exact=exact, n_slots=2)
+    rules = make_rules("one_diff_inclusion", exact=exact, max_live=2)
     search = begin(rules, A, B)
     search = promote(rules, due(rules, search), 1)  # ((b, b),) is the champion, () is candidate 1
     search = promote(rules, search, 1)  # and the other way round
@@ -95,7 +95,7 @@ def test_a_config_without_elements_can_come_back(exact: bool) -> None:
 @MODES
 def test_sets_that_are_moved_to_themselves(exact: bool) -> None:
     """VW finds the elements in the very place they are to go to, and empties them."""
-    rules = make_rules(exact=exact, n_slots=4)
+    rules = make_rules(exact=exact, max_live=4)
     search = begin(rules, A, B)
     for slot in (1, 2, 2, 1):
         search = promote(rules, due(rules, search), slot)
@@ -108,7 +108,7 @@ def test_sets_that_are_moved_to_themselves(exact: bool) -> None:
 @MODES
 def test_popular_namespaces(exact: bool) -> None:
     """VW looks at the first namespace only, and prefers rare ones when it includes interactions."""
-    rules = make_rules("one_diff_inclusion", exact=exact, n_slots=2, priority="favor_popular_namespaces")
+    rules = make_rules("one_diff_inclusion", exact=exact, max_live=2, priority="favor_popular_namespaces")
     search = begin(rules, A, B, C)
     _, decisions = decide(rules, search, LeaseDue(), Table(counts=COUNTS, live=1))
     (first,) = decisions

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.automl.decide import can_fill, decide, interactions, start
+from onlineauto.automl.decide import can_fill, decide, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
     Extend,
@@ -26,7 +26,7 @@ from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
-from tests.automl.moves import Move, Table, make_rules, moves, play, rules
+from tests.automl.moves import Move, Table, interactions, make_rules, moves, play, rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
@@ -53,7 +53,7 @@ def test_the_champion_is_in_slot_0_and_slots_hold_what_is_live(rules: Rules, mov
         indexes = [slot.index for slot in search.slots]
         assert indexes[0] == 0
         assert not search.slots[0].gives_way
-        assert 1 <= len(indexes) <= rules.n_slots
+        assert 1 <= len(indexes) <= rules.max_live
         assert len(set(indexes)) == len(indexes)
         live = {index for index, each in enumerate(search.candidates) if each.state is State.LIVE}
         assert live == set(indexes)
@@ -75,7 +75,7 @@ def test_no_config_is_lost_and_leases_only_double(rules: Rules, moves: list[Move
             check_what_is_kept(rules, step)
             continue
         if isinstance(step.signal, BoundCrossed):
-            kept = [step.before.candidate(step.signal.slot), before[0]]
+            kept = [step.before.candidate(step.signal.live), before[0]]
             assert list(after[:2]) == kept
             assert not doubles(rules) or len(after) == len(before)
             continue
@@ -92,10 +92,11 @@ def check_what_is_kept(rules: Rules, step: Step) -> None:
     before, after = step.before, step.after
     live = [before.config(slot) for slot in range(len(before.slots))]
     if isinstance(step.signal, BoundCrossed):
-        live[0], live[step.signal.slot] = live[step.signal.slot], live[0]
+        live[0], live[step.signal.live] = live[step.signal.live], live[0]
         assert {each.lease for each in after.candidates} == {rules.lease}
     elif isinstance(step.signal, ReviewDue):
-        tried = [each.config for each in before.candidates if each.state is not State.NEW]
+        kept = (each for each in before.candidates if not rules.renews or each.state is not State.NEW)
+        tried = [each.config for each in kept]
         assert [each.config for each in after.candidates][: len(tried)] == tried
         if step.signal.drift and rules.on_drift != "ignore":
             assert State.REMOVED not in {each.state for each in after.candidates}
@@ -143,7 +144,7 @@ def check_decisions(rules: Rules, step: Step) -> None:
                 assert step.before.slots[slot].index == index
                 assert step.after.candidates[index].state is State.REMOVED
     if isinstance(step.signal, LeaseDue):
-        extended = {step.before.slots[each.slot].index for each in step.decisions if isinstance(each, Extend)}
+        extended = {step.before.slots[each.live].index for each in step.decisions if isinstance(each, Extend)}
         assert all(step.after.candidates[index].lease == leases[index] for index in extended)
         assert [slot.index for slot in slots] == [slot.index for slot in step.after.slots]
 
@@ -159,7 +160,7 @@ def test_decisions_tell_all_in_exact_mode(rules: Rules, moves: list[Move]) -> No
     for step in steps(rules, moves):
         check_decisions(rules, step)
         assert step.after.slots[0].index == 0
-        assert len(step.after.slots) <= rules.n_slots
+        assert len(step.after.slots) <= rules.max_live
 
 
 @pytest.mark.parametrize("mode", ["native", "exact"])
@@ -238,7 +239,7 @@ def all_due(search: Search, counts: dict[bytes, int], **columns: tuple[float, ..
 
 
 def test_a_config_that_is_worse_stays_while_no_other_waits() -> None:
-    rules = make_rules(exact=False, n_slots=2)
+    rules = make_rules(exact=False, max_live=2)
     counts = {b"a": 9}
     search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces((b"a",)), Table(counts=counts))
     search, _ = decide(rules, search, LeaseDue(), Table(counts=counts, live=1))
@@ -249,7 +250,7 @@ def test_a_config_that_is_worse_stays_while_no_other_waits() -> None:
 
 def test_nothing_is_known_of_a_config_that_has_just_come() -> None:
     """The priority challenger is given up, and its bound says nothing about the one in its place."""
-    rules = make_rules(exact=False, n_slots=3, n_priority=1)
+    rules = make_rules(exact=False, max_live=3, n_priority=1)
     names = (b"a", b"b")
     counts = dict.fromkeys(names, 9)
     search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces(names), Table(counts=counts))
@@ -286,7 +287,7 @@ def test_turns(mode: str, turns: list[int]) -> None:
 
 
 def test_a_config_that_is_worse_is_given_up_until_the_champion_changes() -> None:
-    rules = make_rules(exact=False, n_slots=2)
+    rules = make_rules(exact=False, max_live=2)
     counts = {b"a": 9, b"b": 9}
     search, _ = decide(rules, start(rules, random_seed=0), NewNamespaces((b"a", b"b")), Table(counts=counts))
     search, decisions = decide(rules, search, LeaseDue(), Table(counts=counts, live=1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -27,6 +27,7 @@ from onlineauto.automl.oracles.stepwise import Stepwise
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
 from onlineauto.errors import OptionError
+from onlineauto.options import Log, option, options_of
 from onlineauto.workspace.options import REGISTRY
 from tests.automl.moves import Move, Table, make_rules
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAMES, OF_ACTIONS = (b"a", b"b", b"y", b"z"), frozenset({b"y", b"z"})
-RULES = make_rules("stepwise", exact=False, n_slots=3, lease=80, n_priority=1)
+RULES = make_rules("stepwise", exact=False, max_live=3, lease=80, n_priority=1)
 RULES = replace(RULES, paired=True, on_drift="reopen")
 
 
@@ -127,6 +128,21 @@ def test_neighbours_of_each_hyperparameter(
     assert values == pytest.approx(expected) if isinstance(value, float) else values == expected
 
 
+def test_no_step_leaves_the_bounds_of_an_option() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Options:
+        title: ClassVar[str] = "Options"
+        share: float = option(
+            0.5, "A share.", above=0, below=1, tunable=Log(0.1, 0.9, first=2.0, write=print)
+        )
+
+    share = options_of(Options)[0].tunable
+    assert isinstance(share, Log)
+    assert share.neighbours(0.5) == [0.125]
+    assert share.neighbours(0.125) == [0.5, 0.03125]
+    assert share.neighbours(0.0) == []
+
+
 def test_what_is_much_dearer_is_left_out() -> None:
     wide = replace(SPACE, sizes={b"a": 100.0, b"b": 100.0}, n_actions=50.0)
     assert DEEP in proposals(CROSSED, SPACE)
@@ -202,7 +218,7 @@ def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift()
     after, (remove, rotate) = decide(RULES, search, ProvedWorse(1), table)  # type: ignore[arg-type]
     assert remove == Remove(1, worse)
     assert isinstance(rotate, Rotate)
-    assert rotate.slot == 1
+    assert rotate.live == 1
     assert after.candidates[worse].state is State.REMOVED
     after, (reopen,) = decide(RULES, after, ReviewDue(drift=True), table)
     assert reopen == Reopen("reopen", tuple(slot.index for slot in after.slots))

@@ -8,9 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from onlineauto.automl.config import Kind
-from onlineauto.automl.decide import interactions, start
+from onlineauto.automl.decide import start
 from onlineauto.automl.decisions import BoundCrossed, Extend, NewNamespaces, Rotate, Swap, Widen
-from tests.automl.moves import Move, Table, moves, play, rules
+from tests.automl.moves import Move, Table, interactions, moves, play, rules
 from tests.naive.automl import Manager, Options
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NAMES = (b"a", b"b", b" ", b"\x8b")
 def twin_of(rules: Rules, seed: int) -> Manager:
     return Manager(
         Options(
-            max_live_configs=rules.n_slots,
+            max_live_configs=rules.max_live,
             default_lease=rules.lease,
             oracle=rules.oracle,
             interaction_type=rules.interaction_type,
@@ -46,7 +46,7 @@ def answer(twin: Manager, signal: Signal, table: Table) -> list[tuple[object, ..
         estimator.update_count = table.updates(slot)
         estimator.lower, estimator.upper = table.lower(slot), table.upper(slot)
     if isinstance(signal, BoundCrossed):
-        twin.apply_new_champ(signal.slot)
+        twin.apply_new_champ(signal.live)
     else:
         twin.schedule()
     return twin.log
@@ -105,7 +105,7 @@ def test_decisions_and_states_are_the_twins(rules: Rules, moves: list[Move], see
 
 @settings(max_examples=300)
 @given(
-    rules=rules(exact=True).filter(lambda each: each.n_slots > 1),
+    rules=rules(exact=True).filter(lambda each: each.max_live > 1),
     names=st.sampled_from([NAMES[:2], NAMES[:3], NAMES[1:]]),
     winners=st.lists(st.integers(0, 9), min_size=1, max_size=9),
     seed=SEEDS,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.automl.config import Config, Kind, interactions_of
-from onlineauto.automl.decide import decide, interactions, start
+from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
 from onlineauto.exact.control import VwDraw
-from tests.automl.moves import Move, Table, make_rules
+from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
@@ -31,7 +31,7 @@ def elements(search: Search) -> list[set[bytes]]:
 
 
 def test_one_diff_impl_unittest() -> None:
-    rules = make_rules(exact=True, n_slots=4, lease=500, priority="favor_popular_namespaces", n_priority=1)
+    rules = make_rules(exact=True, max_live=4, lease=500, priority="favor_popular_namespaces", n_priority=1)
     counts = {A: 1, B: 1}
     search, _ = decide(rules, start(rules, random_seed=5), NewNamespaces((A, B)), Table(counts=counts))
     assert interactions(rules, search, 0) == ((A, A), (A, B), (B, B))
@@ -54,7 +54,7 @@ def test_one_diff_impl_unittest() -> None:
 
 
 def test_one_diff_tries_to_leave_out_what_tells_slots() -> None:
-    rules = replace(make_rules(exact=True, n_slots=4, lease=500), telling=(b"Y", b"Z"))
+    rules = replace(make_rules(exact=True, max_live=4, lease=500), telling=(b"Y", b"Z"))
     counts = {A: 1, B: 1}
     search, _ = decide(rules, start(rules, random_seed=5), NewNamespaces((A, B)), Table(counts=counts))
     assert elements(search) == [set(), {b"AA"}, {b"AB"}, {b"BB"}]
@@ -65,7 +65,7 @@ def test_one_diff_tries_to_leave_out_what_tells_slots() -> None:
 
 def test_qbase_unittest() -> None:
     rules = make_rules(
-        "qbase_cubic", exact=True, n_slots=11, lease=500, priority="favor_popular_namespaces", n_priority=1
+        "qbase_cubic", exact=True, max_live=11, lease=500, priority="favor_popular_namespaces", n_priority=1
     )
     counts = {A: 1, B: 1, C: 1}
     drawn = VwDraw(5)
@@ -86,7 +86,7 @@ def test_qbase_unittest() -> None:
     assert elements(search)[:4] == [{b"BCC"}, set(), {b"AAA", b"BCC"}, {b"BBC", b"BCC"}]
     assert (search.n_valid, len(search.candidates), len(search.queue)) == (11, 11, 9)
 
-    search = due(replace(rules, n_slots=4), search, counts)
+    search = due(replace(rules, max_live=4), search, counts)
     assert len(search.queue) == 7
     search, _ = decide(rules, search, BoundCrossed(3), Table(counts=counts))
     assert elements(search)[:3] == [{b"ABC", b"BCC"}, {b"BCC"}, {b"ABC", b"BCC", b"CCC"}]

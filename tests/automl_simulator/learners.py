@@ -29,7 +29,7 @@ class Snapshot:
     search : SearchState or None
         State of the search; None without ``--automl``.
     interactions : tuple of int
-        Number of interactions of each live slot.
+        Number of interactions of each live config.
     switches : int
         Changes of champion so far.
     weights : Weights

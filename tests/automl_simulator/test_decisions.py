@@ -24,7 +24,7 @@ A, U = b"A", b"U"
 
 
 def _check_states(seen: Snapshot) -> None:
-    """No config waits that is live, and those in live slots are."""
+    """No config waits that is live, and those in live configs are."""
     assert seen.search is not None
     states = [candidate[3] for candidate in seen.search.candidates]
     assert all(states[index] != "live" for _, index in seen.search.queue)
@@ -32,7 +32,7 @@ def _check_states(seen: Snapshot) -> None:
 
 
 def _check_exclusions(seen: Snapshot) -> None:
-    """Every live slot has all interactions but those that its config leaves out."""
+    """Every live config has all interactions but those that its config leaves out."""
     assert seen.search is not None
     n_all = len(seen.search.counts) * (len(seen.search.counts) + 1) // 2
     left_out = [len(seen.search.candidates[index][1]) for index, _ in seen.search.slots]

@@ -1,4 +1,4 @@
-"""Weights of the live slots in VW's simulator: the numbers of its unit tests."""
+"""Weights of the live configs in VW's simulator: the numbers of its unit tests."""
 
 from __future__ import annotations
 

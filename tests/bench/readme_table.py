@@ -92,7 +92,8 @@ def _origin(document: Mapping[str, Any]) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     start_up = "; ".join(f"{name} {_number(seconds)} s" for name, seconds in document["start_up"].items())
     yield f"Medians of {document['rounds']} alternating runs on {machine['cores']} cores of {machine['cpu']},"
-    yield f"{machine['system']}; {versions}; commit {document['commit']}."
+    commit = f"; commit {document['commit']}" if document["commit"] else ""
+    yield f"{machine['system']}; {versions}{commit}."
     if start_up:
         yield f"Start-up is not part of the ratios: {start_up}."
     yield f"Made by `{document['command']}`."

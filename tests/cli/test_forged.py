@@ -122,7 +122,7 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
         ({"predictions": ["p.txt", -1]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt", 1.5]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt", 2**63]}, 1, "forged.model does not fit"),
-        ({"predictions": ["p.txt", 10**9]}, 1, "p.txt has .* bytes, and the run to go on with had written"),
+        ({"predictions": ["p.txt", 10**9]}, 1, "p.txt has .* bytes, and the run that is resumed had written"),
         ({"predictions": [b"p.txt", 3]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt"]}, 1, "forged.model does not fit"),
         ({"predictions": "p.txt"}, 1, "forged.model does not fit"),

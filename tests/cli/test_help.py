@@ -47,8 +47,10 @@ def test_help_keeps_to_the_width(width: int) -> None:
 
 def test_help_of_one_option() -> None:
     text = help_text(REGISTRY, width=100)
-    assert ("      --psi PSI               How much --cover pays for choosing otherwise. [1.0]\n") in text
-    assert "One of mtr, ips, dr,\n                              dm. [mtr]" in text
+    assert (
+        "      --psi PSI               How much --cover rewards policies for choosing differently. [1.0]\n"
+    ) in text
+    assert "One of\n                              mtr, ips, dr, dm. [mtr]" in text
 
 
 def test_help_needs_neither_numpy_nor_numba() -> None:

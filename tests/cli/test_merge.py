@@ -54,4 +54,4 @@ def test_what_cannot_be_is_said(words: str, message: str, capsys: pytest.Capture
 def test_a_merged_run_cannot_be_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("merge one two -f all --quiet") == 0
     assert run("-d events -f all --resume") == 1
-    assert "all is not the model of a run" in capsys.readouterr().err
+    assert "all was not saved by a run" in capsys.readouterr().err

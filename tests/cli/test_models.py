@@ -156,18 +156,18 @@ def test_outputs_are_not_mixed_up(log: Path, tmp_path: Path, capsys: pytest.Capt
                 run(f"{words} {output}")
     (tmp_path / "other.p").write_bytes(b"precious\n" * 100_000)
     assert run(f"{words} -p other.p") == 2
-    assert "the run to go on with has written it to m.p" in capsys.readouterr().err
+    assert "the run that is resumed has written it to m.p" in capsys.readouterr().err
     assert (tmp_path / "other.p").read_bytes() == b"precious\n" * 100_000
     (tmp_path / "m.p").unlink()
     assert run(f"{words} -p m.p") == 1
-    assert "m.p has 0 bytes, and the run to go on with had written" in capsys.readouterr().err
+    assert "m.p has 0 bytes, and the run that is resumed had written" in capsys.readouterr().err
 
 
 def test_a_run_that_is_complete_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         capsys.readouterr()
         assert run(f"-d {log} --cb_explore_adf -f m.model --resume") == 0
-    assert "the run was complete, and nothing is left of it" in capsys.readouterr().err
+    assert "the run was complete already" in capsys.readouterr().err
 
 
 def killed_and_resumed(log: Path, path: Path, chance: random.Random, whole: dict[str, bytes]) -> bool:
@@ -206,10 +206,10 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         (
             "-i m.model -d log.txt -b 13",
             2,
-            "--bit_precision 13 cannot be: m.model was made with --bit_precision 12",
+            "--bit_precision cannot be 13: m.model was made with --bit_precision 12",
         ),
-        ("-i m.model -d log.txt --bag 3", 2, "--bag 3 cannot be: m.model was made without it; leave it out"),
-        ("-i alone.model -d log.txt", 2, "saved to predict only: with --testonly (-t) it does"),
+        ("-i m.model -d log.txt --bag 3", 2, "--bag cannot be 3: m.model was made without it; leave it out"),
+        ("-i alone.model -d log.txt", 2, "saved to predict only: load it with --testonly (-t)"),
         ("merge alone.model alone.model -f both", 2, "it cannot learn, be merged or be converted"),
         ("convert alone.model alone.vw", 2, "it cannot learn, be merged or be converted"),
         ("-i log.txt -d log.txt", 1, "log.txt is not a model file of onlineauto"),
@@ -222,9 +222,9 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         (
             "-d short.txt --resume -f m.model",
             1,
-            "the input has 10 events, and the run to go",
+            "the input has 10 events, and the run that is resumed",
         ),
-        ("-d log.txt -t --resume -f alone.model", 1, "alone.model is not the model of a run"),
+        ("-d log.txt -t --resume -f alone.model", 1, "alone.model was not saved by a run"),
     ],
 )
 def test_refusals(

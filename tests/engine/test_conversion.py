@@ -232,7 +232,7 @@ def test_files_go_there_and_back(tmp_path: Path) -> None:
 
 def test_what_text_cannot_have(tmp_path: Path) -> None:
     convert(b"|a 1\n", tmp_path / "all", hash="all")
-    with pytest.raises(OptionError, match="blocks made with --hash all cannot be text"):
+    with pytest.raises(OptionError, match="blocks made with --hash all cannot become text"):
         convert(tmp_path / "all", tmp_path / "text", hash="all")
     convert(b"1 |a x:inf\n", tmp_path / "exact", vw_exact=True)
     with pytest.raises(InputError, match="infinite or NaN, as --vw_exact may read it"):

@@ -136,7 +136,7 @@ def test_a_log_that_was_uniform_may_say_so() -> None:
         ({}, {}, "there is no policy to evaluate"),
         ({"simple": Workspace()}, {}, "simple: a policy to evaluate is one of --cb_explore_adf or --cb_adf"),
         ({"sampled": policy(cb_sample=True)}, {}, "sampled: --cb_sample draws an action"),
-        ({"a": policy(), "b": policy(vw_exact=True)}, {}, "b reads events in another way than a"),
+        ({"a": policy(), "b": policy(vw_exact=True)}, {}, "b and a read events differently"),
         ({"a": policy()}, {"alpha": 1.0}, "alpha cannot be 1.0"),
         ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost has to be below the highest"),
         ({"a": policy()}, {"min_prob": 0.0}, "min_prob cannot be 0.0"),

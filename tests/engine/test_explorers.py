@@ -177,8 +177,8 @@ def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options,
     of_good = found[-100:][np.arange(100), good].mean()
     assert of_good > (0.4 if options.get("synthcover") or options.get("regcb") else 0.45), of_good
     if automl:
-        assert workspace.searching.slots.live.n == automl
-        assert workspace.searching.slots.live.updates[1:].all()
+        assert workspace.searching.live_configs.arrays.n == automl
+        assert workspace.searching.live_configs.arrays.updates[1:].all()
 
 
 @pytest.mark.parametrize("options", NATIVE, ids=named)
@@ -342,7 +342,7 @@ def test_only_where_vw_draws_synthetic_cover_sees_the_cost_that_it_is_to_predict
             "--search cannot have cb_type with --squarecb",
         ),
         ({"epsilon_decay": True, "cost_range": "1,0"}, "--cost_range cannot be 1,0; it takes two numbers"),
-        ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay unless"),
+        ({"epsilon_decay": True, "epsilon": 0.1}, "--epsilon has no effect with --epsilon_decay without"),
         ({"epsilon_decay": True, "cost_range": "0,1", "vw_exact": True}, "--cost_range has no effect with"),
         ({"epsilon_decay": True, "cb_sample": True, "vw_exact": True}, "--cb_sample with --epsilon_decay"),
     ],

@@ -112,7 +112,7 @@ def test_models_with_slots_that_vw_does_not_merge() -> None:
     base = Workspace(ccb_explore_adf=True, vw_exact=True).fit([SLOT])
     one, other = copy.deepcopy(base).fit([SLOTS]), copy.deepcopy(base).fit([SLOT])
     with pytest.raises(
-        OptionError, match="some have met events of several slots, or slots with features, and"
+        OptionError, match="some have seen events of several slots, or slots with features, and"
     ):
         merged([one, other])
     with pytest.raises(OptionError, match="cannot be merged from a base, nor by Vowpal Wabbit"):

@@ -133,7 +133,7 @@ def test_each_slot_learns_with_its_own_settings(name: str, others: set[Any]) -> 
     bits = 11 if name == "cb_type" else 10
     searched = Workspace(automl=3, search=name, bit_precision=bits, **NOTHING_IS_DECIDED, **options)
     together = searched.fit(text)
-    for slot, config in enumerate(together.searching.slots.configs):
+    for slot, config in enumerate(together.searching.live_configs.configs):
         settings = dict(config.settings)
         bits = 11 if settings.get("cb_type") == "dr" else 10
         alone = Workspace(
@@ -143,7 +143,9 @@ def test_each_slot_learns_with_its_own_settings(name: str, others: set[Any]) -> 
         exactly = name in ("learning_rate", "power_t", "l2")  # else sums are in another order
         tolerance = 0.0 if exactly else 1e-3
         np.testing.assert_allclose(together.weights[..., lanes], alone.weights, tolerance, tolerance)
-    assert {each for config in together.searching.slots.configs for _, each in config.settings} == others
+    assert {
+        each for config in together.searching.live_configs.configs for _, each in config.settings
+    } == others
 
 
 @pytest.mark.parametrize("cb_type", ["mtr", "dr"])
@@ -152,7 +154,7 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
         cb_explore_adf=True, cb_type=cb_type, automl=2, l1=1e-3, l2=1e-2, **NOTHING_IS_DECIDED
     )
     workspace.fit("".join(stream(400)).encode())
-    model, slots = workspace.learner.model, workspace.searching.slots
+    model, slots = workspace.learner.model, workspace.searching.live_configs
     gravity, contraction = float(model.lanes[0, GRAVITY]), float(model.lanes[0, CONTRACTION])
     assert gravity > 0
     assert 0 < contraction < 1
@@ -190,7 +192,7 @@ def test_two_slots_go_on_searching() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=2, lease=100, **NOTHING_IS_DECIDED)
     entries = journal_of(workspace)
     workspace.fit("".join(stream(3000)).encode())
-    rotations = [each for each in map(decision_of, entries) if isinstance(each, Rotate) and each.slot == 1]
+    rotations = [each for each in map(decision_of, entries) if isinstance(each, Rotate) and each.live == 1]
     assert len({each.config for each in rotations}) > 4
 
 
@@ -214,9 +216,9 @@ def test_the_least_probability_is_told_by_what_was_not_logged() -> None:
     """Of three actions, one is logged with 0.9: each of the others has 0.05, or one of them less."""
     event = "shared |u x\n0:-1:0.9 |a y\n|a z\n|a w\n\n"
     workspace = Workspace(cb_explore_adf=True, automl=2).fit(event.encode())
-    assert workspace.searching.slots.live.scale[FLOOR] == pytest.approx(0.05)
+    assert workspace.searching.live_configs.arrays.scale[FLOOR] == pytest.approx(0.05)
     known = Workspace(cb_explore_adf=True, automl=2, min_prob=0.02).fit(event.encode())
-    assert known.searching.slots.live.scale[FLOOR] == 0.02
+    assert known.searching.live_configs.arrays.scale[FLOOR] == 0.02
 
 
 def test_a_least_probability_that_is_wrong_is_reported() -> None:
@@ -230,7 +232,7 @@ def test_a_least_probability_that_is_wrong_is_reported() -> None:
 
 def test_both_tests_of_a_challenger_share_its_level() -> None:
     workspace = Workspace(cb_explore_adf=True, automl=4).fit("".join(stream(400)).encode())
-    live = workspace.searching.slots.live
+    live = workspace.searching.live_configs.arrays
     for slot in range(1, live.n):
         by_reward, by_loss = reward_level(live, slot), loss_level(live, slot)
         told = bool(live.alike[slot])
@@ -250,16 +252,16 @@ def test_a_config_that_comes_back_goes_on_where_it_left_off() -> None:
         del entries[:]
         workspace.learn(event)
         for decision in map(decision_of, entries):
-            if isinstance(decision, Rotate) and decision.slot > 0:
+            if isinstance(decision, Rotate) and decision.live > 0:
                 left |= before
                 if decision.config in left and decision.config not in before:
                     came_back += 1
-                    assert workspace.estimates.updates(decision.slot) == left[decision.config] + 1
+                    assert workspace.estimates.updates(decision.live) == left[decision.config] + 1
     assert came_back > 3
 
 
 def slots_of(workspace: Workspace) -> list[tuple[int, Any]]:
-    return list(enumerate(workspace.searching.slots.configs))[1:]
+    return list(enumerate(workspace.searching.live_configs.configs))[1:]
 
 
 def drifting(n: int) -> bytes:
@@ -305,7 +307,7 @@ def test_single_lines_are_searched_and_mixed() -> None:
         for _, outcomes in workspace.stream(text.encode()):
             total += float(((outcomes.prediction - outcomes.label) ** 2).sum())
         errors[predict_with] = total / len(rows)
-        says = workspace.searching.slots.live.mix
+        says = workspace.searching.live_configs.arrays.mix
         assert says.sum() == pytest.approx(1)
         assert (b"a", b"b") in workspace.searching.interactions(0)
         low, high = workspace.estimates.lower(0), workspace.estimates.upper(0)

@@ -51,7 +51,7 @@ def stream(n: int, *, seed: int = 0, late: int | None = None) -> list[str]:
 
 def state(workspace: Workspace) -> list[bytes]:
     """Everything that learning and searching have changed, but for counts of checks."""
-    model, live = workspace.learner.model, workspace.searching.slots.live
+    model, live = workspace.learner.model, workspace.searching.live_configs.arrays
     learnt = (model.weights, model.shared, model.lanes, model.sums, model.settings)
     known = (live.evidence, live.updates, live.last, live.policies, live.spread, live.mix)
     return [array.tobytes() for array in (*learnt, *known)]
@@ -239,7 +239,7 @@ def test_bounds_of_costs_outside_the_range_are_cut_off_and_counted() -> None:
     text = "".join(stream(60)).replace(":-1:", ":-7:").encode()
     cut = Workspace(cb_explore_adf=True, estimator="robust", **QUICK).fit(text)
     assert 0 <= cut.estimates.lower(1) <= cut.estimates.upper(1) <= 1
-    assert cut.searching.slots.live.last[1, 0, 1] <= 1
+    assert cut.searching.live_configs.arrays.last[1, 0, 1] <= 1
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -
         assert words in (replayed(path, events=events).searching.replay_warning or "")
     path.write_bytes(broken)
     assert "broke off" in (replayed(path, events=100).searching.replay_warning or "")
-    with pytest.raises(OptionError, match="no search of its own"):
+    with pytest.raises(OptionError, match="a replay has no search"):
         _ = replayed(path, events=100).search
 
 
@@ -397,7 +397,7 @@ def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
         known = -float(costs[challenger]), -float(costs[champion])
         p = 1 / float(weight)
         test.update(challenger, champion, logged=logged, p=p, reward=-float(cost), predicted=known)
-    pair = together.searching.slots.live.pairs[chosen.index(True)]
+    pair = together.searching.live_configs.arrays.pairs[chosen.index(True)]
     assert pair[T] > 20
     assert test.evidence == pytest.approx((pair[BETTER], pair[WORSE]), rel=1e-5)
 
@@ -434,11 +434,11 @@ def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
     """Half of it, and so on, where the test of losses began anew."""
     workspace = Workspace(cb_explore_adf=True, automl=3, lease=50)
     workspace.fit(stream(1000))
-    slots = workspace.searching.slots
-    begun = slots._n_tests
+    live_configs = workspace.searching.live_configs
+    begun = live_configs._n_tests
     assert begun > 4
     parts = 0.05 / (np.arange(1, begun + 1) * np.arange(2, begun + 2))
-    for level in slots.live.levels[1 : slots.live.n]:
+    for level in live_configs.arrays.levels[1 : live_configs.arrays.n]:
         halvings = np.log2(parts / level)
         assert np.isclose(halvings, np.round(halvings), atol=1e-6)[halvings > -0.5].any()
 

@@ -87,7 +87,7 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
         scratch=layout.scratch(spans=len(block.spans)),
         stream=make_stream(block, np.zeros(len(block), bool)),
         model=workspace.learner.model,
-        live=workspace.searching.slots.live,
+        live=workspace.searching.live_configs.arrays,
         screen=workspace.searching.screening.screen,
     )
     buffers = make_buffers(actions=0, slots=1)

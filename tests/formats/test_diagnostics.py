@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onlineauto.formats.lines.diagnostics import Code, is_warning, make_diagnostic
+from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
 
 
 def worded(code: Code, text: bytes) -> str:
@@ -24,11 +24,6 @@ def test_long_text_is_shortened_and_what_cannot_be_shown_is_escaped() -> None:
     assert worded(Code.NO_BAR, b"a" * 60) == f"f:3:7: no '|' in '{'a' * 60}'; event skipped"
     assert worded(Code.NO_BAR, b"\xff\x00\t") == "f:3:7: no '|' in '\\xff\\x00\\x09'; event skipped"
     assert worded(Code.NO_BAR, "日".encode() * 30) == f"f:3:7: no '|' in '{'日' * 20}...'; event skipped"
-
-
-def test_warnings_are_what_is_used_nevertheless() -> None:
-    assert is_warning(Code.VALUE_PARTLY_A_NUMBER)
-    assert not is_warning(Code.NO_BAR)
 
 
 def test_a_fatal_problem_stops_the_reading() -> None:

@@ -84,12 +84,12 @@ def test_string_values_and_nameless_features_become_numbers() -> None:
 
 @pytest.mark.parametrize("options", [{"vw_exact": True}, {"hash": "all"}])
 def test_names_cannot_be_told_in_exact_mode(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match="names cannot be told"):
+    with pytest.raises(OptionError, match="names cannot be read"):
         next(read_named(b"|a x\n", **options))
 
 
 def test_names_are_told_of_text() -> None:
-    with pytest.raises(OptionError, match="names are told of text only"):
+    with pytest.raises(OptionError, match="names are read from text only"):
         list(read_named(b'{"_multi":[{"a":1}]}', cb_adf=True, json=True))
 
 

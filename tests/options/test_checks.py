@@ -77,7 +77,7 @@ def test_options_that_go_together(words: str) -> None:
         ("--cb_adf -r scores", "--raw_predictions is for single-line learning, and not with --cb_adf"),
         (
             "--automl --cb_adf --search epsilon",
-            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that",
+            "--search cannot have epsilon: by logged rewards, less exploration always looks better, since",
         ),
         ("--automl --search cb_type", "--search cannot have cb_type on single lines, which log no action"),
         ("--automl --cb_adf --search lr", "--search cannot be lr; it takes some of interactions, "),

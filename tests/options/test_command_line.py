@@ -82,7 +82,7 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         ),
         (
             ["--ccb_explore_adf", "--invert_hash", "names"],
-            "--invert_hash is not there for --ccb_explore_adf: of slots no names are known",
+            "--invert_hash cannot be used with --ccb_explore_adf: names of features are not kept for slots",
         ),
         (["-ia", "-ib"], "-i takes one model; `onlineauto merge` makes one of several"),
         (

@@ -1,4 +1,4 @@
-"""State of the search: candidates, queue, live slots, counts; read off a model of the wheel's, or ours."""
+"""State of the search: candidates, queue, live configs, counts; read off a model of the wheel's, or ours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SearchState:
     queue : tuple of (float, int)
         Priorities and numbers of those that wait, the next one first.
     slots : tuple of (int, bool)
-        Number of the config in each live slot, and whether it gives way.
+        Number of the config in each live config, and whether it gives way.
     updates : tuple of int
         Events on which each slot's estimators rest.
     """

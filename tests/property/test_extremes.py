@@ -21,7 +21,6 @@ Options = dict[str, Any]
 
 MAGNITUDES = st.sampled_from([1.0, 1e4, 1e10, 1e19, 1e20, 1e30, 1e38, 1e-4, 1e-10, 1e-20, 1e-30, 1e-40])
 POSITIVE = MAGNITUDES.map(lambda x: float(np.float32(x)))
-SIGNED = st.tuples(POSITIVE, st.sampled_from([1.0, -1.0])).map(lambda pair: pair[0] * pair[1])
 ORDINARY = st.sampled_from([1.0, -1.0, 0.5, 2.0, 10.0])
 WHOLE = st.sampled_from([1.0, 0.5, 0.0, 2.0])
 SIGNS = st.sampled_from([1.0, -1.0])

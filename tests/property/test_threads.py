@@ -85,7 +85,7 @@ def run(source: bytes, options: Options, *, threads: int, block_bytes: int) -> R
         except InputError as caught:
             error = (type(caught), str(caught))
     found = workspace.diagnostics
-    live = workspace.searching.slots.live
+    live = workspace.searching.live_configs.arrays
     return {
         "blocks": len(outcomes),
         "events": sum(map(len, outcomes)),

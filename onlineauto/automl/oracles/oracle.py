@@ -79,8 +79,8 @@ class Space:
         if not self.telling:
             return crossed
         alone = ((name,) for name in self.namespaces)
-        told = ((*names, self.telling[-1]) for names in (*crossed, *alone))
-        return tuple(sorted((*crossed, *told), key=lambda names: (len(names), names)))
+        indexed = ((*names, self.telling[-1]) for names in (*crossed, *alone))
+        return tuple(sorted((*crossed, *indexed), key=lambda names: (len(names), names)))
 
     def toggled(self, config: Config, interaction: Interaction) -> Config:
         """Return the config with `interaction` toggled; the config itself if none may leave that out."""

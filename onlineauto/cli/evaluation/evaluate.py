@@ -99,17 +99,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Evaluate policies, print a table, and write the report and the picture if asked.
+    """Evaluate policies, print a table, write the report and the picture if asked, and return 0.
 
     Parameters
     ----------
     words : sequence of str
         The command line after the verb.
-
-    Returns
-    -------
-    int
-        0
 
     Raises
     ------
@@ -145,7 +140,7 @@ def run(words: Sequence[str]) -> int:
     course.end()
     values = evaluation.values()
     if not values[0].events:
-        raise InputError("the log has no event with a logged action, and so there is nothing to evaluate by")
+        raise InputError("the log has no event with a logged action, so nothing can be evaluated")
     for line in table(values, alpha=options.alpha):
         print(line)
     if not options.quiet:

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import Actions, Label
 from onlineauto.features._kernels import leave_slot, open_slot
-from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE, TOLD
+from onlineauto.features.records import FIRST_SLOT, INDEX_FEATURE, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
     """Open the groups that the actions of a slot share; return its actions and its label."""
     stream, row = run.stream, run.stream.slots[event]
     n, logged = _list_actions(run, event)
-    shared, told = row[SHARED_LINE], row[TOLD]
+    shared, index = row[SHARED_LINE], row[INDEX_FEATURE]
     slot = row[SLOT_LINE]
     if slot == row[FIRST_SLOT]:
         run.scratch.n_left[0] = 0
-    groups, size, room = open_slot(run.layout, run.scratch, stream, shared, slot, told, stream.room)
-    actions = Actions(shared + 1, n, n + 1, groups, room, size + (1 if told >= 0 else 0), 0)
+    groups, size, room = open_slot(run.layout, run.scratch, stream, shared, slot, index, stream.room)
+    actions = Actions(shared + 1, n, n + 1, groups, room, size + (1 if index >= 0 else 0), 0)
     if logged < 0:
         return actions, Label(np.int64(-1), _FLOAT_MAX, -_ONE, _ONE, _ZERO)
     known = stream.costs[outcome_of(stream, slot)]
@@ -119,7 +119,7 @@ def settle_slot(
     else:
         row.n_features = row.shown_features = _own_features(run, slot)
     if run.task.quirks.leaves_slots:
-        leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, TOLD] >= 0))
+        leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, INDEX_FEATURE] >= 0))
     outcome = outcome_of(stream, slot)
     row.labelled = outcome >= 0
     row.loss = _ZERO

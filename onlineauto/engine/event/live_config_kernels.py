@@ -211,7 +211,7 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
         else:
             _observe(live, slot, SELF, own, reward)
             _observe(live, slot, CHAMPION, champion, reward)
-            live.settled[slot] &= own == _ZERO and champion == _ZERO
+            live.decided[slot] &= own == _ZERO and champion == _ZERO
         live.last[slot, SELF, 0], live.last[slot, SELF, 1] = own, reward
         live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
         live.updates[slot] += 1
@@ -304,16 +304,16 @@ def mixed(run: Run, score: NDArray[np.float32]) -> F32:
 def better_challenger(live: Live) -> int:
     """Return the last live config that is proved to be better than the champion, 0 if none is.
 
-    If a quick check has shown that the bounds do not cross, the config is settled until it or the champion
+    If a quick check has shown that the bounds do not cross, the test is decided until it or the champion
     has a weight other than 0. An observation of 0 neither raises a lower bound, since no bet wins by it, nor
     lowers an upper one.
     """
     found = 0
     for slot in range(1, live.n):
         short_loop()
-        if not live.settled[slot]:
+        if not live.decided[slot]:
             better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
-            live.settled[slot] = not better and effort != IN_FULL
+            live.decided[slot] = not better and effort != IN_FULL
             if better:
                 found = slot
     return found
@@ -347,17 +347,19 @@ def verdict(live: Live) -> tuple[int, int]:
     for slot in range(1, live.n):
         short_loop()
         pair, losses = live.pairs[slot], live.losses[slot]
-        told = live.by_loss and live.alike[slot]
+        by_loss = live.by_loss and live.alike[slot]
         level, level_of_losses = reward_level(live, slot), loss_level(live, slot)
         if live.by_reward and is_ahead(pair, level):
             signal, found = BOUND_CROSSED, slot
         elif signal == BOUND_CROSSED:
             continue
-        elif told and is_ahead(losses, level_of_losses) and not is_behind(pair, LEANING):
+        elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, LEANING):
             signal, found = LOSS_CROSSED, slot
         elif signal == BLOCK_END and live.replaceable:
             behind = live.by_reward and is_behind(pair, level)
-            behind = behind or (told and is_behind(losses, level_of_losses) and not is_ahead(pair, LEANING))
+            behind = behind or (
+                by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, LEANING)
+            )
             if behind:
                 signal, found = PROVED_WORSE, slot
     return signal, found

@@ -28,7 +28,6 @@ ESTIMATE, SCORE, LEARN = 0, 1, 2
 """Passes over the actions of an event. Their order matters, since the lanes may share penalties."""
 
 _ZERO = np.float32(0)
-_ONE = np.float32(1)
 
 
 @inline_kernel

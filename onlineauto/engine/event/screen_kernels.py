@@ -34,7 +34,6 @@ _CLOSELY, _STRIDE = 1024, 4
 """The first `_CLOSELY` events are all measured, after them one in `_STRIDE`."""
 _SHRINKAGE = np.float32(10)
 _ZERO = np.float32(0)
-_ONE = np.float32(1)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 

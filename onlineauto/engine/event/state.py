@@ -122,7 +122,7 @@ class Live(NamedTuple):
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
-    settled: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
+    decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
     tally: NDArray[np.int64]  # [5]: see the entries below
     counts: NDArray[np.int64]  # [keys]: number of actions with features in each namespace
     sizes: NDArray[np.int64]  # [keys]: number of these features

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["BlockRunner", "Decides"]
 
 
-class _HasLive(Protocol):
-    live: Live
+class _HasArrays(Protocol):
+    arrays: Live
 
 
 class _HasScreen(Protocol):
@@ -50,7 +50,7 @@ class Decides(Protocol):
     """Decides whenever the loop stops: a search or a replay."""
 
     @property
-    def slots(self) -> _HasLive:
+    def live_configs(self) -> _HasArrays:
         """The live configs."""
 
     @property
@@ -144,7 +144,7 @@ class BlockRunner:
 
     def predict(self, block: Block) -> Outcomes:
         """Predict the events of a block and return the outcomes; learn nothing."""
-        searches = self._searching.slots.live.searching and not self._searching.replays
+        searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         noticed = self._semantics.notices_predicted and searches
         return self._run(block, None, NOTICED if noticed else ASIDE)
 
@@ -159,7 +159,7 @@ class BlockRunner:
         if slots is not None:
             held = held[slots.event]
         results = make_results(block, task, slots=slots, aside=standing != STREAM)
-        decides = searching.slots.live.searching and standing != ASIDE
+        decides = searching.live_configs.arrays.searching and standing != ASIDE
         if decides:
             searching.open_block()
         stream = make_stream(block, held, slots)
@@ -195,7 +195,7 @@ class BlockRunner:
             layout.again,
             scratch,
             learner.model,
-            self._searching.slots.live,
+            self._searching.live_configs.arrays,
             self._searching.screening.screen,
         )
         if self._units is None:

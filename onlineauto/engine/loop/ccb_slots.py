@@ -30,18 +30,18 @@ class SlotFinder:
 
     def __init__(self, configuration: Configuration, layout: Layout) -> None:
         self._layout, self._hash_seed = layout, configuration[FeatureOptions].hash_seed
-        self._told = None if configuration[SlotOptions].ccb_no_slot_index else False
+        self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
 
     def find(self, block: Block, *, lasts: bool) -> Slots:
         """Return the slots of a block; if it `lasts`, remember that slots have an index feature from here."""
-        slots = find_slots(block, self._layout, hash_seed=self._hash_seed, told=self._told)
-        if self._told is False and lasts:
-            self._told = slots.first_told < len(block)
+        slots = find_slots(block, self._layout, hash_seed=self._hash_seed, indexed=self._indexed)
+        if self._indexed is False and lasts:
+            self._indexed = slots.first_indexed < len(block)
         return slots
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
-        return {"told": self._told}
+        return {"told": self._indexed}
 
     def restore(self, stored: Stored) -> None:
         """Restore a state that was stored with the same options.
@@ -51,7 +51,7 @@ class SlotFinder:
         ValueError
             The state is of other options.
         """
-        told = stored["told"]
-        if told.is_none() != (self._told is None):
-            raise told.fail("known" if told.is_none() else "unknown, as these options have it")
-        self._told = None if told.is_none() else told.truth()
+        indexed = stored["told"]
+        if indexed.is_none() != (self._indexed is None):
+            raise indexed.fail("known" if indexed.is_none() else "unknown, as these options have it")
+        self._indexed = None if indexed.is_none() else indexed.truth()

@@ -18,17 +18,17 @@ class ModelOptions:
     title: ClassVar[str] = "Models"
 
     final_regressor: str | None = option(
-        None, "File for the model, in one step when all is learnt.", short="f", metavar="FILE"
+        None, "File for the model, written at once at the end.", short="f", metavar="FILE"
     )
     initial_regressor: tuple[str, ...] = option(
         (),
-        "Model to go on with, exactly where it was; it brings its options. With -t, to predict with.",
+        "Model to go on from, exactly where it was; it has its own options. With -t, it only predicts.",
         short="i",
         metavar="FILE",
     )
     save_every: int | None = option(
         None,
-        "Write the model of -f also whenever so many more events are learnt, at least.",
+        "Also write the model of -f whenever at least N more events are learnt.",
         vw=False,
         minimum=1,
         maximum=2**63 - 1,
@@ -37,37 +37,38 @@ class ModelOptions:
     )
     resume: bool = option(
         False,
-        "Go on with a run that was stopped, if the file of -f is there: with its model, counts and outputs, "
-        "behind the events that it was through with. Otherwise begin.",
+        "If the file of -f is there, go on with the run that wrote it: with its model, counts and outputs, "
+        "and with the event after its last one. Otherwise begin.",
         vw=False,
         needs=("final_regressor",),
     )
     predict_only_model: bool = option(
         False,
-        "Let the model of -f be the champion alone, small, to predict with and not to go on with.",
+        "Let the model of -f be the champion alone. It is small; it can predict, and cannot learn further.",
         needs=("final_regressor", "readable_model", "invert_hash"),
     )
     readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
     invert_hash: str | None = option(
-        None, "The same with the names of the weights, of the features that were met.", metavar="FILE"
+        None, "File for the same text, with the names of the features that the run has seen.", metavar="FILE"
     )
     hexfloat_weights: bool = option(
         False,
-        "Spell the weights in these files exactly, in hexadecimal.",
+        "Write the weights in these files exactly, in hexadecimal.",
         needs=("readable_model", "invert_hash"),
     )
     preserve_performance_counters: bool = option(
         False,
-        "Go on with the losses and counts of the run that the model of -i was saved in.",
+        "Go on with the losses and counts of the run that saved the model of -i.",
         needs=("initial_regressor",),
     )
     base: str | None = option(
         None,
-        "For `onlineauto merge`: the model that all others went on from; what they learnt since is merged.",
+        "For `onlineauto merge`: the model that all others went on from; what they learnt since then is "
+        "merged.",
         vw=False,
         metavar="FILE",
     )
-    save_resume: bool = option(False, "Has no effect: every model can be gone on with.")
+    save_resume: bool = option(False, "Has no effect: learning can go on from every model.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def check_models(configuration: Configuration) -> None:
     if len(models.initial_regressor) > 1:
         raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
     if models.resume and configuration.get("audit"):
-        raise OptionError("--audit and --resume exclude each other: standard output cannot be gone on with")
+        raise OptionError("--audit and --resume exclude each other: what was printed cannot be continued")
     for name in configuration.supplied & {"resume", "save_every"}:
         if models.final_regressor is None:
             raise OptionError(f"--{name} needs -f, which names the file for the model")

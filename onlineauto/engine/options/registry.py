@@ -57,28 +57,29 @@ class RunOptions:
     )
     holdout_after: int | None = option(
         None,
-        "Hold out all events after the N-th, instead of every so many.",
+        "Hold out all events after the N-th, instead of every N-th of --holdout_period.",
         minimum=1,
         maximum=2**32 - 1,
         metavar="N",
     )
     early_terminate: int = option(
         3,
-        "Stop after so many passes in which the held-out loss did not become smaller.",
+        "Stop after this many passes in a row without a smaller held-out loss.",
         minimum=1,
         maximum=2**63 - 1,
         metavar="N",
     )
     replay: str | None = option(
         None,
-        "Decide as a journal of the same stream says, in place of searching.",
+        "Do not search; repeat the decisions of this journal, which is of the same stream.",
         vw=False,
         metavar="FILE",
         needs=("automl",),
     )
     threads: int = option(
         2,
-        "Threads: with 2, a large file is read ahead of what is being learnt. No result depends on it.",
+        "Number of threads. With 2, a large file is read ahead while events are learnt. No result depends "
+        "on it.",
         vw=False,
         minimum=1,
         maximum=2,
@@ -103,14 +104,14 @@ class OutputOptions:
     )
     progress: str | None = option(
         None,
-        "When to print a line of progress: after every N events, or, with a decimal point, each time their "
-        "number has grown by the factor N. Not supplied: 2.0.",
+        "When to print a line of progress: after every N events, or, if N has a decimal point, each time the "
+        "number of events has grown by the factor N. Not supplied: 2.0.",
         short="P",
         metavar="N",
     )
     audit: bool = option(
         False,
-        "Print, to standard output, what each example is made of: features, values and weights.",
+        "Print the features of each example with their values and weights to standard output.",
         short="a",
     )
     quiet: bool = option(False, "Print no progress, no summary and no warnings.")
@@ -143,14 +144,7 @@ GROUPS: Final = (
 
 
 def check_bandit(configuration: Configuration) -> None:
-    """Refuse two kinds of bandit at once, and outputs that bandits do not have.
-
-    Raises
-    ------
-    OptionError
-        If two of ``--cb``, ``--cb_adf``, ``--cb_explore``, ``--cb_explore_adf``, ``--ccb_explore_adf`` are
-        supplied, or one of them with ``--raw_predictions``.
-    """
+    """Refuse two kinds of bandit at once, and ``--raw_predictions``, which bandits do not have."""
     kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
@@ -183,8 +177,8 @@ def check_automl(configuration: Configuration) -> None:
     searched = automl.searched()
     if "epsilon" in searched:
         raise OptionError(
-            "--search cannot have epsilon: what exploring is worth later cannot be seen in the rewards that "
-            "were logged, by which less of it always looks better"
+            "--search cannot have epsilon: by logged rewards, less exploration always looks better, since "
+            "they do not show what it is worth later"
         )
     offered = (*ELEMENTS, *configuration.tunable())
     if not searched or searched - set(offered):
@@ -218,13 +212,7 @@ def check_automl(configuration: Configuration) -> None:
 
 
 def check_rewards(configuration: Configuration) -> None:
-    """Refuse a ``--cost_range`` that is no range.
-
-    Raises
-    ------
-    OptionError
-        If ``--cost_range`` is not two numbers, the lower one first.
-    """
+    """Refuse a ``--cost_range`` that is not two numbers, the lower one first."""
     automl = configuration[AutomlOptions]
     try:
         automl.rewards()
@@ -260,29 +248,19 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse names of features for events with slots, since names are not kept for slots.
-
-    Raises
-    ------
-    OptionError
-        If ``--audit`` or ``--invert_hash`` is supplied with ``--ccb_explore_adf``.
-    """
+    """Refuse ``--audit`` and ``--invert_hash`` with slots, for which names are not kept."""
     named = {
         "audit": configuration[OutputOptions].audit,
         "invert_hash": configuration[ModelOptions].invert_hash,
     }
     for name in (name for name, value in named.items() if value and configuration.get("ccb_explore_adf")):
-        raise OptionError(f"--{name} is not there for --ccb_explore_adf: of slots no names are known")
+        raise OptionError(
+            f"--{name} cannot be used with --ccb_explore_adf: names of features are not kept for slots"
+        )
 
 
 def check_progress(configuration: Configuration) -> None:
-    """Refuse a progress interval that is neither a number of events nor a factor.
-
-    Raises
-    ------
-    OptionError
-        If ``--progress`` is neither a whole number of at least 1 nor a number with a decimal point above 1.
-    """
+    """Refuse a ``--progress`` that is neither a number of events nor a factor with a decimal point."""
     text = configuration[OutputOptions].progress
     if text is None:
         return
@@ -315,13 +293,7 @@ CHECKS: Final = (
 
 
 def refuse_command_line(configuration: Configuration) -> None:
-    """Refuse options that only the command line acts on.
-
-    Raises
-    ------
-    OptionError
-        Such an option was given as a keyword.
-    """
+    """Refuse options that only the command line acts on."""
     others = (
         option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
     )

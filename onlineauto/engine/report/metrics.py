@@ -32,7 +32,7 @@ from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions, decoded
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import format_of
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
@@ -301,11 +301,10 @@ class _Explored(Counters):
 
 def _asks_for_interactions(configuration: Configuration) -> bool:
     """Return whether VW recommends ``-q ::``, which it does for JSON only."""
-    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    features = configuration[FeatureOptions]
     products = (features.quadratic, features.cubic, features.interactions)
-    return (inputs.json or inputs.dsjson) and not any(
-        (*products, features.experimental_full_name_interactions)
-    )
+    given = (*products, features.experimental_full_name_interactions)
+    return format_of(configuration) != "text" and not any(given)
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:

@@ -129,7 +129,7 @@ def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
 def _open(path: str, at: int) -> BinaryIO:
     size = Path(path).stat().st_size if at and Path(path).exists() else 0
     if size < at:
-        raise InputError(f"{path} has {size} bytes, and the run to go on with had written {at} to it")
+        raise InputError(f"{path} has {size} bytes, and the run that is resumed had written {at} to it")
     try:
         file = Path(path).open("r+b" if at else "wb")  # noqa: SIM115 - the caller closes it
     except OSError as error:

@@ -36,35 +36,35 @@ def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
         "test_county": searching.n_learnt,
         "total_champ_switches": searching.n_switches,
     }
-    for slot in sorted(range(len(searching.estimates)), key=str):  # the order in VW's file
-        report[f"estimator_{slot}"] = _slot_metrics(searching, slot, verbose=verbose)
+    for live in sorted(range(len(searching.estimates)), key=str):  # the order in VW's file
+        report[f"estimator_{live}"] = _live_metrics(searching, live, verbose=verbose)
     return report
 
 
-def _slot_metrics(searching: Searching, slot: int, *, verbose: bool) -> dict[str, Any]:
-    config, estimates = searching.slots.configs[slot], searching.estimates
-    own, champion = estimates.last(slot)
-    updates = estimates.updates(slot)
+def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str, Any]:
+    config, estimates = searching.live_configs.configs[live], searching.estimates
+    own, champion = estimates.last(live)
+    updates = estimates.updates(live)
     metrics: dict[str, Any] = {"config_type": config.kind.value}
     if verbose:
         metrics["elements"] = elements_text(config)
     metrics["self"] = {
-        "conf_idx": searching.slots.indices[slot],
+        "conf_idx": searching.live_configs.indices[live],
         "upcnt": updates,
         "last_r": own[1],
         "last_w": own[0],
-        "lb": estimates.lower(slot),
-        "ub": estimates.upper(slot),
+        "lb": estimates.lower(live),
+        "ub": estimates.upper(live),
     }
     if verbose:
-        metrics["self"]["interactions"] = flags_text(searching.interactions(slot))
-    if slot > 0:
+        metrics["self"]["interactions"] = flags_text(searching.interactions(live))
+    if live > 0:
         metrics["sync_champ"] = {
             "upcnt": updates,
             "last_r": champion[1],
             "last_w": champion[0],
-            "lb": estimates.champion_lower(slot),
-            "ub": estimates.champion_upper(slot),
+            "lb": estimates.champion_lower(live),
+            "ub": estimates.champion_upper(live),
         }
     return metrics
 
@@ -81,29 +81,29 @@ def story(searching: Searching) -> Iterator[str]:
     if searching.n_alarms:
         yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
     yield f"champion's interactions = {_listed(searching)}"
-    settings = searching.slots.configs[0].settings
+    settings = searching.live_configs.configs[0].settings
     if settings:
         yield "champion's settings = " + ", ".join(f"{name} {_shown(value)}" for name, value in settings)
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
     """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
-    live, options = searching.slots.live, searching.options
-    outside = int(live.tally[OUTSIDE])
-    if not live.paired and outside:
+    arrays, options = searching.live_configs.arrays, searching.options
+    outside = int(arrays.tally[OUTSIDE])
+    if not arrays.paired and outside:
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
             "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
         )
-    if options.min_prob and live.scale[BELOW]:
+    if options.min_prob and arrays.scale[BELOW]:
         return (
-            f"{int(live.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
-            f"the test went on with {live.scale[FLOOR]:.4g}"
+            f"{int(arrays.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
+            f"the test went on with {arrays.scale[FLOOR]:.4g}"
         )
-    if options.cost_range is None or not live.by_reward or not searching.n_learnt:
+    if options.cost_range is None or not arrays.by_reward or not searching.n_learnt:
         return None
     low, high = options.rewards()
-    if live.scale[LOW] < low or live.scale[HIGH] > high:
+    if arrays.scale[LOW] < low or arrays.scale[HIGH] > high:
         return (
             f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
             "nearest that was known"
@@ -155,8 +155,8 @@ def _shown(value: float | str) -> str:
 
 def _listed(searching: Searching) -> str:
     """Return the champion's interactions as text; if it has many, the ones that it leaves out."""
-    config, crossed = searching.slots.configs[0], searching.interactions(0)
+    config, crossed = searching.live_configs.configs[0], searching.interactions(0)
     if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
         left_out = f" but {words_text(config.elements)}" if config.elements else ""
-        return f"all{left_out} ({len(crossed)} of {len(searching.slots.namespaces)} namespaces)"
+        return f"all{left_out} ({len(crossed)} of {len(searching.live_configs.namespaces)} namespaces)"
     return words_text(crossed, most=_MANY) or "none"

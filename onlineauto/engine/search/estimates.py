@@ -27,7 +27,7 @@ class Estimates:
 
     Parameters
     ----------
-    slots : LiveConfigs
+    live_configs : LiveConfigs
         The live configs, with their estimators.
     screening : Screening
         Measures the gains of interactions.
@@ -37,80 +37,80 @@ class Estimates:
     Source: `onlineauto.estimators.interval_kernels`; VW ``confidence_sequence_robust``.
     """
 
-    def __init__(self, slots: LiveConfigs, screening: Screening, *, alpha: float) -> None:
-        self._slots, self._screening, self._alpha = slots, screening, alpha
+    def __init__(self, live_configs: LiveConfigs, screening: Screening, *, alpha: float) -> None:
+        self._live_configs, self._screening, self._alpha = live_configs, screening, alpha
 
     def __len__(self) -> int:
         """Count the live configs."""
-        return self._slots.live.n
+        return self._live_configs.arrays.n
 
     def count(self, namespace: bytes) -> int:
         """Count the actions so far that have features in this namespace."""
-        return self._slots.count(namespace)
+        return self._live_configs.count(namespace)
 
     def size(self, namespace: bytes) -> float:
         """Return the mean number of features that an action has in this namespace, so far."""
-        return self._slots.size(namespace) / max(int(self._slots.live.tally[N_ACTIONS]), 1)
+        return self._live_configs.size(namespace) / max(int(self._live_configs.arrays.tally[N_ACTIONS]), 1)
 
     def n_actions(self) -> float:
         """Return the mean number of actions of an event, so far."""
-        tally = self._slots.live.tally
+        tally = self._live_configs.arrays.tally
         return float(tally[N_ACTIONS] / max(tally[N_EVENTS], 1))
 
     def learnt(self) -> int:
         """Count the events learnt so far."""
-        return int(self._slots.live.tally[LEARNT])
+        return int(self._live_configs.arrays.tally[LEARNT])
 
     def gains(self) -> Mapping[Interaction, float]:
         """Return the estimated gain of each screened interaction."""
         return self._screening.gains()
 
-    def promise(self, slot: int) -> float:
-        """Return the evidence that live config `slot` is better than the champion; 1 is none."""
-        return self._slots.promise(slot)
+    def promise(self, live: int) -> float:
+        """Return the evidence that live config `live` is better than the champion; 1 is none."""
+        return self._live_configs.promise(live)
 
-    def updates(self, slot: int) -> int:
-        """Count the events that the estimators of live config `slot` have observed."""
-        return int(self._slots.live.updates[slot])
+    def updates(self, live: int) -> int:
+        """Count the events that the estimators of live config `live` have observed."""
+        return int(self._live_configs.arrays.updates[live])
 
-    def lower(self, slot: int) -> float:
-        """Return the lower bound on the reward of live config `slot`."""
-        return self._bound(slot, SELF, upper=False)
+    def lower(self, live: int) -> float:
+        """Return the lower bound on the reward of live config `live`."""
+        return self._bound(live, SELF, upper=False)
 
-    def upper(self, slot: int) -> float:
-        """Return the upper bound on the reward of live config `slot`."""
-        return self._bound(slot, SELF, upper=True)
+    def upper(self, live: int) -> float:
+        """Return the upper bound on the reward of live config `live`."""
+        return self._bound(live, SELF, upper=True)
 
-    def champion_lower(self, slot: int) -> float:
-        """Return the lower bound on the champion's reward over the events of live config `slot`."""
-        return self._bound(slot, CHAMPION, upper=False)
+    def champion_lower(self, live: int) -> float:
+        """Return the lower bound on the champion's reward over the events of live config `live`."""
+        return self._bound(live, CHAMPION, upper=False)
 
-    def champion_upper(self, slot: int) -> float:
-        """Return the upper bound on the champion's reward over the events of live config `slot`."""
-        return self._bound(slot, CHAMPION, upper=True)
+    def champion_upper(self, live: int) -> float:
+        """Return the upper bound on the champion's reward over the events of live config `live`."""
+        return self._bound(live, CHAMPION, upper=True)
 
-    def last(self, slot: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the latest (importance weight, reward) of live config `slot`, and that of the champion."""
-        last = self._slots.live.last[slot]
+    def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the latest (importance weight, reward) of live config `live`, and that of the champion."""
+        last = self._live_configs.arrays.last[live]
         return (float(last[SELF, 0]), float(last[SELF, 1])), (
             float(last[CHAMPION, 0]),
             float(last[CHAMPION, 1]),
         )
 
-    def _bound(self, slot: int, who: int, *, upper: bool) -> float:
-        """Return a bound on the reward of live config `slot`, or of the champion (`who`)."""
-        live = self._slots.live
-        if not 0 <= slot < live.n:
-            raise IndexError(f"there is no live config {slot}: there are {live.n}")
-        if live.paired:
-            return self._interval(slot, who, upper=upper)
+    def _bound(self, live: int, who: int, *, upper: bool) -> float:
+        """Return a bound on the reward of live config `live`, or of the champion (`who`)."""
+        arrays = self._live_configs.arrays
+        if not 0 <= live < arrays.n:
+            raise IndexError(f"there is no live config {live}: there are {arrays.n}")
+        if arrays.paired:
+            return self._interval(live, who, upper=upper)
         find = upper_bound if upper else lower_bound
-        return float(find(live.evidence[slot, who], live.test))
+        return float(find(arrays.evidence[live, who], arrays.test))
 
-    def _interval(self, slot: int, who: int, *, upper: bool) -> float:
+    def _interval(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
-        slots = self._slots
-        events = max(slots.champion_events if slot == 0 else self.updates(slot), 1)
-        low, high = slots.range
-        bounds = interval(slots.policy(slot, who), self._alpha)
+        configs = self._live_configs
+        events = max(configs.champion_events if live == 0 else self.updates(live), 1)
+        low, high = configs.range
+        bounds = interval(configs.policy(live, who), self._alpha)
         return float(min(max(bounds[upper] / events, low), high))

@@ -151,14 +151,14 @@ def _config(entry: _Rotate | _Swap) -> Config:
     return config
 
 
-def bounds_of(slot: int, statistics: Statistics) -> Bounds:
-    """Return the bounds on live config `slot`."""
+def bounds_of(live: int, statistics: Statistics) -> Bounds:
+    """Return the bounds on live config `live`."""
     return Bounds(
-        updates=statistics.updates(slot),
-        lower=statistics.lower(slot),
-        upper=statistics.upper(slot),
-        champion_lower=statistics.champion_lower(slot),
-        champion_upper=statistics.champion_upper(slot),
+        updates=statistics.updates(live),
+        lower=statistics.lower(live),
+        upper=statistics.upper(live),
+        champion_lower=statistics.champion_lower(live),
+        champion_upper=statistics.champion_upper(live),
     )
 
 
@@ -169,11 +169,11 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, Rotate):
-        config, slot = decision.config, decision.slot
-        made_room = bounds_of(slot, statistics) if statistics.updates(slot) > 0 else None
+        config, live = decision.config, decision.live
+        made_room = bounds_of(live, statistics) if statistics.updates(live) > 0 else None
         return _Rotate(
             events,
-            slot,
+            live,
             decision.index,
             config.kind,
             _elements(config),
@@ -181,14 +181,14 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
             dict(config.settings),
             decision.why,
         )
-    bounds = bounds_of(decision.slot, statistics)
+    bounds = bounds_of(decision.live, statistics)
     if isinstance(decision, Extend):
-        return _Extend(events, decision.slot, decision.lease, decision.place_of, bounds)
+        return _Extend(events, decision.live, decision.lease, decision.place_of, bounds)
     if isinstance(decision, Swap):
         config = decision.config
         kind, elements, settings = config.kind, _elements(config), dict(config.settings)
-        return _Swap(events, decision.slot, kind, elements, bounds, decision.by, decision.keeps, settings)
-    return _Remove(events, decision.slot, decision.index, bounds)
+        return _Swap(events, decision.live, kind, elements, bounds, decision.by, decision.keeps, settings)
+    return _Remove(events, decision.live, decision.index, bounds)
 
 
 def decision_of(entry: Entry) -> Decision:

@@ -53,7 +53,7 @@ _KEPT = (
 class LiveConfigs:
     """The live configs, each with estimators and lanes of weights. Number 0 is the champion.
 
-    A method's argument `slot` is the number of a live config.
+    A method's argument `live` is the index of a live config.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class LiveConfigs:
         Index of each live config among the candidates.
     namespaces : list of bytes
         Namespaces seen so far, in ascending order.
-    live : Live
+    arrays : Live
         The arrays, as the loop takes them.
     """
 
@@ -96,7 +96,7 @@ class LiveConfigs:
         hyperparameters: Hyperparameters,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
-        slots, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+        max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
         self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
         self._waiting: dict[Config, WaitingConfig] = {}
@@ -112,8 +112,8 @@ class LiveConfigs:
         self._version = -1
         self._n_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
-        share = 1 if options.fixed_significance_level else slots
-        self.live = Live(
+        share = 1 if options.fixed_significance_level else max_live
+        self.arrays = Live(
             n=1,
             slot_step=shape.config_step,
             part_step=shape.part_step,
@@ -125,29 +125,29 @@ class LiveConfigs:
             ),
             cost_is_reward=options.reward_as_cost,
             reversed=options.debug_reversed_learn,
-            lease=np.full(slots, _NEVER, np.int64),
-            updates=np.zeros(slots, np.int64),
-            evidence=np.zeros((slots, 2, 2, SIZE)),
+            lease=np.full(max_live, _NEVER, np.int64),
+            updates=np.zeros(max_live, np.int64),
+            evidence=np.zeros((max_live, 2, 2, SIZE)),
             paired=options.is_paired(control.paired),
             by_reward=not simple and options.by_reward(),
             by_loss=options.by_loss(),
             replaceable=False,
             review=_NEVER,
-            pairs=np.zeros((slots, PAIR_SIZE)),
-            losses=np.zeros((slots, PAIR_SIZE)),
-            alike=np.ones(slots, bool),
-            prices=np.zeros(slots),
-            levels=np.zeros(slots),
-            policies=np.zeros((slots, 2, POLICY_SIZE)),
-            spread=np.zeros((slots, SPREAD_SIZE)),
+            pairs=np.zeros((max_live, PAIR_SIZE)),
+            losses=np.zeros((max_live, PAIR_SIZE)),
+            alike=np.ones(max_live, bool),
+            prices=np.zeros(max_live),
+            levels=np.zeros(max_live),
+            policies=np.zeros((max_live, 2, POLICY_SIZE)),
+            spread=np.zeros((max_live, SPREAD_SIZE)),
             reach=np.zeros(2),
             recent=np.zeros(REVIEW // GROUP + 2),
             fresh=np.zeros(1, np.int64),
             mixing=simple and options.predict_with == "mix",
-            mix=np.eye(1, slots)[0],
+            mix=np.eye(1, max_live)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
-            last=np.zeros((slots, 2, 2)),
-            settled=np.zeros(slots, bool),
+            last=np.zeros((max_live, 2, 2)),
+            decided=np.zeros(max_live, bool),
             tally=np.zeros(5, np.int64),
             counts=np.zeros(0, np.int64),
             sizes=np.zeros(0, np.int64),
@@ -156,62 +156,62 @@ class LiveConfigs:
         )
 
     @property
-    def n_slots(self) -> int:
+    def max_live(self) -> int:
         """The largest number of live configs."""
-        return len(self.live.lease)
+        return len(self.arrays.lease)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces, if they have changed since the last block."""
-        layout, live = self._layout, self.live
+        layout, arrays = self._layout, self.arrays
         if layout.version == self._version:
             return
         self._note_counts()
         keys = layout.n_keys
         self._version, self._keys = layout.version, layout.keys()
-        live = live._replace(
+        arrays = arrays._replace(
             counts=np.zeros(keys, np.int64),
             sizes=np.zeros(keys, np.int64),
             met=~layout.crossable(),
             marks=np.zeros(keys, np.int64),
         )
         for name, key in self._keys.items():
-            live.counts[key], live.sizes[key] = self._counts.get(name, (0, 0))
-            live.met[key] |= name in self.namespaces
-        live.tally[MARK] = 0
-        self.live = live
+            arrays.counts[key], arrays.sizes[key] = self._counts.get(name, (0, 0))
+            arrays.met[key] |= name in self.namespaces
+        arrays.tally[MARK] = 0
+        self.arrays = arrays
         self.cross()
 
     def _note_counts(self) -> None:
         """Store the counts by name, since the numbers of namespaces change."""
-        counts, sizes = self.live.counts, self.live.sizes
+        counts, sizes = self.arrays.counts, self.arrays.sizes
         met = ((name, key) for name, key in self._keys.items() if counts[key])
         self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
 
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[0] if key is None else int(self.live.counts[key])
+        return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.counts[key])
 
     def size(self, name: bytes) -> int:
         """Count the features that all actions so far had in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[1] if key is None else int(self.live.sizes[key])
+        return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.sizes[key])
 
     @property
     def champion_events(self) -> int:
         """Number of events learnt since the last change of champion."""
-        return int(self.live.tally[LEARNT]) - self._since
+        return int(self.arrays.tally[LEARNT]) - self._since
 
-    def policy(self, slot: int, who: int) -> NDArray[np.float64]:
+    def policy(self, live: int, who: int) -> NDArray[np.float64]:
         """Return the sums for an interval on the reward of a live config (`who` is `SELF`).
 
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
-        policies = self.live.policies
-        sums: NDArray[np.float64] = policies[slot, SELF]
+        policies = self.arrays.policies
+        sums: NDArray[np.float64] = policies[live, SELF]
         if who == SELF:
             return sums
-        sums = policies[0, SELF] - policies[slot, CHAMPION]
+        sums = policies[0, SELF] - policies[live, CHAMPION]
         sums[[FIRST_BOUND, BOUND]] = policies[0, SELF, [FIRST_BOUND, BOUND]]
         return sums
 
@@ -219,26 +219,26 @@ class LiveConfigs:
     def range(self) -> tuple[float, float]:
         """The lowest and highest reward seen."""
         if self._simple:
-            return -float(self.live.reach[0]), 0.0
-        low, high = float(self.live.scale[LOW]), float(self.live.scale[HIGH])
+            return -float(self.arrays.reach[0]), 0.0
+        low, high = float(self.arrays.scale[LOW]), float(self.arrays.scale[HIGH])
         return (low, high) if low <= high else (0.0, 1.0)
 
-    def promise(self, slot: int) -> float:
+    def promise(self, live: int) -> float:
         """Return the evidence that a challenger is better than the champion; 1 is none."""
-        live = self.live
-        evidence = max(live.pairs[slot, BETTER], live.losses[slot, BETTER] if live.alike[slot] else 0.0)
+        arrays = self.arrays
+        evidence = max(arrays.pairs[live, BETTER], arrays.losses[live, BETTER] if arrays.alike[live] else 0.0)
         return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
         """Return the namespaces that are counted and new, in ascending order; mark them as seen."""
-        new = np.flatnonzero((self.live.counts > 0) & ~self.live.met)
-        self.live.met[new] = True
+        new = np.flatnonzero((self.arrays.counts > 0) & ~self.arrays.met)
+        self.arrays.met[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
 
     def cross(self) -> None:
         """Set the interactions of each live config in the layout."""
         crossed = [self._interactions(config, self.namespaces) for config in self.configs]
-        self._layout.cross([*crossed, *[()] * (self.n_slots - len(crossed))])
+        self._layout.cross([*crossed, *[()] * (self.max_live - len(crossed))])
 
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
         """Set the lease of each live config, in learnt events.
@@ -246,32 +246,32 @@ class LiveConfigs:
         `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.live.lease[: len(leases)] = np.minimum(leases, _NEVER)
-        self.live = self.live._replace(fill=fill, replaceable=replaceable)
+        self.arrays.lease[: len(leases)] = np.minimum(leases, _NEVER)
+        self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
 
     def review(self, learnt: int) -> None:
         """Let the loop stop for a review when `learnt` events are learnt in all."""
-        self.live = self.live._replace(review=min(learnt, _NEVER))
+        self.arrays = self.arrays._replace(review=min(learnt, _NEVER))
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
-        live = self.live
-        n, left = divmod(int(live.fresh[0]), GROUP)
-        means: NDArray[np.float64] = live.recent[:n] / GROUP
-        live.recent[0] = live.recent[n] if left else 0.0
-        live.recent[1:] = 0.0
-        live.fresh[0] = left
+        arrays = self.arrays
+        n, left = divmod(int(arrays.fresh[0]), GROUP)
+        means: NDArray[np.float64] = arrays.recent[:n] / GROUP
+        arrays.recent[0] = arrays.recent[n] if left else 0.0
+        arrays.recent[1:] = 0.0
+        arrays.fresh[0] = left
         return means
 
-    def price(self, slot: int, price: float) -> None:
+    def price(self, live: int, price: float) -> None:
         """Set the gain for each event that a challenger must exceed, as a part of the range."""
-        self.live.prices[slot] = min(max(price, 0.0), _HIGHEST_PRICE)
+        self.arrays.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Apply a decision to the live configs and to the model."""
-        self.live.settled[:] = False
+        self.arrays.decided[:] = False
         if isinstance(decision, Remove):
-            self._removed.add(decision.slot)
+            self._removed.add(decision.live)
         elif isinstance(decision, Reopen):
             self._reopen(decision, model)
         if isinstance(decision, Widen):
@@ -279,15 +279,15 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, Swap) and decision.keeps:
-            self._exchange(decision.slot, model)
+            self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
-            self._swap(decision.slot, decision.config, model)
+            self._swap(decision.live, decision.config, model)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
         self._note_counts()
-        live = self.live
-        tally = live.tally.copy()
+        arrays = self.arrays
+        tally = arrays.tally.copy()
         tally[MARK] = 0
         return {
             "configs": self.configs,
@@ -299,7 +299,7 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
             "tally": tally,
-            "arrays": {name: getattr(live, name) for name in _KEPT},
+            "arrays": {name: getattr(arrays, name) for name in _KEPT},
         }
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
@@ -320,92 +320,92 @@ class LiveConfigs:
             for each in stored["parked"].items()
         }
         for name in _KEPT:
-            array: NDArray[Any] = getattr(self.live, name)
+            array: NDArray[Any] = getattr(self.arrays, name)
             array[...] = stored_array(name, stored["arrays"][name], array)
-        self.live.tally[:] = stored["tally"].counts(self.live.tally.shape)
-        self.live = self.live._replace(n=len(self.configs))
-        for slot, config in enumerate(self.configs):
-            self._hyperparameters.write(model.settings[slot], dict(config.settings))
+        self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
+        self.arrays = self.arrays._replace(n=len(self.configs))
+        for live, config in enumerate(self.configs):
+            self._hyperparameters.write(model.settings[live], dict(config.settings))
         self._keys, self._version = {}, -1
         self.cross()
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
         """Make a config live; a challenger starts as it waited, or from a copy of the champion's weights."""
-        slot, config = decision.slot, decision.config
-        if 0 < slot < len(self.configs) and slot not in self._removed and self._control.parks:
-            self._set_aside(slot, model)
-        self._removed.discard(slot)
-        self.configs[slot:] = [config, *self.configs[slot + 1 :]]
-        self.indices[slot:] = [decision.index, *self.indices[slot + 1 :]]
-        self.live = self.live._replace(n=len(self.configs))
-        self._reset(slot)
-        self._set(slot, model)
-        if slot > 0:
-            self._join(slot)
+        live, config = decision.live, decision.config
+        if 0 < live < len(self.configs) and live not in self._removed and self._control.parks:
+            self._set_aside(live, model)
+        self._removed.discard(live)
+        self.configs[live:] = [config, *self.configs[live + 1 :]]
+        self.indices[live:] = [decision.index, *self.indices[live + 1 :]]
+        self.arrays = self.arrays._replace(n=len(self.configs))
+        self._reset(live)
+        self._set(live, model)
+        if live > 0:
+            self._join(live)
             if config in self._waiting:
-                self._bring_back(slot, self._waiting.pop(config), model)
+                self._bring_back(live, self._waiting.pop(config), model)
             else:
-                self._copy(0, slot, model)
-                self._test_anew(slot)
+                self._copy(0, live, model)
+                self._test_anew(live)
 
-    def _join(self, slot: int) -> None:
+    def _join(self, live: int) -> None:
         """Give a live config the weight 1/n in mixed predictions; scale down all others."""
-        mix, n = self.live.mix, self.live.n
-        mix[slot] = 0.0
+        mix, n = self.arrays.mix, self.arrays.n
+        mix[live] = 0.0
         mix *= (1.0 - 1.0 / n) / max(mix.sum(), 1e-300)
-        mix[slot] = 1.0 / n
+        mix[live] = 1.0 / n
 
-    def _set(self, slot: int, model: Model) -> None:
+    def _set(self, live: int, model: Model) -> None:
         """Write the settings of a live config into the model; update which losses can be compared."""
-        self._hyperparameters.write(model.settings[slot], dict(self.configs[slot].settings))
+        self._hyperparameters.write(model.settings[live], dict(self.configs[live].settings))
         settings = self.configs[0].settings
         compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
         for each, config in enumerate(self.configs):
-            self.live.alike[each] = self._simple or (compared and config.settings == settings)
+            self.arrays.alike[each] = self._simple or (compared and config.settings == settings)
 
     def _states(self) -> tuple[NDArray[np.float64], ...]:
         """Return the arrays of evidence, whose first axis is the live config."""
-        live = self.live
-        return live.pairs, live.losses, live.spread, live.policies, live.evidence, live.last
+        arrays = self.arrays
+        return arrays.pairs, arrays.losses, arrays.spread, arrays.policies, arrays.evidence, arrays.last
 
-    def _set_aside(self, slot: int, model: Model) -> None:
+    def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
-        cells, lanes = np.flatnonzero(model.touched), self._lanes(slot, model.weights)
-        self._waiting[self.configs[slot]] = WaitingConfig(
+        cells, lanes = np.flatnonzero(model.touched), self._lanes(live, model.weights)
+        self._waiting[self.configs[live]] = WaitingConfig(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
             lanes=model.lanes[lanes],
-            sums=model.sums[slot].copy(),
-            began=began(self._decay, int(self.live.tally[LEARNT])),
-            evidence=tuple(state[slot].copy() for state in self._states()),
-            champion=self.policy(slot, CHAMPION),
-            updates=int(self.live.updates[slot]),
-            level=float(self.live.levels[slot]),
+            sums=model.sums[live].copy(),
+            began=began(self._decay, int(self.arrays.tally[LEARNT])),
+            evidence=tuple(state[live].copy() for state in self._states()),
+            champion=self.policy(live, CHAMPION),
+            updates=int(self.arrays.updates[live]),
+            level=float(self.arrays.levels[live]),
         )
-        while len(self._waiting) > _PARKED * self.n_slots:
+        while len(self._waiting) > _PARKED * self.max_live:
             del self._waiting[next(iter(self._waiting))]
 
-    def _bring_back(self, slot: int, parked: WaitingConfig, model: Model) -> None:
+    def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
-        same = parked.began == began(self._decay, int(self.live.tally[LEARNT]))
+        same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
         if not same.all():
-            self._copy(0, slot, model)
-        lanes = self._lanes(slot, model.weights)
-        put_back(parked, model, slot, lanes=lanes, same=same, unlearnt=self._unlearnt)
+            self._copy(0, live, model)
+        lanes = self._lanes(live, model.weights)
+        put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
-            state[slot] = kept
-        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF] - parked.champion
-        self.live.updates[slot], self.live.levels[slot] = parked.updates, parked.level
+            state[live] = kept
+        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF] - parked.champion
+        self.arrays.updates[live], self.arrays.levels[live] = parked.updates, parked.level
 
-    def _exchange(self, slot: int, model: Model) -> None:
-        """Swap the champion with challenger `slot`; all challengers continue, each with a new test."""
-        self._swap_lanes(slot, model)
-        self.live.mix[[0, slot]] = self.live.mix[[slot, 0]]
+    def _exchange(self, live: int, model: Model) -> None:
+        """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
+        self._swap_lanes(live, model)
+        self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
         configs = self.configs
-        configs[0], configs[slot] = configs[slot], configs[0]
+        configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
         self._waiting.clear()
-        self._since = int(self.live.tally[LEARNT])
+        self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         for each in range(len(configs)):
             self._set(each, model)
@@ -416,61 +416,61 @@ class LiveConfigs:
         """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
         self._waiting.clear()
-        self._since = int(self.live.tally[LEARNT])
+        self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
             unlearn(model, self._lanes(0, model.weights), self._unlearnt)
             model.sums[0] = 0
-        for slot in range(1, len(self.configs)):
-            self._test_anew(slot)
+        for live in range(1, len(self.configs)):
+            self._test_anew(live)
             if decision.what != "reopen":
-                self._copy(0, slot, model)
+                self._copy(0, live, model)
 
-    def _swap_lanes(self, slot: int, model: Model) -> None:
-        """Swap the weights of the champion and of challenger `slot`."""
+    def _swap_lanes(self, live: int, model: Model) -> None:
+        """Swap the weights of the champion and of challenger `live`."""
         weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(0, weights), self._lanes(slot, weights), strict=True):
+        for one, other in zip(self._lanes(0, weights), self._lanes(live, weights), strict=True):
             swap_lanes(weights, cells, one, other)
             if self._control.moves_sums:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if self._control.moves_sums:
-            model.sums[[0, slot]] = model.sums[[slot, 0]]
+            model.sums[[0, live]] = model.sums[[live, 0]]
 
-    def _swap(self, slot: int, config: Config, model: Model) -> None:
-        """Make challenger `slot` the champion and the champion challenger 1; drop all other challengers."""
-        live = self.live
-        self._swap_lanes(slot, model)
-        if slot != 1:
-            self._copy(slot, 1, model)
+    def _swap(self, live: int, config: Config, model: Model) -> None:
+        """Make challenger `live` the champion and the champion challenger 1; drop all other challengers."""
+        arrays = self.arrays
+        self._swap_lanes(live, model)
+        if live != 1:
+            self._copy(live, 1, model)
         self._waiting.clear()
-        self._since = int(live.tally[LEARNT]) - int(live.updates[slot])
-        former = self.policy(slot, CHAMPION)
-        for column in (live.evidence, live.last):
-            column[0] = column[slot]
+        self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
+        former = self.policy(live, CHAMPION)
+        for column in (arrays.evidence, arrays.last):
+            column[0] = column[live]
             column[1] = column[0][[CHAMPION, SELF]]
-        live.policies[0, SELF], live.policies[1, SELF] = live.policies[slot, SELF].copy(), former
-        live.policies[:2, CHAMPION] = 0
-        live.updates[:2] = live.updates[slot]
+        arrays.policies[0, SELF], arrays.policies[1, SELF] = arrays.policies[live, SELF].copy(), former
+        arrays.policies[:2, CHAMPION] = 0
+        arrays.updates[:2] = arrays.updates[live]
         self._reset(slice(2, None))
         self._test_anew(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
-        self.live = live._replace(n=2)
+        self.arrays = arrays._replace(n=2)
 
-    def _test_anew(self, slot: int) -> None:
+    def _test_anew(self, live: int) -> None:
         """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
-        self.live.pairs[slot] = 0
-        self.live.losses[slot] = 0
-        self.live.spread[slot] = 0
-        self.live.levels[slot] = level(self._alpha, self._n_tests)
+        self.arrays.pairs[live] = 0
+        self.arrays.losses[live] = 0
+        self.arrays.spread[live] = 0
+        self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
-    def _reset(self, slot: int | slice) -> None:
+    def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
-        self.live.evidence[slot] = 0
-        self.live.policies[slot, SELF] = 0
-        self.live.policies[slot, CHAMPION] = self.live.policies[0, SELF]
-        self.live.last[slot] = 0
-        self.live.updates[slot] = 0
+        self.arrays.evidence[live] = 0
+        self.arrays.policies[live, SELF] = 0
+        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
+        self.arrays.last[live] = 0
+        self.arrays.updates[live] = 0
 
     def _copy(self, source: int, target: int, model: Model) -> None:
         """Copy the weights of live config `source` to live config `target`."""
@@ -484,7 +484,7 @@ class LiveConfigs:
             for lane in self._lanes(target, weights):
                 materialize(model, lane)  # The target may learn with other penalties.
 
-    def _lanes(self, slot: int, weights: NDArray[np.float32]) -> list[int]:
+    def _lanes(self, live: int, weights: NDArray[np.float32]) -> list[int]:
         """Return the lanes that are moved with a live config."""
-        parts = weights.shape[2] // self.n_slots if self._control.moves_whole_table else self._shape.parts
-        return [part * self.n_slots + slot for part in range(parts)]
+        parts = weights.shape[2] // self.max_live if self._control.moves_whole_table else self._shape.parts
+        return [part * self.max_live + live for part in range(parts)]

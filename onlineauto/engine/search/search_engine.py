@@ -49,7 +49,7 @@ from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
-from onlineauto.features.slots import SLOT_NAME, TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Searching:
         The options of the search.
     search : Search
         The state of the search, an immutable value.
-    slots : LiveConfigs
+    live_configs : LiveConfigs
         The live configs.
     screening : Screening
         Estimated gains of interactions.
@@ -143,7 +143,7 @@ class Searching:
     def __init__(self, configuration: Configuration, layout: Layout, learner: Learner) -> None:
         options, control = configuration[AutomlOptions], control_of(configuration)
         hyperparameters = Hyperparameters(configuration)
-        telling = (SLOT_NAME, TOLD_NAME) if control.tells_slots and layout.slots else ()
+        telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
         self._rules = Rules.of(
             options,
@@ -155,7 +155,7 @@ class Searching:
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=configuration[RunOptions].random_seed)
-        self.slots = LiveConfigs(
+        self.live_configs = LiveConfigs(
             options,
             layout,
             learner,
@@ -165,7 +165,7 @@ class Searching:
             interactions=self._interactions,
         )
         self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
-        self.estimates = Estimates(self.slots, self.screening, alpha=options.automl_significance_level)
+        self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = 0
         self._drift = Drift()
         self.on_decision: Callable[[Entry], object] | None = None
@@ -198,11 +198,11 @@ class Searching:
     @property
     def n_learnt(self) -> int:
         """Number of events learnt."""
-        return int(self.slots.live.tally[LEARNT])
+        return int(self.live_configs.arrays.tally[LEARNT])
 
-    def interactions(self, slot: int) -> Sequence[Interaction]:
-        """Return the interactions of live config `slot`."""
-        return self._interactions(self.slots.configs[slot], self.slots.namespaces)
+    def interactions(self, live: int) -> Sequence[Interaction]:
+        """Return the interactions of live config `live`."""
+        return self._interactions(self.live_configs.configs[live], self.live_configs.namespaces)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it.
@@ -213,7 +213,9 @@ class Searching:
             This is a replay, which does not have the state that led to its decisions.
         """
         if self.replays:
-            raise OptionError("a replay cannot be saved: it does not know how its decisions were come to")
+            raise OptionError(
+                "a replay cannot be saved: it has the decisions, and not the search that made them"
+            )
         return {
             "search": self.search,
             "events": self.n_events,
@@ -221,7 +223,7 @@ class Searching:
             "alarms": self.n_alarms,
             "latest_changes": list(self.changes),
             "drift": self._drift.state(),
-            "slots": self.slots.state(),
+            "slots": self.live_configs.state(),
             "screening": self.screening.state(),
         }
 
@@ -242,14 +244,14 @@ class Searching:
         problems = [search_problem(self._rules, self.search)]
         problems += [config_problem(self._rules, config) for config in configs]
         if any(problems):
-            raise ValueError(f"its search cannot be: {next(filter(None, problems))}")
+            raise ValueError(f"its search is not valid: {next(filter(None, problems))}")
         if len(configs) != len(self.search.slots):
             raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
         self.n_alarms = stored["alarms"].count()
         self.changes.extend(stored["latest_changes"].of(list[Change]))
         self._drift.restore(stored["drift"])
-        self.slots.restore(stored["slots"], model, configs)
+        self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(
             stored["screening"], lambda names: not config_problem(self._rules, Config((names,)))
         )
@@ -257,7 +259,7 @@ class Searching:
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces."""
-        self.slots.open_block()
+        self.live_configs.open_block()
         self.screening.open_block()
 
     def stop(self, begin: int, end: int) -> int:
@@ -314,7 +316,7 @@ class Searching:
             if crosses or screens:
                 space = space_of(self._rules, search, self.estimates)
             if crosses:
-                self.slots.cross()
+                self.live_configs.cross()
                 self._set_prices(space)
             if screens:
                 self._screen(space)
@@ -324,14 +326,14 @@ class Searching:
         found = interactions_for(self._rules, config, namespaces)
         if not self._slots:
             return found
-        told = [(*names, TOLD_NAME) for names in (*found, *((name,) for name in namespaces))]
-        return sorted({*found, *told}, key=lambda names: (len(names), names))
+        indexed = [(*names, INDEX_NAME) for names in (*found, *((name,) for name in namespaces))]
+        return sorted({*found, *indexed}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
         """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
         reason = cursor[SIGNAL]
         if reason == NEW_NAMESPACE:
-            return NewNamespaces(self.slots.new_names(), of_actions(block, event))
+            return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
         if reason == REVIEW_DUE:
             return ReviewDue(self._drifted(), of_actions(block, event))
         if reason in (BOUND_CROSSED, LOSS_CROSSED):
@@ -342,7 +344,7 @@ class Searching:
 
     def _drifted(self) -> bool:
         """Return whether the champion predicts worse than it did."""
-        losses = self.slots.take_losses()
+        losses = self.live_configs.take_losses()
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
         self.n_alarms += drifted
         return drifted
@@ -350,7 +352,7 @@ class Searching:
     def _replay(self, model: Model) -> None:
         """Apply the decisions that the journal has up to the present event."""
         assert self._replayed is not None
-        met = self.slots.new_names()
+        met = self.live_configs.new_names()
         while self._next is not None and self._next.events <= self.n_events:
             if isinstance(self._next, End):
                 self._ended = self._next.events
@@ -358,19 +360,19 @@ class Searching:
                 self._check(self._fits(self._next))
                 self._carry_out(decision_of(self._next), model)
             self._next = next(self._replayed, None)
-        self._check(self._next is None or set(met) <= set(self.slots.namespaces))
-        self.slots.cross()
+        self._check(self._next is None or set(met) <= set(self.live_configs.namespaces))
+        self.live_configs.cross()
 
     def _fits(self, entry: Entry) -> bool:
         """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
         recorded: Bounds | None = getattr(entry, "bounds", None)
-        slot: int = getattr(entry, "slot", 0)
-        if recorded is None or slot >= len(self.estimates):
+        live: int = getattr(entry, "slot", 0)
+        if recorded is None or live >= len(self.estimates):
             return recorded is None
         pairs = zip(
-            msgspec.structs.astuple(bounds_of(slot, self.estimates)),
+            msgspec.structs.astuple(bounds_of(live, self.estimates)),
             msgspec.structs.astuple(recorded),
             strict=True,
         )
@@ -378,16 +380,16 @@ class Searching:
 
     def _can_be_decided(self, decision: Decision) -> bool:
         """Return whether the live configs, namespaces and options that a decision is about exist."""
-        live = len(self.estimates)
+        n_live = len(self.estimates)
         if isinstance(decision, Widen):
             return all(decision.names)
         if isinstance(decision, Reopen):
-            return len(decision.indices) == live and decision.what == self._rules.on_drift
+            return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):
             return False
         if isinstance(decision, Rotate):
-            return decision.slot < min(live + 1, self._rules.n_slots)
-        return int(not isinstance(decision, Extend)) <= decision.slot < live
+            return decision.live < min(n_live + 1, self._rules.max_live)
+        return int(not isinstance(decision, Extend)) <= decision.live < n_live
 
     def _check(self, fits: bool) -> None:
         """Raise an error if a replayed journal does not fit the stream."""
@@ -404,25 +406,25 @@ class Searching:
             self._drift.restart()
         if isinstance(decision, Swap | Reopen):
             self.screening.fade()
-        self.slots.apply(decision, model)
+        self.live_configs.apply(decision, model)
 
     def _note(self, swap: Swap) -> None:
         """Record a change of champion that is about to be applied."""
         self.n_switches += 1
-        before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.slot))
-        bounds, live = bounds_of(swap.slot, self.estimates), self.slots.live
+        before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.live))
+        bounds, arrays = bounds_of(swap.live, self.estimates), self.live_configs.arrays
         by = loss_level if swap.by == "loss" else reward_level
-        level = float(by(live, swap.slot)) if live.paired else None
-        settings = self.slots.configs[0].settings, self.slots.configs[swap.slot].settings
+        level = float(by(arrays, swap.live)) if arrays.paired else None
+        settings = self.live_configs.configs[0].settings, self.live_configs.configs[swap.live].settings
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
         """Pass the leases and the time of the next review on to the loop."""
         search = self.search
-        leases = [search.lease(slot) for slot in range(len(search.slots))]
+        leases = [search.lease(live) for live in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
-        self.slots.lease(leases, fill=fill, replaceable=replaceable)
-        self.slots.review(search.review)
+        self.live_configs.lease(leases, fill=fill, replaceable=replaceable)
+        self.live_configs.review(search.review)
 
     def _screen(self, space: Space) -> None:
         """Ask the oracle for the interactions to screen."""
@@ -436,6 +438,6 @@ class Searching:
             return
         namespaces = () if "namespaces" in space.searched else space.namespaces
         own = sum(space.terms([(name,)]) for name in namespaces)
-        terms = [own + space.terms(config.elements) for config in self.slots.configs]
-        for slot, many in enumerate(terms):
-            self.slots.price(slot, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))
+        terms = [own + space.terms(config.elements) for config in self.live_configs.configs]
+        for live, many in enumerate(terms):
+            self.live_configs.price(live, self._feature_cost * math.log2(max(many, 1.0) / max(terms[0], 1.0)))

@@ -61,13 +61,13 @@ def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -
 def put_back(
     parked: WaitingConfig,
     model: Model,
-    slot: int,
+    live: int,
     *,
     lanes: Sequence[int],
     same: NDArray[np.bool_],
     unlearnt: NDArray[np.float32],
 ) -> None:
-    """Write the weights of a waiting config into live config `slot`, which has these `lanes`.
+    """Write the weights of a waiting config into live config `live`, which has these `lanes`.
 
     Parameters
     ----------
@@ -83,4 +83,4 @@ def put_back(
         model.weights[parked.cells, :, lane] = parked.weights[..., part]
         model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))
-    model.sums[slot, summed] = parked.sums[summed]
+    model.sums[live, summed] = parked.sums[summed]

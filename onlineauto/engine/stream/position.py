@@ -49,7 +49,7 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
             yield block.tail(skipped)
     if left:
         raise InputError(
-            f"the input has {n - left} events, and the run to go on with was through with {n}: is it another?"
+            f"the input has {n - left} events, and the run that is resumed had done {n}: is it another input?"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.reader_state_kernels import Rules
-from onlineauto.formats.options import InputOptions
+from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
@@ -178,10 +178,14 @@ def open_source(
     return reader
 
 
+_READERS: Final = {"json": JsonReader, "dsjson": JsonReader}
+"""Readers of formats by name; text is read by that of the dialect."""
+
+
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
-    """Open VW text or JSON, as the options say.
+    """Open a source of lines in the format that the options name.
 
     Raises
     ------
@@ -204,12 +208,11 @@ def open_lines(
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,
     )
-    reader = JsonReader if inputs.json or inputs.dsjson else dialect.text
+    reader = _READERS.get(format_of(configuration), dialect.text)
     return reader(source, rules, diagnostics=diagnostics)
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
     """Return a file of the texts of events, each ended as its format requires."""
-    inputs = configuration[InputOptions]
-    separated = kind_of(configuration).endswith("adf") and not (inputs.json or inputs.dsjson)
+    separated = kind_of(configuration).endswith("adf") and format_of(configuration) == "text"
     return cast("BinaryIO", EventFile(texts, multiline=separated))

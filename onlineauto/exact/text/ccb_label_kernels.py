@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["read_vw_slot_label"]
 
 _SPACE, _MINUS, _PLUS, _ZERO_DIGIT, _NINE = 32, 45, 43, 48, 57
-_ZERO = np.float32(0)
 _ONE = np.float32(1)
 _TOLERANCE = np.float32(1e-4)
 _MOST_WORDS = 4

@@ -37,7 +37,7 @@ class CoverOptions:
 
     cover: int | None = option(
         None,
-        "Choose among N policies, each of which learns to choose well and otherwise than those before it.",
+        "Choose among N policies, each of which learns to choose well and differently from those before it.",
         keep=True,
         minimum=1,
         maximum=2**15,
@@ -46,7 +46,7 @@ class CoverOptions:
     )
     psi: float = option(
         1.0,
-        "How much --cover pays for choosing otherwise.",
+        "How much --cover rewards policies for choosing differently.",
         keep=True,
         override=True,
         metavar="PSI",

@@ -45,12 +45,12 @@ class EpsilonDecayOptions:
 
     epsilon_decay: bool = option(
         False,
-        "Explore the less the longer the champion has learnt; one that has begun later may take its place.",
+        "Explore less as the champion learns more; a model that began later may take its place.",
         keep=True,
         needs=("cb_explore", "cb_explore_adf"),
     )
     model_count: int = option(
-        3, "Models, the champion one of them.", keep=True, minimum=1, maximum=64, metavar="N", needs=_NEEDS
+        3, "Number of models, with the champion.", keep=True, minimum=1, maximum=64, metavar="N", needs=_NEEDS
     )
     initial_epsilon: float = option(
         1.0,
@@ -61,17 +61,17 @@ class EpsilonDecayOptions:
         needs=_NEEDS,
     )
     constant_epsilon: bool = option(
-        False, "Explore with --epsilon, whatever was learnt.", keep=True, needs=_NEEDS
+        False, "Explore with --epsilon, however much was learnt.", keep=True, needs=_NEEDS
     )
     challenger_epsilon: bool = option(
         False,
-        "Let a challenger's reward be that of exploring with its own ε, and not that of its best actions.",
+        "Judge a challenger by the reward of exploring with its own ε, and not by that of its best actions.",
         keep=True,
         needs=_NEEDS,
     )
     min_scope: int = option(
         100,
-        "Events that a challenger learns at least before it gives way to a new one.",
+        "Least number of events that a challenger learns before it gives way to a new one.",
         keep=True,
         minimum=0,
         maximum=2**62,
@@ -80,7 +80,8 @@ class EpsilonDecayOptions:
     )
     shift_model_bounds: int = option(
         0,
-        "Let challengers grow older: the I-th of N up to n^((I+S) / (N+S)) events, where the champion has n.",
+        "Let challengers learn longer: the I-th of N up to n^((I+S) / (N+S)) events, if the champion has "
+        "learnt n.",
         keep=True,
         minimum=0,
         maximum=2**31,
@@ -89,7 +90,7 @@ class EpsilonDecayOptions:
     )
     min_champ_examples: int = option(
         0,
-        "Events that a challenger learns at least before it becomes the champion.",
+        "Least number of events that a challenger learns before it becomes the champion.",
         keep=True,
         minimum=0,
         maximum=2**62,
@@ -107,7 +108,7 @@ class EpsilonDecayOptions:
     )
     bonferroni_denominator: int = option(
         0,
-        "Among how many that probability is shared; 0 is --model_count.",
+        "Number of models that share --epsilon_decay_significance_level; 0 is --model_count.",
         keep=True,
         minimum=0,
         maximum=2**62,
@@ -143,30 +144,17 @@ class EpsilonDecay(Explorer):
         return configuration[EpsilonDecayOptions].model_count
 
     def check(self, configuration: Configuration) -> None:
-        """Refuse slots: models that begin anew are not for them.
-
-        Raises
-        ------
-        OptionError
-            With ``--ccb_explore_adf``.
-        """
+        """Refuse ``--ccb_explore_adf``: models that begin anew are not for slots."""
         super().check(configuration)
         if "ccb_explore_adf" in configuration.supplied:
             raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
 
     def check_effects(self, configuration: Configuration) -> None:
-        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant.
-
-        Raises
-        ------
-        OptionError
-            If it is supplied.
-        """
+        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant."""
         constant = configuration[EpsilonDecayOptions].constant_epsilon
         if "epsilon" in configuration.supplied and not constant:
             raise OptionError(
-                "--epsilon has no effect with --epsilon_decay unless --constant_epsilon is there: "
-                "leave it out"
+                "--epsilon has no effect with --epsilon_decay without --constant_epsilon: leave it out"
             )
 
     @staticmethod

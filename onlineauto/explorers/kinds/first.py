@@ -34,7 +34,7 @@ class FirstOptions:
 
     first: int | None = option(
         None,
-        "Choose among all actions alike until N events are learnt, and the best one after that.",
+        "Choose uniformly among all actions until N events are learnt, and then the best one.",
         keep=True,
         minimum=0,
         maximum=2**63 - 1,

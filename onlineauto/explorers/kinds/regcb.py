@@ -41,13 +41,13 @@ class RegcbOptions:
 
     regcb: bool = option(
         False,
-        "Choose alike among all actions that may still be the best.",
+        "Choose uniformly among all actions that may still be the best.",
         keep=True,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     regcbopt: bool = option(
         False,
-        "Choose the action with the lowest cost that is plausible.",
+        "Choose the action with the lowest plausible cost.",
         keep=True,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )

@@ -42,7 +42,7 @@ class RndOptions:
 
     rnd: int | None = option(
         None,
-        "Prefer actions of which little is known: those whose random guesses N members have not learnt yet.",
+        "Prefer actions of which little is known: N members learn random guesses, and are still wrong there.",
         keep=True,
         minimum=1,
         maximum=2**15,
@@ -51,14 +51,14 @@ class RndOptions:
     )
     rnd_alpha: float = option(
         0.1,
-        "Noise of what the members learn: the more, the longer --rnd explores what was learnt already.",
+        "Noise in what the members learn: with more of it, --rnd explores known actions for longer.",
         keep=True,
         above=0,
         needs=("rnd",),
     )
     rnd_invlambda: float = option(
         0.1,
-        "Variance of their guesses: the more, the more --rnd explores what is new.",
+        "Variance of the guesses: with more of it, --rnd explores new actions more.",
         keep=True,
         above=0,
         needs=("rnd",),

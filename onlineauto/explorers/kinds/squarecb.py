@@ -42,8 +42,8 @@ class SquarecbOptions:
 
     squarecb: bool = option(
         False,
-        "Choose an action with a probability that falls with the inverse of how much worse than the best it "
-        "looks.",
+        "Choose each action with a probability that falls as its predicted cost rises above the lowest one,"
+        " by the inverse of the difference.",
         keep=True,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
@@ -57,7 +57,7 @@ class SquarecbOptions:
     )
     gamma_exponent: float = option(
         0.5,
-        "Exponent by which that grows with the events learnt.",
+        "Exponent by which --gamma_scale grows with the number of events learnt.",
         keep=True,
         override=True,
         needs=("squarecb",),

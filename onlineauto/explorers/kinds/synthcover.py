@@ -37,13 +37,14 @@ class SynthcoverOptions:
 
     synthcover: bool = option(
         False,
-        "Pour probability over the actions, each bit onto the best one, which makes it look worse.",
+        "Hand out probability in small parts, each to the action that looks best, which then looks a little"
+        " worse.",
         keep=True,
         needs=("cb_explore", "cb_explore_adf", "ccb_explore_adf"),
     )
     synthcoverpsi: float = option(
         0.1,
-        "How much worse an action would look by all of the probability.",
+        "How much worse an action would look with all of the probability.",
         keep=True,
         override=True,
         above=0,
@@ -52,7 +53,7 @@ class SynthcoverOptions:
     )
     synthcoversize: int = option(
         100,
-        "Into how many bits the probability is divided.",
+        "Into how many parts the probability is divided.",
         keep=True,
         minimum=1,
         maximum=2**32 - 1,

@@ -23,7 +23,7 @@ without point and exponent. `NUMBER` is any other.
 
 _POWERS = np.array([float(f"1e{i}") for i in range(309)])
 _ZERO = np.float32(0)
-_TEN, _FIVE = np.uint64(10), np.uint64(5)
+_TEN = np.uint64(10)
 _EXACT = np.uint64((1 << 53) - 1)
 _LARGEST_32 = np.uint64((1 << 32) - 1)
 _LARGEST = np.uint64((1 << 64) - 1)

@@ -28,7 +28,7 @@ __all__ = [
     "vw_probability",
 ]
 
-_COLON, _SPACE, _TAB, _QUOTE = 58, 32, 9, 39
+_COLON, _SPACE = 58, 32
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _SHARED_MARK = np.float32(-1)

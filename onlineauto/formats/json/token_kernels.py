@@ -39,7 +39,7 @@ __all__ = [
 FALSE, TRUE, NULL = range(3)
 """Meanings of the JSON words."""
 
-_QUOTE, _BACKSLASH, _COMMA, _COLON, _N = 34, 92, 44, 58, 110
+_QUOTE, _BACKSLASH, _COMMA, _N = 34, 92, 44, 110
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
 _FALSE, _TRUE, _NULL = (name_of(word) for word in (b"false", b"true", b"null"))
 _NAN_NAME = name_of(b"", b"nan")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 
-__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "is_warning", "make_diagnostic"]
+__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "make_diagnostic"]
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -124,17 +124,11 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 
-_WARNINGS = frozenset({Code.VALUE_PARTLY_A_NUMBER, Code.TAG_LIKE_LABEL, Code.TAKEN_AS_UNIFORM})
 _SHOWN = 60
 _KEEP = 100
 
 MOST_TEXT = _SHOWN + 1
 """Number of bytes of an offending text that a message needs."""
-
-
-def is_warning(code: Code) -> bool:
-    """Return whether input with this problem is used nevertheless (native mode)."""
-    return code in _WARNINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

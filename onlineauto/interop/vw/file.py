@@ -2,7 +2,7 @@
 
 ::
 
-    file = head  options  checksum  told  decay  explorer  search  averages  descent  cell ...
+    file = head  options  checksum  indexed  decay  explorer  search  averages  descent  cell ...
 
 The options decide which of the parts after the checksum exist: whether slots of ``--ccb_explore_adf`` are
 distinguished; the state of ``--epsilon_decay``; an explorer's counter; the state of ``--automl``; the sums of
@@ -49,8 +49,6 @@ VERSION = b"9.11.9"
 _BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
 """From this number of bits on, the number of a cell is a uint64."""
-_KEPT = 4
-"""Number of floats in a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +156,7 @@ class VwFile:
     ----------
     head : VwHead
         The first part.
-    told : bool
+    indexed : bool
         True if slots are distinguished: the model has seen an event of several slots, or a slot with
         features.
     decay : VwDecay
@@ -178,7 +176,7 @@ class VwFile:
     """
 
     head: VwHead = field(default_factory=VwHead)
-    told: bool = False
+    indexed: bool = False
     decay: VwDecay = field(default_factory=VwDecay)
     explorer: tuple[float, ...] = ()
     search: VwSearch = NO_SEARCH
@@ -218,7 +216,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         raise reader.fail(f"it is of version {begin[1].decode()}, and only {VERSION.decode()} is known")
     head = _head(reader, VwHead())
     expected = shape(head)
-    told = bool(reader.number("B", 0)) if expected.slots else False
+    indexed = bool(reader.number("B", 0)) if expected.slots else False
     decay = decay_fields(reader, VwDecay.of(expected.decaying)) if expected.decaying else VwDecay()
     explorer = tuple([reader.number(kind, 0) for kind in expected.explorer])
     search = search_fields(reader, NO_SEARCH) if expected.search else NO_SEARCH
@@ -241,7 +239,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         )
     return VwFile(
         head=head,
-        told=told,
+        indexed=indexed,
         decay=decay,
         explorer=explorer,
         search=search,
@@ -257,7 +255,7 @@ def vw_file_bytes(file: VwFile, *, shape: VwShape) -> bytes:
     writer = FieldWriter()
     _head(writer, file.head)
     if shape.slots:
-        writer.number("B", file.told)
+        writer.number("B", file.indexed)
     if shape.decaying:
         decay_fields(writer, file.decay)
     for kind, number in zip(shape.explorer, file.explorer, strict=True):

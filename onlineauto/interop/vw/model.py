@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.search import Candidate, Slot, State
+from onlineauto.automl.search import Candidate, LiveConfig, State
 from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
 from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import InputError
@@ -101,13 +101,13 @@ def load_vw_model(
         shape=lambda head: shape_of(head, configuration_of(head, given, name=name)),
     )
     workspace = Workspace(configuration=configuration_of(file.head, given, name=name))
-    told = file.told and not workspace.configuration[SlotOptions].ccb_no_slot_index
+    indexed = file.indexed and not workspace.configuration[SlotOptions].ccb_no_slot_index
     try:
         _fill_learner(workspace.learner, file, workspace.configuration)
         _fill_decay(workspace.learner.task.decay, file.decay)
-        if workspace.searching.slots.live.searching:
+        if workspace.searching.live_configs.arrays.searching:
             _fill_search(workspace, file.search)
-        state = workspace.state() | ({"slots": {"told": True}} if told else {})
+        state = workspace.state() | ({"slots": {"told": True}} if indexed else {})
         workspace.restore(state)  # it is held to what a model of ours may have
         run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
         return workspace, stored_run(Stored(run, "run"), workspace)
@@ -185,7 +185,8 @@ def _fill_decay(decay: Decay, found: VwDecay) -> None:
 
 def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     """Set the search to where VW's was."""
-    if not 0 < len(found.live) <= workspace.searching.slots.n_slots or found.valid > len(found.configs):
+    most = workspace.searching.live_configs.max_live
+    if not 0 < len(found.live) <= most or found.valid > len(found.configs):
         raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")
     numbers = [each.config for each in found.live] + [number for _, number in found.queue]
     times = [found.learnt, *(each.lease for each in found.configs), *(count for _, count in found.counts)]
@@ -200,21 +201,21 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
         candidates=tuple(map(_candidate, found.configs)),
         n_valid=found.valid,
         queue=found.queue,
-        slots=tuple(Slot(each.config, each.gives_way) for each in found.live),
+        slots=tuple(LiveConfig(each.config, each.gives_way) for each in found.live),
         namespaces=tuple(namespaces),
     )
     tree = searching.state()
     slots = tree["slots"]
     arrays, tally = slots["arrays"], slots["tally"]
     tally[LEARNT] = found.learnt
-    for slot, each in enumerate(found.live):
-        arrays["updates"][slot] = each.own.updates
+    for live, each in enumerate(found.live):
+        arrays["updates"][live] = each.own.updates
         for who, estimator in ((SELF, each.own), (CHAMPION, each.champion)):
-            arrays["evidence"][slot, who] = evidence_of(estimator)
-            arrays["last"][slot, who] = estimator.weight, estimator.reward
+            arrays["evidence"][live, who] = evidence_of(estimator)
+            arrays["last"][live, who] = estimator.weight, estimator.reward
     known = {
-        "configs": [search.config(slot) for slot in range(len(search.slots))],
-        "indices": [slot.index for slot in search.slots],
+        "configs": [search.config(live) for live in range(len(search.slots))],
+        "indices": [each.index for each in search.slots],
         "namespaces": namespaces,
         "counts": [(bytes([key]), count, 0) for key, count in found.counts],
     }

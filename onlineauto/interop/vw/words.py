@@ -10,7 +10,7 @@ from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.errors import OptionError
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.interactions import WILDCARD, parse_full_names
-from onlineauto.features.slots import TOLD_NAME
+from onlineauto.features.slots import INDEX_NAME
 from onlineauto.options import options_of
 from onlineauto.options.value import to_text
 from onlineauto.workspace.options import REGISTRY
@@ -60,10 +60,10 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     searched = configuration[AutomlOptions].automl is not None
     if searched:
         champion = [
-            each for each in searching.interactions(0) if TOLD_NAME not in each
+            each for each in searching.interactions(0) if INDEX_NAME not in each
         ]  # VW adds the others itself
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
-        settings = dict(searching.slots.configs[0].settings)
+        settings = dict(searching.live_configs.configs[0].settings)
         values |= {name: value for name, value in settings.items() if REGISTRY[name].vw}
     elif "experimental_full_name_interactions" in values:
         full = [parse_full_names(text) for text in values.pop("experimental_full_name_interactions")]
@@ -130,19 +130,13 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
 
 
 def _refuse(workspace: Workspace) -> None:
-    """Refuse a model of native mode that VW cannot express.
-
-    Raises
-    ------
-    OptionError
-        The message says what VW cannot express.
-    """
+    """Refuse a model of native mode that VW cannot express."""
     configuration = workspace.configuration
     if chosen_explorer(configuration).name == "rnd":  # which --vw_exact does not reproduce either
-        raise OptionError("Vowpal Wabbit would predict otherwise: it makes other guesses with --rnd")
+        raise OptionError("Vowpal Wabbit would predict differently: it makes other guesses with --rnd")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
-            f"Vowpal Wabbit would predict otherwise: {reason}; learn with --vw_exact, where it does not"
+            f"Vowpal Wabbit would predict differently: {reason}; learn with --vw_exact, where it does not"
         )
 
 
@@ -154,12 +148,12 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
         if name == explorer or name in configuration.supplied:
             yield f"it {reason} with --{name}"
     flags = chosen_explorer(configuration).flags
-    settings = dict(workspace.searching.slots.configs[0].settings)
+    settings = dict(workspace.searching.live_configs.configs[0].settings)
     for name in (*(flag for flag in flags if flag in configuration.supplied), *settings):
         if not REGISTRY[name].vw:
             yield f"it has no --{name}"
     layout = workspace.state()["layout"]
-    names = sorted({*layout["known"], *workspace.searching.slots.namespaces})
+    names = sorted({*layout["known"], *workspace.searching.live_configs.namespaces})
     for name, other in pairwise(names):
         if name[:1] == other[:1]:
             yield f"namespaces {_shown(name)} and {_shown(other)} begin with one letter, and are one to it"

@@ -55,7 +55,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         "champion": _champion(workspace),
         "history": list(story(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
-        "slots": [_slot(workspace, slot) for slot in range(len(workspace.estimates))]
+        "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
         if _searches(workspace)
         else [],
         "top_weights": list(_largest(workspace, names, top, fields=learner.fields)),
@@ -69,7 +69,10 @@ def _searches(workspace: Workspace) -> bool:
 def _champion(workspace: Workspace) -> dict[str, Any]:
     if _searches(workspace):
         crossed = _texts(workspace.searching.interactions(0))
-        return {"interactions": crossed, "settings": dict(workspace.searching.slots.configs[0].settings)}
+        return {
+            "interactions": crossed,
+            "settings": dict(workspace.searching.live_configs.configs[0].settings),
+        }
     options = workspace.configuration[FeatureOptions]
     given = (*options.quadratic, *options.cubic, *options.interactions)
     full_names = options.experimental_full_name_interactions
@@ -82,37 +85,41 @@ def _texts(interactions: Iterable[Interaction]) -> list[str]:
 
 def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
     """Yield the namespaces that were seen; with a search, their counts too."""
-    slots = workspace.searching.slots
+    live_configs = workspace.searching.live_configs
     if not _searches(workspace):
         yield from ({"name": namespace_text(name)} for name in workspace.layout.state()["known"])
         return
-    for name in slots.namespaces:
-        yield {"name": namespace_text(name), "actions": slots.count(name), "features": slots.size(name)}
+    for name in live_configs.namespaces:
+        yield {
+            "name": namespace_text(name),
+            "actions": live_configs.count(name),
+            "features": live_configs.size(name),
+        }
 
 
-def _slot(workspace: Workspace, slot: int) -> dict[str, Any]:
+def _live(workspace: Workspace, live: int) -> dict[str, Any]:
     searching, estimates = workspace.searching, workspace.estimates
-    config, paired = searching.slots.configs[slot], searching.slots.live.paired
+    config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.paired
     found: dict[str, Any] = {
-        "slot": slot,
-        "interactions": len(searching.interactions(slot)),
-        "differs_by": _difference(workspace, slot),
+        "index": live,
+        "interactions": len(searching.interactions(live)),
+        "differs_by": _difference(workspace, live),
         "settings": dict(config.settings),
-        "events": estimates.updates(slot) if slot else searching.slots.champion_events,
-        "reward": [estimates.lower(slot), estimates.upper(slot)],
+        "events": estimates.updates(live) if live else searching.live_configs.champion_events,
+        "reward": [estimates.lower(live), estimates.upper(live)],
     }
-    if slot:
-        found["champion_reward"] = [estimates.champion_lower(slot), estimates.champion_upper(slot)]
+    if live:
+        found["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
         if paired:
-            found["evidence"] = estimates.promise(slot)
+            found["evidence"] = estimates.promise(live)
     if not searching.replays:
-        found["lease"] = None if slot == 0 else searching.search.lease(slot)
+        found["lease"] = None if live == 0 else searching.search.lease(live)
     return found
 
 
-def _difference(workspace: Workspace, slot: int) -> list[str]:
-    """Return the interactions that only live config `slot` has, with +, and only the champion, with -."""
-    champion, own = (set(workspace.searching.interactions(each)) for each in (0, slot))
+def _difference(workspace: Workspace, live: int) -> list[str]:
+    """Return the interactions that only live config `live` has, with +, and only the champion, with -."""
+    champion, own = (set(workspace.searching.interactions(each)) for each in (0, live))
     gained, lost = sorted(own - champion), sorted(champion - own)
     return [f"+{text}" for text in _texts(gained)] + [f"-{text}" for text in _texts(lost)]
 

@@ -36,13 +36,13 @@ class InverseHash:
     def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
         """Return the names of the weights of examples, by number; of all live configs, or of the champion."""
         listed = list(examples)  # Listing may add interactions, which are read below.
-        live, width = self._workspace.searching.slots.live, self._workspace.learner.width
+        arrays, width = self._workspace.searching.live_configs.arrays, self._workspace.learner.width
         as_vw, found = self._workspace.semantics.reports_as_vw, dict[int, str]()
         lanes = [
             [
-                (slot * live.slot_step + part * live.part_step)
-                for slot in range(live.n if challengers else 1)
-                if holds[slot]
+                (live * arrays.slot_step + part * arrays.part_step)
+                for live in range(arrays.n if challengers else 1)
+                if holds[live]
                 for part in range(width)
             ]
             for holds in self._workspace.layout.interactions.holders

@@ -34,16 +34,16 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
 
     Namespaces are written by name or, with `by_letter`, as the number of their first byte.
     """
-    search, slots = searching.search, searching.slots
+    search, live_configs = searching.search, searching.live_configs
     yield "_automl_state = Experimenting"
-    yield f"{_PREFIX}_count = {slots.live.tally[LEARNT]}"
+    yield f"{_PREFIX}_count = {live_configs.arrays.tally[LEARNT]}"
     yield f"{_PREFIX}_champ = 0"
     yield f"{_PREFIX}_valid_config_size = {search.n_valid}"
-    met = [name for name in slots.namespaces if slots.count(name)]
+    met = [name for name in live_configs.namespaces if live_configs.count(name)]
     yield f"{_PREFIX}_ns_counter.size() = {len(met)}"
     for i, name in enumerate(met):
         yield f"{_PREFIX}_ns_counter.key{i} = {_namespace(name, by_letter=by_letter)}"
-        yield f"{_PREFIX}_ns_counter[key{i}] = {slots.count(name)}"
+        yield f"{_PREFIX}_ns_counter[key{i}] = {live_configs.count(name)}"
     yield f"{_PREFIX}_configs.size() = {len(search.candidates)}"
     for i, candidate in enumerate(search.candidates):
         yield from _config(candidate.config, f"{_PREFIX}_configs[{i}]", by_letter=by_letter)
@@ -52,13 +52,13 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
         kind = "Exclusion" if candidate.config.kind is Kind.EXCLUSION else "Interaction"
         yield f"{_PREFIX}_configs[{i}]_type = {kind}"
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
-    for i, slot in enumerate(search.slots):
-        if not slots.live.paired:
-            yield from _estimator(slots, i, SELF, f"{_PREFIX}_estimators[{i}].first")
-        yield f"{_PREFIX}_estimators[{i}].first_index = {slot.index}"
-        yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(slot.gives_way).lower()}"
-        if not slots.live.paired:
-            yield from _estimator(slots, i, CHAMPION, f"{_PREFIX}_estimators[{i}].second")
+    for i, each in enumerate(search.slots):
+        if not live_configs.arrays.paired:
+            yield from _estimator(live_configs, i, SELF, f"{_PREFIX}_estimators[{i}].first")
+        yield f"{_PREFIX}_estimators[{i}].first_index = {each.index}"
+        yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(each.gives_way).lower()}"
+        if not live_configs.arrays.paired:
+            yield from _estimator(live_configs, i, CHAMPION, f"{_PREFIX}_estimators[{i}].second")
     yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
     for i, (priority, index) in enumerate(search.queue):
         yield f"{_PREFIX}_index_queue[{i}].first = {_number(priority)}"
@@ -79,15 +79,15 @@ def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
         yield f"{name}_{setting} = {value}"
 
 
-def _estimator(slots: LiveConfigs, slot: int, who: int, name: str) -> Iterator[str]:
-    live = slots.live
-    weight, reward = live.last[slot, who].tolist()
-    yield f"{name}_update_count = {live.updates[slot]}"
+def _estimator(live_configs: LiveConfigs, live: int, who: int, name: str) -> Iterator[str]:
+    arrays = live_configs.arrays
+    weight, reward = arrays.last[live, who].tolist()
+    yield f"{name}_update_count = {arrays.updates[live]}"
     yield f"{name}_last_w = {_number(weight)}"
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
-        state = live.evidence[slot, who, row].copy()
-        if slot == 0 and who == CHAMPION:  # VW has moved its histogram to live config 1.
+        state = arrays.evidence[live, who, row].copy()
+        if live == 0 and who == CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")
 
