@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from onlineauto.explorers import EXPLORERS
-from onlineauto.jit.cache import kernel_sources
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "onlineauto"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -269,31 +266,6 @@ def test_kernels_take_few_arguments() -> None:
 def place_of_module(name: str) -> Path:
     place = ROOT.joinpath(*name.split("."))
     return place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
-
-
-def test_compiled_code_depends_on_files_that_the_cache_is_stamped_with() -> None:
-    modules = {
-        name
-        for path in kernel_sources()
-        for name in modules_without_type_checking(parsed(path))
-        if name.partition(".")[0] == "onlineauto"
-    }
-    assert {place_of_module(name) for name in modules} <= set(kernel_sources())
-
-
-def test_kernels_of_explorers_depend_on_such_files_and_their_own() -> None:
-    """They are kept by the content of their own file beside that stamp."""
-    assert len(EXPLORER_FILES) == len(EXPLORERS)
-    for path in EXPLORER_FILES:
-        makers = [node for node in functions(path) if node.name == "kernel"]
-        taken = {
-            node.module
-            for maker in makers
-            for node in ast.walk(maker)
-            if isinstance(node, ast.ImportFrom) and node.module
-        }
-        assert len(makers) == 1
-        assert {place_of_module(name) for name in taken - {"onlineauto.jit"}} <= set(kernel_sources()), path
 
 
 def test_modules_of_options_import_only_the_standard_library() -> None:

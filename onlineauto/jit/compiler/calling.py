@@ -73,7 +73,7 @@ def result_of(kind: Any) -> Kind:
     TypeError
         It is neither a number nor a tuple of such results.
     """
-    if isinstance(kind, types.NamedTuple):
+    if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         return RecordKind(kind.instance_class, tuple(map(result_of, kind)))
     if isinstance(kind, types.BaseTuple):
         items: Any = kind

@@ -83,7 +83,7 @@ def type_of(kind: Kind, *, argument: bool = False) -> Any:
     if isinstance(kind, TupleKind):
         return known.BaseTuple.from_types(tuple(map(type_of, kind.items)))
     if argument and kind.by_value:
-        return known.NamedTuple(tuple(map(type_of, kind.items)), kind.record)
+        return known.BaseTuple.from_types(tuple(map(type_of, kind.items)), pyclass=kind.record)
     return Reference(kind)
 
 
