@@ -26,6 +26,7 @@ def from_dicts(
     events_per_block: int = 1024,
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
+    names: NameHashes | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of events given as mappings.
 
@@ -60,6 +61,9 @@ def from_dicts(
         Number of events in each block.
     hash, hash_seed : str, int
         The options of the workspace that will use the blocks.
+    names : NameHashes, optional
+        What other calls have found out about names, in place of `hash` and `hash_seed`. Where events come one at
+        a time, one object for all of them saves most of the work.
 
     Raises
     ------
@@ -77,7 +81,7 @@ def from_dicts(
     >>> bandit.predict_block(block).score.round(3)
     array([0.975, 0.025], dtype=float32)
     """
-    names = NameHashes(hash=hash, hash_seed=hash_seed)
+    names = NameHashes(hash=hash, hash_seed=hash_seed) if names is None else names
     numbered = enumerate(events)
     line_number = 1
     while True:

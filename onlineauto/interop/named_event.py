@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,11 @@ Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 
 _LARGE = (2 - 2.0**-24) * 2.0**127
 """Numbers from here on are rounded to infinity as float32."""
+_SMALL = 2.0**-126
+"""Numbers from here on are rounded to no fewer digits than others."""
+_WHOLE = 1 << 24
+"""Whole numbers up to here are float32 numbers."""
+_FLOAT32 = Struct("f")
 _KEYS = (
     "context",
     "actions",
@@ -225,6 +231,12 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
     return ((int(action), _number(cost, "cost", where), probability),)
 
 
+def _rounded(number: float) -> float:
+    """Return the nearest float32, as a float."""
+    (rounded,) = _FLOAT32.unpack(_FLOAT32.pack(number))
+    return rounded
+
+
 def _number(value: object, what: str, where: str) -> float:
     """Return a number as the float32 that reading it from a text would give."""
     if not isinstance(value, float | int | Real):
@@ -233,7 +245,7 @@ def _number(value: object, what: str, where: str) -> float:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
-    number = float(np.float32(number)) if abs(number) < _LARGE else math.inf
+    number = _rounded(number) if abs(number) < _LARGE else math.inf
     if not math.isfinite(number):
         raise InputError(f"{where}: {what} {value!r} is infinite, NaN or too large")
     return number
@@ -249,10 +261,34 @@ def spans_of(features: object, where: str = "event") -> Spans:
         raise InputError(f"{where}: features are a mapping of namespaces, not {type(features).__name__}")
     spans = []
     for namespace, value in features.items():
-        found = tuple(_features(str(namespace), value, f"{where}: {namespace}"))
+        found = _usual_features(namespace, value)
+        if found is None:
+            found = tuple(_features(str(namespace), value, f"{where}: {namespace}"))
         if found:
             spans.append((str(namespace), found))
     return tuple(spans)
+
+
+def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
+    """Return what `_features` yields for texts and usual numbers with names of type str, None for others.
+
+    A service asks for events one at a time, and most of them are such.
+    """
+    each: Mapping[Any, object] = value if type(value) is dict else {name: value}
+    found = []
+    for feature, of_it in each.items():
+        kind = type(of_it)
+        if type(feature) is not str:
+            return None
+        if kind is str:
+            found.append((f"{feature}={of_it}", 1.0))
+        elif kind is float and _SMALL < abs(of_it) < _LARGE:  # type: ignore[arg-type] - it is a float
+            found.append((feature, _rounded(of_it)))  # type: ignore[arg-type]
+        elif kind is int and 0 < abs(of_it) < _WHOLE:  # type: ignore[arg-type] - it is an int
+            found.append((feature, float(of_it)))  # type: ignore[arg-type]
+        else:
+            return None
+    return tuple(found)
 
 
 def _features(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:

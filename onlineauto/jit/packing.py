@@ -89,6 +89,12 @@ _CODES: dict[type[Any], str] = {
 _LARGEST = 2**63
 
 
+_HEAD = object.__basicsize__
+"""Where the C structure of an array, as NumPy documents it, has the address of its data: it comes first."""
+_pointer_at = ctypes.c_void_p.from_address
+# The attribute `ctypes.data` says the same, and takes three times as long.
+
+
 class Packed:
     """What is known of arguments of certain kinds: how they are packed, and a name for them.
 
@@ -126,7 +132,7 @@ def _text(kind: Kind) -> str:
 
 
 _known: dict[tuple[Any, ...], Packed] = {}
-_array_kinds: dict[tuple[int, int, bool, bool], tuple[ArrayKind, np.dtype[Any]]] = {}
+_array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
 """Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
 
 
@@ -147,7 +153,7 @@ def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
     kind = type(value)
     if kind is np.ndarray:
         key.append(id(_array_kind(value)))
-        words += (value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+        words += (value.size, value.itemsize, _pointer_at(id(value) + _HEAD).value or 0, *value.shape, *value.strides)
     elif kind is int:
         key.append("q" if value < _LARGEST else "Q")
         words.append(value)
@@ -168,11 +174,12 @@ def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
 
 
 def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
-    flags = value.flags
-    key = id(value.dtype), value.ndim, flags.c_contiguous, flags.writeable
+    dtype, flags = value.dtype, value.flags
+    key = id(dtype), value.ndim, flags.num
     found = _array_kinds.get(key)
     if found is None:
-        found = _array_kinds[key] = _same_array_kind(ArrayKind(value.dtype, *key[1:])), value.dtype
+        kind = ArrayKind(dtype, value.ndim, flags.c_contiguous, flags.writeable)
+        found = _array_kinds[key] = _same_array_kind(kind), dtype
     return found[0]
 
 
