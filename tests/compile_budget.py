@@ -4,8 +4,8 @@
     python -m tests.compile_budget --write    # write what was found there
 
 The time that compiling takes is nearly proportional to the number of statements, and the number is the same
-on every machine. A program that grows by more than 5 % fails: either what made it grow is worth the seconds that
-every user waits, and the budget is written anew, or it belongs into a program of its own
+on every machine. A program that grows by more than 5 % fails: either what made it grow is worth the seconds
+that every user waits, and the budget is written anew, or it belongs into a program of its own
 (`onlineauto.engine.loop.units`).
 
 The kernels are compiled into the cache directory, which must have none of them yet.

@@ -62,8 +62,8 @@ def from_dicts(
     hash, hash_seed : str, int
         The options of the workspace that will use the blocks.
     names : NameHashes, optional
-        What other calls have found out about names, in place of `hash` and `hash_seed`. Where events come one at
-        a time, one object for all of them saves most of the work.
+        What other calls have found out about names, in place of `hash` and `hash_seed`. Where events come one
+        at a time, one object for all of them saves most of the work.
 
     Raises
     ------

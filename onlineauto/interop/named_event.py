@@ -233,7 +233,7 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
 
 def _rounded(number: float) -> float:
     """Return the nearest float32, as a float."""
-    (rounded,) = _FLOAT32.unpack(_FLOAT32.pack(number))
+    rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0]
     return rounded
 
 
@@ -274,7 +274,7 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
 
     A service asks for events one at a time, and most of them are such.
     """
-    each: Mapping[Any, object] = value if type(value) is dict else {name: value}
+    each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
     found = []
     for feature, of_it in each.items():
         kind = type(of_it)
@@ -282,10 +282,10 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
             return None
         if kind is str:
             found.append((f"{feature}={of_it}", 1.0))
-        elif kind is float and _SMALL < abs(of_it) < _LARGE:  # type: ignore[arg-type] - it is a float
-            found.append((feature, _rounded(of_it)))  # type: ignore[arg-type]
-        elif kind is int and 0 < abs(of_it) < _WHOLE:  # type: ignore[arg-type] - it is an int
-            found.append((feature, float(of_it)))  # type: ignore[arg-type]
+        elif kind is float and _SMALL < abs(of_it) < _LARGE:
+            found.append((feature, _rounded(of_it)))
+        elif kind is int and 0 < abs(of_it) < _WHOLE:
+            found.append((feature, float(of_it)))
         else:
             return None
     return tuple(found)

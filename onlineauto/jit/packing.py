@@ -153,7 +153,13 @@ def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
     kind = type(value)
     if kind is np.ndarray:
         key.append(id(_array_kind(value)))
-        words += (value.size, value.itemsize, _pointer_at(id(value) + _HEAD).value or 0, *value.shape, *value.strides)
+        words += (
+            value.size,
+            value.itemsize,
+            _pointer_at(id(value) + _HEAD).value or 0,
+            *value.shape,
+            *value.strides,
+        )
     elif kind is int:
         key.append("q" if value < _LARGEST else "Q")
         words.append(value)

@@ -177,6 +177,8 @@ class Units(NamedTuple):
     members: int  # the models of an ensemble
     bounds: int  # plausible costs
     ccb_slot: int  # what a CCB slot leaves to the next
+    before_event: int  # namespaces, leases and reviews of a search
+    after_event: int  # its comparisons of live configs
 
 
 class Context(NamedTuple):

@@ -9,23 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.event.event_kernels import learns_from, open_event
-from onlineauto.engine.event.live_config_kernels import (
-    meets_namespace,
-    observe_losses,
-    observe_rewards,
-    signal_before_test,
-    verdict,
-)
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import (
     ASIDE,
     BLOCK_END,
     EVENT,
-    NEW_NAMESPACE,
     SIGNAL,
     SIMPLE,
-    SLOT,
     STEP,
     STREAM,
 )
@@ -66,12 +57,9 @@ def run_events(
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
         if searching:
-            signal = NEW_NAMESPACE if meets_namespace(run, event, actions, cursor) else BLOCK_END
-            if learns and signal == BLOCK_END:
-                signal = signal_before_test(run, cursor)
-            if signal != BLOCK_END:
+            call_at(units.before_event, (context, stream, cursor, actions, learns))
+            if cursor[SIGNAL] != BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
-                cursor[SIGNAL] = signal
                 return
         row, exploration = results.rows[event], run.task.exploration
         if exploration.policies > 0:
@@ -99,12 +87,7 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and learns:
-            if run.task.shape != SIMPLE:
-                observe_rewards(run, buffers.score, actions.n, label)
-            if run.live.paired:
-                observe_losses(run, buffers.score, max(int(label.action), 0), label)
-            signal, slot = verdict(run.live)
-            if signal != BLOCK_END:
-                cursor[SIGNAL], cursor[SLOT] = signal, slot
+            call_at(units.after_event, (context, stream, cursor, actions, label))
+            if cursor[SIGNAL] != BLOCK_END:
                 return
     cursor[SIGNAL] = BLOCK_END

@@ -10,6 +10,7 @@ from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.event.state import Actions, Label, Units
+from onlineauto.engine.loop.search_kernels import after_event, before_event
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_UNITS", "make_units"]
 
-NO_UNITS = Units(0, 0, 0, 0)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0)
+_CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)
 _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
@@ -29,13 +31,15 @@ _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 def make_units(explorer: Explorer, context: Context, stream: Stream, results: Results) -> Units:
     """Return the addresses of the kernels that a task needs, for arguments of the kinds of these."""
     task, exploration = context.task, context.task.exploration
-    on = Sealed(context), Sealed(stream)
+    on, searching = (Sealed(context), Sealed(stream)), context.live.searching
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
     return Units(
         explore=pmf_address(explorer, exploration),
         members=_address(exploration.policies > 0, visit_members, *on, *event),
         bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
+        before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
+        after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
     )
 
 

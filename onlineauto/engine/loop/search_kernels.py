@@ -1,0 +1,51 @@
+"""What a search does around an event: count its namespaces, and compare the live configs on it.
+
+Each is a program of its own, which the loop calls by its address: a run without a search does without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.event.live_config_kernels import (
+    meets_namespace,
+    observe_losses,
+    observe_rewards,
+    signal_before_test,
+    verdict,
+)
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
+from onlineauto.jit import entry_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.features.records import Stream
+
+
+@entry_kernel
+def before_event(
+    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, learns: bool
+) -> None:
+    """Count the namespaces of the event at the cursor, and leave the signal of what must be decided first."""
+    run = run_on(context, stream)
+    signal = NEW_NAMESPACE if meets_namespace(run, cursor[EVENT], actions, cursor) else BLOCK_END
+    if learns and signal == BLOCK_END:
+        signal = signal_before_test(run, cursor)
+    cursor[SIGNAL] = signal
+
+
+@entry_kernel
+def after_event(
+    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
+) -> None:
+    """Compare the live configs on a learnt event; leave at the cursor the signal of what that decides."""
+    run, score = run_on(context, stream), context.buffers.score
+    if run.task.shape != SIMPLE:
+        observe_rewards(run, score, actions.n, label)
+    if run.live.paired:
+        observe_losses(run, score, max(int(label.action), 0), label)
+    cursor[SIGNAL], cursor[SLOT] = verdict(run.live)
