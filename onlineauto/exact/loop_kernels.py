@@ -43,7 +43,7 @@ from onlineauto.engine.event.state import (
     STEP,
     STREAM,
 )
-from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
+from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
@@ -103,13 +103,13 @@ def run_events_as_vw(
                 forget(run.scratch, 0, actions.n_shared)
                 cursor[SIGNAL] = signal
                 return
-        taught = taught_label(run, actions, label)
+        learnt = label_to_learn(run, actions, label)
         row = results.rows[event]
         if exploration.policies > 0:
             rows, compares = results.rows[event : event + 1], bool(learns or trains_on_all)
             call_at(units.members, (context, stream, rows, actions, label, learns, compares))
         else:
-            visit_actions(context, run, row, actions, taught, learns, buffers)
+            visit_actions(context, run, row, actions, learnt, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = settle_line(run, results, event, label)
         else:
@@ -131,7 +131,7 @@ def run_events_as_vw(
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
-            observe_rewards(run, buffers.score, actions.n, taught)
+            observe_rewards(run, buffers.score, actions.n, learnt)
             slot = better_challenger(run.live)
             if slot > 0:
                 cursor[SIGNAL], cursor[SLOT] = BOUND_CROSSED, slot

@@ -22,8 +22,8 @@ _ONE = np.float32(1)
 
 
 @inline_kernel
-def taught_probability(at: Exploration, probability: F32, action: int, n: int) -> F32:
-    """Probability (float32) that the learners are told of: 1 if they learn by regression."""
+def learnt_probability(at: Exploration, probability: F32, action: int, n: int) -> F32:
+    """Return the probability (float32) by which the learners weigh a cost: 1 if they learn by regression."""
     if at.regresses and (action < n - 1 or not at.quirks.weighs_last_action):
         return _ONE
     return probability

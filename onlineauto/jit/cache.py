@@ -76,8 +76,8 @@ def _directory_for(processor: str) -> Path:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         parent = str(Path(home) / "onlineauto")
     chosen = {name: value for name, value in switches().items() if name != "NUMBA_CPU_NAME"}
-    told = _compiler(), platform.system(), platform.machine(), sorted(chosen.items()), processor
-    return Path(parent) / f"kernels-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+    key = _compiler(), platform.system(), platform.machine(), sorted(chosen.items()), processor
+    return Path(parent) / f"kernels-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
 def _compiler() -> tuple[str, ...]:

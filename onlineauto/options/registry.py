@@ -73,7 +73,7 @@ class Registry:
         return self._by_flag["--" + name]
 
     def meaning(self, option: Option) -> str:
-        """Return what people are told of an option: its help, its choices and its other names."""
+        """Return what people read of an option: its help, its choices and its other names."""
         tunable = (each.name for each in self.options if each.tunable)
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:

@@ -154,11 +154,11 @@ def _distil(
         buffers.score[action, slot] = room[FILLED, action]
     for turn in range(1, at.policies + 1 if learns else 1):
         member = turn % at.policies
-        taught = label
+        learnt = label
         if member > 0:
             cost = draw_noise(at) + at.guesses[member]
-            taught = Label(label.action, cost, _ONE, label.weight, label.initial)
-        learn_as(run, actions, taught, slot, member, member + slot == 0, buffers)
+            learnt = Label(label.action, cost, _ONE, label.weight, label.initial)
+        learn_as(run, actions, learnt, slot, member, member + slot == 0, buffers)
     return counted, shown
 
 

@@ -20,7 +20,7 @@ from onlineauto.engine.event.state import (
     STEP,
     STREAM,
 )
-from onlineauto.engine.loop.visit_kernels import settle_line, taught_label, visit_actions
+from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel
@@ -66,8 +66,8 @@ def run_events(
             rows = results.rows[event : event + 1]
             call_at(units.members, (context, stream, rows, actions, label, learns, learns))
         else:
-            taught = taught_label(run, actions, label)
-            visit_actions(context, run, row, actions, taught, learns, buffers)
+            learnt = label_to_learn(run, actions, label)
+            visit_actions(context, run, row, actions, learnt, learns, buffers)
         if run.task.shape == SIMPLE:
             labelled = settle_line(run, results, event, label)
         else:

@@ -24,7 +24,7 @@ from onlineauto.engine.event.live_config_kernels import learner, mixed, place_of
 from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.event.state import SIMPLE, Label, Run
-from onlineauto.explorers.explore_kernels import taught_probability
+from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
@@ -175,9 +175,9 @@ def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 
 @inline_kernel
-def taught_label(run: Run, actions: Actions, label: Label) -> Label:
+def label_to_learn(run: Run, actions: Actions, label: Label) -> Label:
     """Return the label that models learn; an explorer that `regresses` replaces its probability."""
     if not run.task.exploration.regresses or label.action < 0:
         return label
-    told = taught_probability(run.task.exploration, label.probability, int(label.action), actions.n)
-    return Label(label.action, label.cost, told, label.weight, label.initial)
+    probability = learnt_probability(run.task.exploration, label.probability, int(label.action), actions.n)
+    return Label(label.action, label.cost, probability, label.weight, label.initial)
