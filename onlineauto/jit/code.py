@@ -37,13 +37,13 @@ class Code:
         Where it is.
     """
 
-    __slots__ = ("_call", "_name", "_result", "_results", "_size", "_struct", "address")
+    __slots__ = ("_call", "_frame", "_name", "_result", "_results", "_struct", "address")
 
     def __init__(self, name: str, address: int, packed: Packed, result: Kind) -> None:
         self.address = address
         self._name, self._struct, self._result = name, packed.struct, result
         self._results = Struct("=" + result.format)
-        self._size = _FRAME + packed.struct.size + self._results.size
+        self._frame = ctypes.c_char * (_FRAME + packed.struct.size + self._results.size)
         self._call = _CALL(address)
 
     def call(self, words: list[Any]) -> Any:
@@ -54,8 +54,7 @@ class Code:
         IndexError
             It is compiled with checks of every index, and one was wrong.
         """
-        frame = ctypes.create_string_buffer(self._size)
-        struct = self._struct
+        frame, struct = self._frame(), self._struct
         struct.pack_into(frame, _FRAME, *words)
         begin = ctypes.addressof(frame)
         if self._call(begin, begin + 8, begin + _FRAME):
