@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, islice
+from itertools import islice
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, NamedLine, named_event
+from onlineauto.interop.named_event import NamedEvent, named_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from onlineauto.features.records import Records
 
 __all__ = ["from_dicts", "named_block"]
 
@@ -119,52 +121,51 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
     line_number : int
         Number that the first line would have in a text.
     """
-    lines = [line for event in events for line in event.lines]
-    numbers: list[int] = []
+    lines: list[Any] = []
+    costs: list[Any] = []
+    spans: list[Any] = []
+    features: list[Any] = []
+    tag = b""
+    starts = [0]
+    n_lines = n_spans = n_features = n_costs = 0
     for event in events:
-        numbers += range(line_number, line_number + len(event.lines))
-        line_number += len(event.lines) + event.multiline
-    costs = [cost for line in lines for cost in line.costs]
-    tags = [line.tag.encode() for line in lines]
-    return Block.of_columns(
-        event_start=_starts(len(event.lines) for event in events),
-        line_number=np.array(numbers, np.int64),
-        shared=np.array([line.shared for line in lines], bool),
-        slot=np.array([line.slot for line in lines], bool),
-        label=np.array([UNLABELLED if line.label is None else line.label for line in lines], np.float32),
-        weight=np.array([line.weight for line in lines], np.float32),
-        initial=np.array([line.initial for line in lines], np.float32),
-        cost_start=_starts(len(line.costs) for line in lines),
-        cost_action=np.array([action for action, _, _ in costs], np.uint32),
-        cost=np.array([UNLABELLED if cost is None else cost for _, cost, _ in costs], np.float32),
-        probability=np.array([probability for _, _, probability in costs], np.float32),
-        tag_start=_starts(map(len, tags)),
-        tag=np.frombuffer(b"".join(tags), np.uint8),
-        **_feature_columns(lines, names),
+        for line in event.lines:
+            label = UNLABELLED if line.label is None else line.label
+            lines += line_number, n_spans, n_costs, len(tag)
+            lines += label, line.weight, line.initial, line.shared, line.slot
+            line_number += 1
+            tag += line.tag.encode()
+            for action, cost, probability in line.costs:
+                costs += (action, UNLABELLED if cost is None else cost, probability)
+                n_costs += 1
+            for name, named in line.spans:
+                namespace, before = names.namespace(name), n_features
+                for feature, value in named:
+                    if value:
+                        features += (names.feature(feature, namespace), value)
+                        n_features += 1
+                if n_features > before:
+                    spans += (before, namespace)
+                    n_spans += 1
+        line_number += event.multiline
+        n_lines += len(event.lines)
+        starts.append(n_lines)
+    lines += 0, n_spans, n_costs, len(tag), 0.0, 0.0, 0.0, False, False
+    spans += n_features, 0
+    return Block(
+        event_start=np.array(starts, np.int64),
+        lines=_records(LINE, "4q3f2?2x", n_lines + 1, lines),
+        costs=_records(COST, "I2f", n_costs, costs),
+        spans=_records(SPAN, "qi4x", n_spans + 1, spans),
+        features=_records(FEATURE, "If", n_features, features),
+        tag=np.frombuffer(tag, np.uint8),
         namespaces=names.namespaces,
     )
 
 
-def _feature_columns(lines: Sequence[NamedLine], names: NameHashes) -> dict[str, NDArray[Any]]:
-    spans = [
-        (names.namespace(namespace), [feature for feature in features if feature[1]])
-        for line in lines
-        for namespace, features in line.spans
-    ]
-    sizes = iter([len(features) for _, features in spans])
-    kept = [sum(size > 0 for size in islice(sizes, len(line.spans))) for line in lines]
-    filled = [(number, features) for number, features in spans if features]
-    return {
-        "line_start": _starts(kept),
-        "span_namespace": np.array([number for number, _ in filled], np.int32),
-        "span_start": _starts(len(features) for _, features in filled),
-        "hash": np.array(
-            [names.feature(name, number) for number, features in filled for name, _ in features], np.uint32
-        ),
-        "value": np.array([value for _, features in filled for _, value in features], np.float32),
-    }
+def _records(dtype: np.dtype[Any], form: str, n: int, values: list[Any]) -> Records:
+    """Return `n` records of values in a row; `form` is what `struct` calls the dtype.
 
-
-def _starts(sizes: Iterable[int]) -> NDArray[np.int64]:
-    """Return the starts of consecutive ranges of these sizes, and the end of the last: int64[n + 1]."""
-    return np.fromiter(accumulate(sizes, initial=0), np.int64)
+    For the few records of one event that is several times as fast as NumPy's conversions.
+    """
+    return np.frombuffer(bytearray(pack(f"={n * form}", *values)), dtype)
