@@ -42,16 +42,19 @@ class NameHashes:
             raise OptionError(f"hash cannot be {hash!r}; it takes one of strings, all")
         self._hash_all = hash == "all"
         self._seed = np.uint32(hash_seed)
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[str, int] = {}
         self._known: dict[tuple[str, int], int] = {}
         self.namespaces = Namespaces()
 
     def namespace(self, name: str) -> int:
         """Return the number of a namespace; ``" "`` is the one without a name."""
-        data = _bytes(name) or DEFAULT
-        if data not in self._numbers:
-            self._numbers[data] = self.namespaces.add(data, self.namespace_hash(name))
-        return self._numbers[data]
+        found = self._numbers.get(name)
+        if found is None:
+            data = _bytes(name) or DEFAULT
+            known = self.namespaces.names
+            found = known.index(data) if data in known else self.namespaces.add(data, self.namespace_hash(name))
+            self._numbers[name] = found
+        return found
 
     def namespace_hash(self, name: str) -> int:
         """Return the hash of a namespace's name, which seeds the hashes of its features."""
