@@ -127,5 +127,5 @@ def _test_and_evaluate() -> None:
     test.update(1, 0, logged=1, p=0.5, reward=1.0)
     test.update(1, 0, logged=1, p=0.5, reward=1.0, predicted=(1.0, 0.0))
     test.update_difference(0.5), test.update_difference(0.5, bound=1.0)
-    test.better, test.worse, test.champion
+    _ = test.better, test.worse, test.champion
     Evaluation({"policy": Workspace(cb_explore_adf=True, bit_precision=8)}).run(_EVENT)
