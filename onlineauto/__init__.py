@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import InputError, OnlineautoError, OptionError, ParseError
+from onlineauto.errors import CompilerError, InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "CompilerError",
     "Evaluation",
     "Event",
     "InputError",

@@ -4,11 +4,12 @@
   + OptionError        an option that is unknown, out of range, or at odds with another
   + InputError         input that cannot be read or used; the message says where
     - ParseError       one malformed line, under ``--strict_parse``
+  + CompilerError      machine code is not there, and cannot be made
 """
 
 from __future__ import annotations
 
-__all__ = ["InputError", "OnlineautoError", "OptionError", "ParseError"]
+__all__ = ["CompilerError", "InputError", "OnlineautoError", "OptionError", "ParseError"]
 
 
 class OnlineautoError(Exception):
@@ -21,6 +22,10 @@ class OptionError(OnlineautoError, ValueError):
 
 class InputError(OnlineautoError):
     """Input cannot be read or used; the message names the file and the line in it."""
+
+
+class CompilerError(OnlineautoError):
+    """Machine code is in no library and not on the disk, and it cannot be made."""
 
 
 class ParseError(InputError):

@@ -2,15 +2,16 @@
 
 ``pytest`` alone runs what needs neither Vowpal Wabbit's wheel nor minutes. The other lanes are markers:
 
-========== ============================================== =====================================
-marker     what                                           when
-========== ============================================== =====================================
-``parity`` beside the wheel, or exact mode beside native  ``parity and smoke`` on every push
-``bounds`` with kernels that check every index            on every push
-``slow``   the same laws, for minutes                     every night
-``fuzz``   millions of malformed lines and forged files   every night
-``bench``  speed, memory or quality beside a peer         by hand
-========== ============================================== =====================================
+=========== ============================================== =====================================
+marker      what                                           when
+=========== ============================================== =====================================
+``parity``  beside the wheel, or exact mode beside native  ``parity and smoke`` on every push
+``bounds``  with kernels that check every index            on every push
+``library`` the library of kernels beside the compiler     on every push
+``slow``    the same laws, for minutes                     every night
+``fuzz``    millions of malformed lines and forged files   every night
+``bench``   speed, memory or quality beside a peer         by hand
+=========== ============================================== =====================================
 
 ``ONLINEAUTO_TESTS=nightly`` lets hypothesis draw other examples in every run, and more of them.
 """
@@ -50,6 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("parity")
             if item.get_closest_marker("slow"):
                 continue
-            whole = "[" not in item.name
-            if whole or zlib.crc32(item.name.encode("utf-8", "replace")) % SMOKE == 0:
+            if "[" not in item.name or is_smoke(item.name):
                 item.add_marker("smoke")
+
+
+def is_smoke(name: str) -> bool:
+    """Return whether the case of this name is one that every push runs."""
+    return zlib.crc32(name.encode("utf-8", "replace")) % SMOKE == 0

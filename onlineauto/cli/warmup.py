@@ -7,16 +7,25 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from subprocess import CalledProcessError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.cli.compiling import shown_compiling
-from onlineauto.engine.event.live_config_kernels import swap_lanes
+from onlineauto.engine.event.live_config_kernels import loss_level, reward_level, swap_lanes
+from onlineauto.engine.search.drift import Drift
+from onlineauto.errors import CompilerError
+from onlineauto.estimators.paired import ChampionTest
+from onlineauto.evaluation.evaluation import Evaluation
 from onlineauto.explorers import EXPLORERS
-from onlineauto.explorers.exploration import pmf_address
+from onlineauto.explorers.exploration import kernel_of, pmf_address
+from onlineauto.explorers.explore_kernels import ROWS
+from onlineauto.formats.blocks.checks import SHAPES, problem_of
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.interop.dicts import from_dicts
+from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
 from onlineauto.workspace.workspace import Workspace
@@ -30,6 +39,7 @@ _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
 """Events that need larger buffers than there are at first."""
+_SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"
 _JSON = b'{"c":{"a":1}}'
 
 
@@ -37,7 +47,10 @@ def run(words: Sequence[str]) -> int:
     """Compile all kernels that are not on disk yet, and print where they are."""
     options = _parser().parse_args(words)
     if options.library is not None:
-        build_library(options.library, [sys.executable, "-m", "onlineauto", "warmup"])
+        try:
+            build_library(options.library, [sys.executable, "-m", "onlineauto", "warmup"])
+        except CalledProcessError as error:
+            raise CompilerError(f"the library is not built: {error.cmd[0]} has failed, see above") from None
         print(f"the library of kernels is in {options.library}")
         return 0
     if options.cpu is not None:
@@ -73,15 +86,46 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def warm_up() -> None:
-    """Learn a little with every option that needs kernels of its own, which compiles them."""
+    """Do a little of everything that needs kernels of its own, which compiles them."""
     for exact in (False, True):
         workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
         workspace.fit(8 * _EVENT)
         swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
         workspace.estimates.lower(0), workspace.estimates.upper(0)
+        for level in (loss_level, reward_level):
+            level(workspace.searching.live_configs.arrays, 0)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
+    at = sampling.learner.task.exploration
     for explorer in EXPLORERS.values():
-        pmf_address(explorer, sampling.learner.task.exploration)
+        pmf_address(explorer, at)
+        kernel: Any = kernel_of(type(explorer))
+        kernel.address(at, np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32))
+    for options in ({"bag": 2}, {"regcb": True}):
+        Workspace(cb_explore_adf=True, bit_precision=8, **options).fit(_EVENT)
+    Workspace(ccb_explore_adf=True, bit_precision=8).fit(_SLOTS)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
+    drift = Drift()
+    drift.alarms(np.ones(100)), drift.restart()
     for _ in JsonReader(_JSON, Rules(log=True)):
         pass
+    _use_blocks()
+    _test_and_evaluate()
+
+
+def _use_blocks() -> None:
+    """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
+    drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8)
+    for block in from_dicts([{"actions": [{"a": {"x": 1}}]}], hash_seed=1):
+        drawing.learn_block(block)
+        problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
+    checksum_of([b"x"])
+
+
+def _test_and_evaluate() -> None:
+    """Compare two policies event by event, and evaluate one on a log."""
+    test = ChampionTest()
+    test.update(1, 0, logged=1, p=0.5, reward=1.0)
+    test.update(1, 0, logged=1, p=0.5, reward=1.0, predicted=(1.0, 0.0))
+    test.update_difference(0.5), test.update_difference(0.5, bound=1.0)
+    _ = test.better, test.worse, test.champion
+    Evaluation({"policy": Workspace(cb_explore_adf=True, bit_precision=8)}).run(_EVENT)

@@ -9,6 +9,7 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import CompilerError
 from onlineauto.jit import library
 from onlineauto.jit.cache import kept
 from onlineauto.jit.compiling import compiled
@@ -26,6 +27,8 @@ __all__ = ["Code", "code_for"]
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _FRAME = 16
 """Bytes in front of the words: the code may write a result of its own, and where an error is described."""
+
+_COMPILER = ("numba", "llvmlite")
 
 
 class Code:
@@ -83,21 +86,34 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
         The kernel's function.
     packed : Packed
         The kinds of the arguments.
+
+    Raises
+    ------
+    CompilerError
+        It must be compiled or loaded, and the compiler is not installed.
     """
     symbol = _symbol(function, packed)
-    ready = library.find(symbol)
-    if ready is None:
-        from onlineauto.jit.loading import load
-
-        made = kept(symbol)
-        if made is None:
-            total = kernels_of(function)
-            made = compiled(
-                symbol, partial(_compile, function, packed, symbol), name=function.__qualname__, total=total
-            )
-        ready = load(made[0], symbol), made[1]
-    address, text = ready
+    try:
+        address, text = library.find(symbol) or _made(function, packed, symbol)
+    except ModuleNotFoundError as error:
+        if error.name not in _COMPILER:
+            raise
+        raise CompilerError(
+            f"the kernel {function.__module__}.{function.__qualname__} must be compiled, and there is no "
+            "Numba: pip install 'onlineauto[compiler]'"
+        ) from error
     return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
+
+
+def _made(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
+    """Return the address of a kernel and the kind of its result, from the disk or from the compiler."""
+    from onlineauto.jit.loading import load
+
+    made = kept(symbol)
+    if made is None:
+        make = partial(_compile, function, packed, symbol)
+        made = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
+    return load(made[0], symbol), made[1]
 
 
 def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:

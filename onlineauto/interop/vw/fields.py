@@ -49,10 +49,10 @@ class Fields(Protocol):
 
 def checksum_of(parts: Iterable[bytes]) -> int:
     """Return the hash (uint32) of fields, where each field's hash seeds the next."""
-    hash_ = np.uint32(0)
+    hash_ = 0
     for part in parts:
-        hash_ = murmur3(np.frombuffer(part, np.uint8), 0, len(part), hash_)
-    return int(hash_)
+        hash_ = murmur3(np.frombuffer(part, np.uint8), 0, len(part), np.uint32(hash_))
+    return hash_
 
 
 class FieldReader:

@@ -1,0 +1,72 @@
+"""Run cases in this process and print what each leaves: ``python -m tests.library.worker [--no-compiler]``.
+
+A line has a case and the digests of all that the run printed and wrote. With ``--no-compiler`` Numba and LLVM
+cannot be imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench import native_digests
+from tests.conftest import is_smoke
+from tests.parity import automl_cases, automl_streams, case, flag_sets
+from tests.parity.ours import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVENTS = 200
+"""Events of a stream of native mode."""
+_OUTPUTS = ("predictions", "model", "journal")
+
+
+def runs() -> Iterator[tuple[str, bytes, str]]:
+    """Yield the name of each case, the stream and the flags: the smoke of the catalogue, and native mode."""
+    for each in flag_sets.CASES:
+        if is_smoke(f"test_same_as_the_wheel[{each.id}]"):
+            for mode in ("", " --vw_exact"):
+                yield each.id + mode, case.content(each.stream), each.flags + mode
+    for search in automl_cases.CASES:
+        if is_smoke(f"test_the_search_is_the_wheels[{search.id}]"):
+            for mode in ("", " --vw_exact"):
+                stream = automl_streams.content(search.stream, events=search.events)
+                yield search.id + mode, stream, search.flags + mode
+    for path, flags in native_digests.runs():
+        if "-e." in path.name or is_smoke(path.name):
+            stream = case.content(f"dataset/{path.name}", events=EVENTS)
+            yield f"{path.name} {flags}", stream, flags + " --lease 20" * ("--automl" in flags)
+
+
+def digests(stream: bytes, flags: str) -> dict[str, str]:
+    """Return the digests of all that one run of the command line leaves."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "stream").write_bytes(stream)
+        argv = [*flags.split(), "-d", "stream", "-p", "predictions", "-f", "model"]
+        if "--automl" in argv:
+            argv += ["--journal", "journal"]
+        code, out, err = command_line(argv, directory=folder)
+        found = {
+            "code": str(code),
+            "out": _digest(out.encode()),
+            "err": err if code else _digest(err.encode()),
+        }
+        written = [path for path in map(folder.joinpath, _OUTPUTS) if path.exists()]
+        return found | {path.name: _digest(path.read_bytes()) for path in written}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--no-compiler"]:
+        sys.modules.update(dict.fromkeys(("numba", "llvmlite")))  # type: ignore[arg-type]
+    for name, stream, flags in runs():
+        print(json.dumps([name, digests(stream, flags)]), flush=True)
