@@ -9,10 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from onlineauto.cli.compiling import shown_compiling
-from onlineauto.engine.event.live_config_kernels import swap_lanes
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.formats.json_reader import JsonReader
@@ -77,8 +74,6 @@ def warm_up() -> None:
     for exact in (False, True):
         workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
         workspace.fit(8 * _EVENT)
-        swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
-        workspace.estimates.lower(0), workspace.estimates.upper(0)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
     for explorer in EXPLORERS.values():
         pmf_address(explorer, sampling.learner.task.exploration)
