@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,24 +111,47 @@ def test_a_truncated_file_is_compiled_anew(tmp_path: Path) -> None:
     assert compiled(tmp_path) == [path, other]
 
 
+KILLED = (
+    KERNELS
+    + """
+import os, signal, time
+import onlineauto.jit.compiler.compile
+
+def killed(cache, seconds):
+    child = os.fork()
+    if not child:
+        os.environ["ONLINEAUTO_CACHE_DIR"] = cache
+        total(np.arange(4.0))
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+begin = time.perf_counter()
+child = os.fork()
+if not child:
+    os.environ["ONLINEAUTO_CACHE_DIR"] = sys.argv[1] + "-measured"
+    total(np.arange(4.0))
+    os._exit(0)
+os.waitpid(child, 0)
+seconds = time.perf_counter() - begin
+for i in range(int(sys.argv[2])):
+    killed(f"{sys.argv[1]}-{i % 4}", seconds * 1.2 * (i * 0.618 % 1))
+"""
+)
+
+
 def killed(tmp_path: Path, times: int) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SHOWN)
-    began = time.perf_counter()
-    ended(begun(script, tmp_path / "measured"))
-    seconds = time.perf_counter() - began
-    for i in range(times):
-        place = tmp_path / f"cache-{i // 10}"  # of others that were killed too
-        process = begun(script, place)
-        time.sleep(seconds * (0.2 + 0.8 * (i * 0.618 % 1)))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        for path in compiled(place):
-            assert cache_entry(path) is not None, "a file of the cache is whole"
-        if i % 10 == 9:
-            out, err = ended(begun(script, place))
-            assert (out.split()[:2], err) == (["50.0", "50.0"], "")
-            assert ended(begun(script, place)) == (WARM, "")
+    """Kill so many processes while they compile, each in a cache of others that were killed."""
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    ended(begun(script, tmp_path / "none", str(tmp_path / "cache"), str(times)))
+    whole = [path for path in compiled(tmp_path) if cache_entry(path)]
+    assert compiled(tmp_path) == whole, "a file of the cache is whole"
+    for i in range(4):
+        out, err = run(SHOWN, tmp_path, cache=f"cache-{i}")
+        assert (out.split()[:2], err) == (["50.0", "50.0"], "")
+    assert run(SHOWN, tmp_path, cache="cache-0") == (WARM, "")
 
 
 def cache_entry(path: Path) -> tuple[bytes, str] | None:
@@ -145,4 +166,4 @@ def test_a_killed_process_leaves_the_next_one_well(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_killed_processes_leave_the_next_one_well(tmp_path: Path) -> None:
-    killed(tmp_path, 40)
+    killed(tmp_path, 100)
