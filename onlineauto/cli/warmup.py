@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.cli.compiling import shown_compiling
-from onlineauto.engine.event.live_config_kernels import loss_level, reward_level, swap_lanes
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import CompilerError
 from onlineauto.estimators.paired import ChampionTest
@@ -90,10 +89,6 @@ def warm_up() -> None:
     for exact in (False, True):
         workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
         workspace.fit(8 * _EVENT)
-        swap_lanes(workspace.weights, np.zeros(0, np.int64), 0, 1)
-        workspace.estimates.lower(0), workspace.estimates.upper(0)
-        for level in (loss_level, reward_level):
-            level(workspace.searching.live_configs.arrays, 0)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
     at = sampling.learner.task.exploration
     for explorer in EXPLORERS.values():

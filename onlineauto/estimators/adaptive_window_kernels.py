@@ -151,7 +151,7 @@ def mean(window: Window) -> float:
     return average
 
 
-@kernel
+@entry_kernel
 def clear(window: Window) -> None:
     """Empty the window."""
     window.counts[:] = 0

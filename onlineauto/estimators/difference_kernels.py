@@ -15,7 +15,7 @@ import math
 from typing import TYPE_CHECKING
 
 from onlineauto.estimators.paired_kernels import observe_difference
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ SPREAD_SIZE = 7
 _FEW, _MEMORY, _TIMES = 32.0, 256.0, 8.0
 
 
+@entry_kernel
 @inline_kernel
 def share(spread: NDArray[np.float64]) -> float:
     """Return the part of the level that the test has now: ½, and half as much after each restart."""
@@ -38,6 +39,7 @@ def share(spread: NDArray[np.float64]) -> float:
     return part
 
 
+@entry_kernel
 @inline_kernel
 def observe_any_difference(
     state: NDArray[np.float64], spread: NDArray[np.float64], d: float, price: float

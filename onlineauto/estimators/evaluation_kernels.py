@@ -20,7 +20,7 @@ import numpy as np
 
 from onlineauto.estimators.interval_kernels import interval, observe_policy, tally
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, widen
-from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +96,7 @@ def observe_doubly(
     tally(sums, x, -x, expected, (high - low) / floor)
 
 
-@kernel
+@entry_kernel
 def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]:
     """Return an interval on the mean value over the events so far; (-inf, inf) without an event."""
     sums = evidence.ips if way == IPS else evidence.snips if way == SNIPS else evidence.dr
@@ -108,7 +108,7 @@ def bounds_of(evidence: Evidence, way: int, alpha: float) -> tuple[float, float]
     return max(low / n, scale[LOW]), min(high / n, scale[HIGH])
 
 
-@kernel
+@entry_kernel
 def evaluate_events(evidence: Evidence, logged: Logged, alpha: float, bounds: NDArray[np.float64]) -> None:
     """Add events to the evidence, one after the other.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LOW, in_unit
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def lower_sum(total: float, squares: float, first: float, bound: float, alpha: f
     return best
 
 
-@kernel
+@entry_kernel
 def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
     """Return bounds on the sum of the means; each is wrong with probability at most `alpha` / 2."""
     first, bound = sums[FIRST_BOUND], sums[BOUND]
@@ -79,6 +79,7 @@ def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
     return low, high
 
 
+@entry_kernel
 @inline_kernel
 def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: float, reward: float) -> None:
     """Add an event to the reward of one policy: `w` is 1/p if the policy would act as logged, else 0.

@@ -50,7 +50,7 @@ import numpy as np
 
 from onlineauto.estimators.interval_kernels import SUMS, tally
 from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LEARNT, LOW, in_unit, is_beyond
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,12 +82,12 @@ _AT_START = 0.9
 _LEAST, _LARGEST = 1e-200, 1e200
 
 
-@inline_kernel
 def level(alpha: float, k: int) -> float:
     """Return the error probability of the `k`-th test ever started (1, 2, ...); all together have `alpha`."""
     return alpha / (k * (k + 1.0))
 
 
+@entry_kernel
 @inline_kernel
 def is_better(state: NDArray[np.float64], at_level: float) -> bool:
     """Return whether the challenger is proved to be better than the champion."""
@@ -95,6 +95,7 @@ def is_better(state: NDArray[np.float64], at_level: float) -> bool:
     return proved
 
 
+@entry_kernel
 @inline_kernel
 def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
     """Return whether the challenger is proved to be worse than the champion."""
@@ -198,6 +199,7 @@ def baseline(state: NDArray[np.float64]) -> float:
     return c
 
 
+@entry_kernel
 @inline_kernel
 def observe_predicted(
     state: NDArray[np.float64],
@@ -257,6 +259,7 @@ def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, p
     _multiply(state, _FREE + N, 0, increment(w0, w1, r, 0.0, 1.0) * _NARROW)
 
 
+@entry_kernel
 @inline_kernel
 def observe(
     state: NDArray[np.float64], scale: NDArray[np.float64], w1: float, w0: float, reward: float
@@ -272,6 +275,7 @@ def observe(
         state[WEIGHTED] += weight * in_unit((reward - scale[LOW]) / width)
 
 
+@entry_kernel
 @inline_kernel
 def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
     """Add a gain `d` of the challenger that is known in full, such as the champion's loss less its own.

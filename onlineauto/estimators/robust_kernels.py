@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import inline_kernel, kernel, local_array, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, local_array, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -250,13 +250,13 @@ def lower_root(state: NDArray[np.float64], test: Test) -> float:
     return mid
 
 
-@kernel
+@entry_kernel
 def lower_bound(estimator: NDArray[np.float64], test: Test) -> float:
     """Return a lower bound on the reward of a policy."""
     return lower_root(estimator[LOWER], test)
 
 
-@kernel
+@entry_kernel
 def upper_bound(estimator: NDArray[np.float64], test: Test) -> float:
     """Return an upper bound on the reward of a policy."""
     return 1.0 - lower_root(estimator[UPPER], test)

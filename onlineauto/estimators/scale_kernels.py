@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import entry_kernel, inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,7 @@ def is_beyond(scale: NDArray[np.float64], reward: float) -> bool:
     return not scale[LOW] <= reward <= scale[HIGH]
 
 
+@entry_kernel
 @inline_kernel
 def widen(scale: NDArray[np.float64], reward: float, p: float, n: int) -> None:
     """Widen the scale to a finite reward and a propensity; call it after all states have observed them.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import entry_kernel, inline_kernel
 from onlineauto.jit.words import load1, load4, load8
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
     return bool(not_digits(word) & _FIRST[np.uint64(n)])
 
 
+@entry_kernel
 @inline_kernel
 def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> np.uint32:
     """Return MurmurHash3_x86_32 of ``data[start:end]``, in blocks of four little-endian bytes.
@@ -157,6 +158,7 @@ def hash_word(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, ha
     return murmur3(data, start, end, seed)
 
 
+@entry_kernel
 @inline_kernel
 def hash_name(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Return the hash of the name ``data[start:end]`` of a namespace or a feature.

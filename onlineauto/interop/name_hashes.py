@@ -52,7 +52,9 @@ class NameHashes:
         if found is None:
             data = _bytes(name) or DEFAULT
             known = self.namespaces.names
-            found = known.index(data) if data in known else self.namespaces.add(data, self.namespace_hash(name))
+            found = (
+                known.index(data) if data in known else self.namespaces.add(data, self.namespace_hash(name))
+            )
             self._numbers[name] = found
         return found
 

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.calls import call_at
 from onlineauto.jit.compiling import is_compiling, watch_compiling
-from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel
+from onlineauto.jit.kernel import entry_kernel, inline_kernel, kernel, prepare
 from onlineauto.jit.local import local_array
 from onlineauto.jit.loops import short_loop
 from onlineauto.jit.packing import Sealed
@@ -22,6 +22,7 @@ __all__ = [
     "is_compiling",
     "kernel",
     "local_array",
+    "prepare",
     "short_loop",
     "watch_compiling",
 ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cache_directory",
+    "can_keep",
     "keep",
     "kept",
     "locked",
@@ -98,12 +99,26 @@ def kept(symbol: str) -> tuple[bytes, str] | None:
     return None
 
 
+@cache
+def can_keep() -> bool:
+    """Return whether kernels can be written into the cache; if they cannot, say so once."""
+    directory = cache_directory()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError as error:
+        _say_unwritable(error.strerror)
+        return False
+
+
 def keep(symbol: str, code: bytes, result: str) -> None:
     """Write a kernel into the cache, whole or not at all; if that is impossible, say so once."""
+    if not can_keep():
+        return
     head = json.dumps({"digest": hashlib.sha256(code).hexdigest(), "result": result})
     path = cache_directory() / f"{symbol}.o"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -114,14 +129,14 @@ def keep(symbol: str, code: bytes, result: str) -> None:
                 Path(name).unlink()
             raise
     except OSError as error:
-        _say_once(
-            f"kernels are compiled for this run only: {path.parent} cannot be written ({error.strerror})"
-        )
+        _say_unwritable(error.strerror)
 
 
 @cache
-def _say_once(text: str) -> None:
-    _LOG.warning(text)
+def _say_unwritable(reason: str) -> None:
+    _LOG.warning(
+        "kernels are compiled for this run only: %s cannot be written (%s)", cache_directory(), reason
+    )
 
 
 @contextmanager

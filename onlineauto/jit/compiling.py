@@ -7,13 +7,14 @@ more, the thread goes on, and what it makes is there for who asks next; if the p
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from onlineauto.jit.cache import cache_directory, keep, kept, locked
+from onlineauto.jit.cache import cache_directory, can_keep, keep, kept, locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +76,9 @@ def _tell(program: _Program, done: int) -> None:
 @cache
 def _announce() -> None:
     """Log that kernels are being compiled, once a process, for who waits and sees nothing of it."""
+    if not can_keep():
+        _LOG.warning("compiling kernels: it usually takes half a minute")
+        return
     _LOG.warning(
         "compiling kernels, once: it usually takes half a minute; they are kept in %s; "
         "`onlineauto warmup` compiles them all ahead of time",
@@ -112,6 +116,7 @@ def compiled(
             with locked(symbol):
                 found = kept(symbol)
                 if found is None:
+                    can_keep()
                     _current.append(program)
                     try:
                         found = make()
@@ -136,3 +141,18 @@ def compiled(
             finally:
                 threading.stack_size(before)
     return future.result()
+
+
+def _finish_before_fork() -> None:
+    """Wait for what is being compiled: a child would have locks of its threads, but not the threads."""
+    _lock.acquire()
+    while undone := [each for each in _pending.values() if not each.done()]:
+        _lock.release()
+        wait(undone)
+        _lock.acquire()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_finish_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release
+    )

@@ -9,6 +9,7 @@ alone what does not depend on it.
 from __future__ import annotations
 
 import hashlib
+from enum import EnumType
 from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint_of", "kernels_of"]
 
 _HERE = Path(__file__).resolve().parent
+_MODULES = ("math", "numpy")
+"""Modules that a kernel may name: nobody edits what it takes from them."""
 
 
 @cache
@@ -45,40 +48,49 @@ def _compiler_digest() -> bytes:
 def fingerprint_of(function: FunctionType) -> str:
     """Return the hash of a kernel's function and of all that it depends on, in hexadecimal digits."""
     digest = hashlib.sha256(_compiler_digest())
-    parts = {_described(each) for each in _reached(function)}
-    for each in sorted(parts):
-        digest.update(each)
+    for part in sorted(map(_with_names, _reached(function))):
+        digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
 def kernels_of(function: FunctionType) -> int:
     """Return the number of kernels that a kernel's machine code has in it, its own function included."""
-    return sum(isinstance(each, FunctionType) for each in _reached(function))
+    return len(_reached(function))
 
 
-def _reached(function: FunctionType) -> list[Any]:
-    """Return a kernel's function, those of all kernels that it calls, and other values that they name."""
-    found, waiting, seen = [], [function], {id(function)}
+def _reached(function: FunctionType) -> list[FunctionType]:
+    """Return a kernel's function and those of all kernels that it calls."""
+    found, waiting = [function], [function]
     while waiting:
-        value = waiting.pop()
-        found.append(value)
-        if not isinstance(value, FunctionType):
-            continue
-        for named in _named_by(value):
-            each = getattr(named, "py_func", named)
-            if id(each) not in seen:
-                seen.add(id(each))
+        for _, each in _named_by(waiting.pop()):
+            if isinstance(each, FunctionType) and each not in found:
+                found.append(each)
                 waiting.append(each)
     return found
 
 
-def _named_by(function: FunctionType) -> Iterator[Any]:
-    """Yield the values of a function's globals and of what it takes from the function around it."""
+def _with_names(function: FunctionType) -> bytes:
+    """Return bytes that tell a function from others, and each value that it names."""
+    named = (name.encode() + b"=" + _described(value) for name, value in _named_by(function))
+    return b"\n".join((_described(function), *named))
+
+
+def _named_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of a function's globals and of what it takes from the function around it."""
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
-            yield function.__globals__[name]
-    for cell in function.__closure__ or ():
-        yield cell.cell_contents
+            yield name, _function_of(function.__globals__[name])
+    yield from _closure(function)
+
+
+def _closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, _function_of(cell.cell_contents)
+
+
+def _function_of(value: Any) -> Any:
+    """Return the function of a kernel, any other value as it is."""
+    return getattr(value, "py_func", value)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -95,20 +107,28 @@ def _described(value: Any) -> bytes:
         It is nothing that a kernel may depend on.
     """
     if isinstance(value, FunctionType):
-        return f"{value.__module__}.{value.__qualname__} ".encode() + _file_digest(value.__code__.co_filename)
+        name = f"{value.__module__}.{value.__qualname__} ".encode()
+        around = b",".join(_described(each) for _, each in _closure(value))
+        return name + _file_digest(value.__code__.co_filename) + b"(" + around + b")"
     if isinstance(value, np.ndarray | np.generic):
-        return repr(value.dtype.descr if value.dtype.names else value.dtype.str).encode() + value.tobytes()
+        form = value.shape, value.strides, value.flags.writeable
+        return _described(value.dtype) + repr(form).encode() + value.tobytes()
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value).encode()
     if isinstance(value, tuple):
         return b"(" + b",".join(map(_described, value)) + b")"
     if isinstance(value, Operation):
         return value.name.encode() + b"".join(map(_described, value.arguments))
+    if isinstance(value, EnumType):
+        return repr(
+            (value.__module__, value.__qualname__, [(each.name, each.value) for each in value])
+        ).encode()
     if isinstance(value, type):
-        return repr((value.__module__, value.__qualname__, getattr(value, "_fields", ()))).encode()
+        parts = getattr(value, "_fields", ()), getattr(value, "_field_defaults", ())
+        return repr((value.__module__, value.__qualname__, *parts)).encode()
     if isinstance(value, np.dtype):
         return repr(value.descr if value.names else value.str).encode()
-    if isinstance(value, ModuleType) and not value.__name__.startswith("onlineauto"):
+    if isinstance(value, ModuleType) and value.__name__ in _MODULES:
         return value.__name__.encode()
     if isinstance(value, BuiltinFunctionType | np.ufunc):
         return value.__name__.encode()

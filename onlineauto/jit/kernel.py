@@ -7,7 +7,7 @@ the library of kernels that a wheel may carry, from the cache on the disk, from 
 from __future__ import annotations
 
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from onlineauto.jit.code import Code, code_for
 from onlineauto.jit.packing import Packed, pack
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType
 
-__all__ = ["Kernel", "entry_kernel", "inline_kernel", "kernel"]
+__all__ = ["Kernel", "entry_kernel", "inline_kernel", "kernel", "prepare"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
 
 
 class Kernel:
@@ -65,10 +66,11 @@ class Kernel:
 def entry_kernel(function: F) -> F:
     """Return `function` as a kernel that Python calls once a block, or whose address others are given.
 
-    It is like `kernel` otherwise. Only what the package calls from Python is an entry kernel, since each is a
-    program of its own on the disk, with all that it calls.
+    It is like `kernel` otherwise, or like `inline_kernel` above which it is written. Only what the package
+    calls from Python is an entry kernel, since each is a program of its own on the disk, with all that it
+    calls.
     """
-    return cast("F", Kernel(function))
+    return function if isinstance(function, Kernel) else cast("F", Kernel(function))
 
 
 def kernel(function: F) -> F:
@@ -96,3 +98,8 @@ def inline_kernel(function: F) -> F:
     with several callers, since each caller gets a copy of the code.
     """
     return cast("F", Kernel(function, inline=True))
+
+
+def prepare(kernel: Callable[P, object], /, *arguments: P.args, **_: P.kwargs) -> None:
+    """Have the machine code of a kernel ready for arguments of the kinds of these, so that no call waits."""
+    cast("Kernel", kernel).address(*arguments)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
 from llvmlite import binding
 
 __all__ = ["load"]
+
+_lock = threading.Lock()
 
 
 @cache
@@ -23,10 +26,13 @@ def _engine() -> Any:
 
 def load(code: bytes, symbol: str) -> int:
     """Return the address of a function of object code, loaded into this process for as long as it runs."""
-    engine = _engine()
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address: int = engine.get_function_address(symbol)
+    with _lock:
+        engine = _engine()
+        address: int = engine.get_function_address(symbol)
+        if not address:  # another thread may have been faster
+            engine.add_object_file(binding.ObjectFileRef.from_data(code))
+            engine.finalize_object()
+            address = engine.get_function_address(symbol)
     if not address:
         raise RuntimeError(f"the object code has no function {symbol}")
     return address

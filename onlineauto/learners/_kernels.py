@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.jit import F32, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.loss_kernels import (
     loss_plain_step,
     loss_slope,
@@ -322,7 +322,7 @@ def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32
     return step
 
 
-@kernel
+@entry_kernel
 def materialize(model: Model, lane: int) -> None:
     """Apply the accumulated penalties of a lane to the weights of all lanes that share them."""
     weights, row = model.weights, model.penalised[lane]

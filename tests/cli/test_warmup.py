@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from onlineauto.jit.inner import Inner
 
 from onlineauto.cli import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
-from onlineauto.jit.inner import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

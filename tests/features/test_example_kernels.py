@@ -15,6 +15,7 @@ from onlineauto.engine.event.state import Run
 from onlineauto.engine.loop.buffers import make_buffers
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import make_stream
+from onlineauto.jit import kernel
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.bandit import make_twin
 from tests.naive.blocks import Event, Line, make_block
@@ -23,6 +24,7 @@ from tests.property.strategies import bandit_events
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.engine.event.state import Actions, Buffers, Counted
     from onlineauto.features.block import Block
     from tests.naive.features import Example, Featurizer
     from tests.naive.interactions import Feature
@@ -73,6 +75,13 @@ def as_bits(features: list[Feature]) -> list[tuple[int, int]]:
     return [(cell, int(F(x).view(np.uint32))) for cell, x in features]
 
 
+@kernel
+def _list(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[int, int, Counted]:
+    """List an action in the buffers; return how many runs it has, where the first one ends, and counts."""
+    example, counted = list_action(run, actions, action, False, np.float32(0), buffers)
+    return example.n_runs, example.runs[0].end, counted
+
+
 def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kind: Any) -> list[Listed]:
     """Features of every action of the first event, listed as the engine lists them."""
     workspace = Workspace(**flags, **kind, vw_exact=exact, bit_precision=BITS, sgd=True)
@@ -94,10 +103,9 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
     actions, _ = open_event(run, 0)
     listed = []
     for action in range(actions.n):
-        example, counted = list_action(run, actions, action, False, np.float32(0), buffers)
-        assert example.n_runs == 1
-        n = example.runs[0]["end"]
-        cell, value = example.cell[:n].copy(), example.value[:n].copy()
+        n_runs, n, counted = _list(run, actions, action, buffers)
+        assert n_runs == 1
+        cell, value = buffers.cell[:n].copy(), buffers.value[:n].copy()
         listed.append(Listed(cell, value, counted.own, counted.crossed, buffers.squares[0]))
     forget(run.scratch, 0, actions.n_shared)
     assert (run.scratch.places["group"] == -1).all()

@@ -319,6 +319,7 @@ def better_challenger(live: Live) -> int:
     return found
 
 
+@entry_kernel
 @inline_kernel
 def reward_level(live: Live, slot: int) -> float:
     """Return the error probability of a challenger's reward test: half of its level if losses test it too."""
@@ -326,6 +327,7 @@ def reward_level(live: Live, slot: int) -> float:
     return level
 
 
+@entry_kernel
 @inline_kernel
 def loss_level(live: Live, slot: int) -> float:
     """Return the error probability of a challenger's loss test: a share of its level, see `share`."""

@@ -61,6 +61,9 @@ class Decides(Protocol):
     def replays(self) -> bool:
         """True if the decisions are those of a journal."""
 
+    def prepare(self, model: Model) -> None:
+        """Have the machine code of all later decisions ready, so that no later event waits for a compiler."""
+
     def open_block(self) -> None:
         """Prepare for a block."""
 
@@ -199,6 +202,7 @@ class BlockRunner:
             self._searching.screening.screen,
         )
         if self._units is None:
+            self._searching.prepare(learner.model)
             self._units = make_units(
                 self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
             )

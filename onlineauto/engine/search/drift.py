@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.estimators.adaptive_window import make_window, window_of
 from onlineauto.estimators.adaptive_window_kernels import WIDTH, clear, rises
+from onlineauto.jit import prepare
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,6 +37,11 @@ class Drift:
         self._window = make_window()
         self._n = 0
         self._most = 0.0
+
+    def prepare(self) -> None:
+        """Have the machine code of the window ready."""
+        prepare(rises, self._window, np.zeros(0))
+        prepare(clear, self._window)
 
     def alarms(self, losses: ArrayLike) -> bool:
         """Add mean losses, in order; return whether the loss has risen."""

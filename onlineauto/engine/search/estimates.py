@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.event.state import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
+from onlineauto.jit import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,15 @@ class Estimates:
     def __len__(self) -> int:
         """Count the live configs."""
         return self._live_configs.arrays.n
+
+    def prepare(self) -> None:
+        """Have the machine code of the bounds ready."""
+        arrays = self._live_configs.arrays
+        if arrays.paired:
+            prepare(interval, self._live_configs.policy(0, SELF), self._alpha)
+        else:
+            prepare(lower_bound, arrays.evidence[0, SELF], arrays.test)
+            prepare(upper_bound, arrays.evidence[0, SELF], arrays.test)
 
     def count(self, namespace: bytes) -> int:
         """Count the actions so far that have features in this namespace."""

@@ -20,6 +20,7 @@ from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.jit import prepare
 from onlineauto.learners._kernels import materialize
 
 if TYPE_CHECKING:
@@ -159,6 +160,14 @@ class LiveConfigs:
     def max_live(self) -> int:
         """The largest number of live configs."""
         return len(self.arrays.lease)
+
+    def prepare(self, model: Model) -> None:
+        """Have the machine code ready that moves weights and penalties."""
+        cells = np.zeros(0, np.int64)
+        prepare(copy_lane, model.weights, cells, 0, 0)
+        prepare(swap_lanes, model.weights, cells, 0, 0)
+        if self._control.moves_sums:
+            prepare(materialize, model, 0)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces, if they have changed since the last block."""

@@ -50,6 +50,7 @@ from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
+from onlineauto.jit import prepare
 from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
@@ -256,6 +257,18 @@ class Searching:
             stored["screening"], lambda names: not config_problem(self._rules, Config((names,)))
         )
         self._set_leases()
+
+    def prepare(self, model: Model) -> None:
+        """Have the machine code of all later decisions ready, so that no later event waits for a compiler."""
+        if not self.live_configs.arrays.searching:
+            return
+        self.live_configs.prepare(model)
+        self.estimates.prepare()
+        if self._rules.on_drift != "ignore":
+            self._drift.prepare()
+        if self.live_configs.arrays.paired:
+            prepare(loss_level, self.live_configs.arrays, 0)
+            prepare(reward_level, self.live_configs.arrays, 0)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces."""

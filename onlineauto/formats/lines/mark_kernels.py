@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, local_array
+from onlineauto.jit import entry_kernel, inline_kernel, local_array
 from onlineauto.jit.words import LANES, below, equal, first_one, load1, load8, ones, store8
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _NEAR = 8
 _last = local_array(LANES, np.uint8)
 
 
-@kernel
 def bitmap_size(end: int) -> int:
     """Return the bytes of a bitmap of `end` bytes of text, with eight to spare for `next_one`."""
     return (end // LANES + 1) * 8 + 8

@@ -1,0 +1,216 @@
+"""Compiling in the background: once for all who wait, and whoever waits can be interrupted."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jit.scripts import KERNELS, begun, compiled, ended, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT_ONCE = 1.0
+"""Seconds within which a process ends that was told to."""
+
+SHOWN = (
+    KERNELS
+    + """
+with watch_compiling(lambda program, done, total: print(program, done, flush=True)):
+    print(total(np.arange(4.0)))
+"""
+)
+
+
+def test_of_several_processes_one_compiles(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SHOWN)
+    processes = [begun(script, tmp_path / "cache") for _ in range(4)]
+    told = sorted(ended(each)[0] for each in processes)
+    assert told == ["50.0\n"] * 3 + ["total 1\ntotal 2\ntotal 2\ntotal 3\n50.0\n"]
+    assert len(compiled(tmp_path)) == 1
+
+
+THREADS = (
+    KERNELS
+    + """
+import threading
+
+@entry_kernel
+def other(x):
+    return cubed(x) + 1.0
+
+@entry_kernel
+def third(x):
+    return squared(x) - 1.0
+
+heard, results, together = [], [], threading.Barrier(12)
+
+def call(i):
+    together.wait()
+    results.append([lambda: total(np.arange(4.0)), lambda: other(2.0), lambda: third(3.0)][i % 3]())
+
+with watch_compiling(lambda program, done, whole: heard.append(program) if done == whole else None):
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(12)]
+    for each in threads: each.start()
+    for each in threads: each.join()
+print(sorted(results) == [8.0] * 4 + [9.0] * 4 + [50.0] * 4, sorted(heard))
+"""
+)
+
+
+def test_of_several_threads_one_compiles(tmp_path: Path) -> None:
+    assert run(THREADS, tmp_path) == ("True ['other', 'third', 'total']\n", "")
+    assert run(THREADS, tmp_path) == ("True []\n", ""), "and all load what is there"
+
+
+FORKS = (
+    KERNELS
+    + """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+
+@entry_kernel
+def other(x):
+    return cubed(x) + 1.0
+
+def in_child(check):
+    child = os.fork()
+    if not child:
+        os._exit(0 if check() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+known = total(np.arange(4.0))
+print(in_child(lambda: total(np.arange(4.0)) == known))
+print(in_child(lambda: other(2.0) == 9.0))
+
+begun = threading.Event()
+with watch_compiling(lambda *_: begun.set()):
+    waits = threading.Thread(target=lambda: total(np.arange(4)))
+    waits.start()
+    begun.wait()
+    print(in_child(lambda: total(np.arange(4)) == 50 and other(np.float32(2)) == 9.0))
+    waits.join()
+print(total(np.arange(4)))
+"""
+)
+
+
+def test_children_of_a_fork_call_and_compile(tmp_path: Path) -> None:
+    assert run(FORKS, tmp_path)[0].split() == ["True", "True", "True", "50.0"]
+
+
+SLOW = (
+    KERNELS
+    + """
+import os, signal, threading, time
+
+@entry_kernel
+def large(x):
+    total = 0.0
+"""
+    + "".join(
+        f"    for i{i} in range(int(x)):\n        total += cubed(x + {i}.0) / (i{i} + 1.0)\n"
+        for i in range(150)
+    )
+    + """
+    return total
+"""
+)
+"""A kernel that takes LLVM some seconds."""
+
+def test_python_is_interrupted_at_once_and_goes_on(tmp_path: Path) -> None:
+    text = (
+        SLOW
+        + """
+signals = []
+
+def interrupt():
+    signals.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+def begins(program, done, whole):
+    if program == "large" and not signals:
+        signals.append(0)
+        threading.Timer(0.2, interrupt).start()
+
+with watch_compiling(begins):
+    try:
+        large(2.0)
+    except KeyboardInterrupt:
+        print(time.perf_counter() - signals[1])
+print(total(np.arange(4.0)))
+print(large(2.0) > 0, large(2.0) == large.py_func(2.0))
+"""
+    )
+    seconds, known, more = run(text, tmp_path)[0].splitlines()
+    assert float(seconds) < AT_ONCE
+    assert (known, more) == ("50.0", "True True")
+
+
+COMMAND = """
+import sys
+from onlineauto.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+EVENT = "shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("verb", ["learn", "warmup"])
+def test_the_command_line_ends_at_once_while_it_compiles(
+    verb: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "s.txt").write_text(EVENT)
+    script = tmp_path / "script.py"
+    script.write_text(COMMAND)
+    words = ["-d", str(tmp_path / "s.txt"), "--cb_explore_adf"] if verb == "learn" else [verb]
+    with begun(script, tmp_path / "cache", *words) as process:
+        assert process.stderr is not None
+        while "compiling kernels" not in process.stderr.readline():
+            assert process.poll() is None
+        time.sleep(1.5)
+        began = time.perf_counter()
+        process.send_signal(number)
+        process.wait(60)
+        seconds = time.perf_counter() - began
+        err = process.stderr.read()
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert seconds < AT_ONCE
+
+
+LATER = """
+import copy, pickle, sys
+import numpy as np
+from onlineauto.jit import watch_compiling
+from onlineauto.workspace.workspace import Workspace
+
+def events(seed, n):
+    rng, lines = np.random.default_rng(seed), []
+    for _ in range(n):
+        context, logged = rng.integers(2), rng.integers(2)
+        cost = -float(logged == context)
+        lines.append(f"shared |s c{context}\\n")
+        lines += [f"{i}:{cost}:0.5 " * (i == logged) + f"|a a{i}\\n" for i in range(2)]
+        lines.append("\\n")
+    return "".join(lines).encode()
+
+heard = []
+for exact in (False, True):
+    options = {"estimator": "robust"} if exact else {}
+    workspace = Workspace(cb_explore_adf=True, automl=3, bit_precision=10, vw_exact=exact)
+    workspace.fit(events(0, 3))
+    with watch_compiling(lambda *told: heard.append(told)):
+        workspace.fit(events(1, 4000))
+        other = pickle.loads(pickle.dumps(workspace))
+        third = copy.deepcopy(workspace)
+        for each in (workspace, other, third):
+            each.fit(events(2, 50))
+        assert np.array_equal(workspace.weights, other.weights)
+        assert np.array_equal(workspace.weights, third.weights)
+    print(len(workspace.changes) if hasattr(workspace, "changes") else "?", heard)
+"""

@@ -1,0 +1,100 @@
+"""Entry kernels: what Python of the package calls is one, and no other kernel is a program on the disk."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import onlineauto
+from onlineauto.explorers import EXPLORERS
+from onlineauto.jit.fingerprint import fingerprint_of
+from onlineauto.jit.kernel import Kernel
+from tests.jit.scripts import compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def modules() -> list[Any]:
+    names = [each.name for each in pkgutil.walk_packages(onlineauto.__path__, "onlineauto.")]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def kernels() -> list[Kernel]:
+    found = {
+        id(each): each for module in modules() for each in vars(module).values() if isinstance(each, Kernel)
+    }
+    made: list[Any] = [each.kernel() for each in EXPLORERS.values()]
+    return [*found.values(), *made]
+
+
+def is_entry(kernel: Kernel) -> bool:
+    return inspect.getsource(kernel.py_func).strip().startswith("@entry_kernel\n")
+
+
+def called_by_python(module: Any) -> Iterator[tuple[str, Kernel]]:
+    """Kernels that functions and methods of a module name, and the names of these."""
+    for value in vars(module).values():
+        if getattr(value, "__module__", "") != module.__name__ or isinstance(value, Kernel):
+            continue
+        for each in vars(value).values() if isinstance(value, type) else [value]:
+            function = inspect.unwrap(getattr(each, "fget", None) or getattr(each, "__func__", None) or each)
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                for name in names_in(function.__code__):
+                    kernel = function.__globals__.get(name)
+                    if isinstance(kernel, Kernel):
+                        yield function.__qualname__, kernel
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from names_in(each)
+
+
+def test_what_python_calls_is_an_entry_kernel() -> None:
+    called = [(module.__name__, *each) for module in modules() for each in called_by_python(module)]
+    assert len(called) > 40
+    wrong = [(where, who, each.py_func.__name__) for where, who, each in called if not is_entry(each)]
+    assert wrong == []
+
+
+def test_every_kernel_of_the_package_has_a_fingerprint() -> None:
+    every = kernels()
+    assert len(every) > 300
+    digests = {fingerprint_of(each.py_func) for each in every if is_entry(each)}
+    assert len(digests) == sum(map(is_entry, every))
+    for each in every:
+        fingerprint_of(each.py_func)
+
+
+def named(kernel: Kernel) -> str:
+    return f"{kernel.py_func.__module__}.{kernel.py_func.__name__}".replace(".", "_")
+
+
+@pytest.mark.slow
+def test_after_warming_up_only_entry_kernels_are_on_the_disk(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "onlineauto", "warmup"],
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path)},
+    )
+    entries = {named(each) for each in kernels() if is_entry(each)}
+    programs = [path.stem.rsplit("_", 2)[0] for path in compiled(tmp_path)]
+    assert len(programs) > 20
+    assert set(programs) <= entries

@@ -1,0 +1,215 @@
+"""Fingerprints: the same for the same kernels, another one for anything that changes machine code."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from onlineauto.explorers import EXPLORERS
+from onlineauto.jit import Sealed, fingerprint, local_array
+from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+
+INNER = """
+import numpy as np
+from onlineauto.jit import inline_kernel, kernel, local_array
+
+STEP = 3
+TABLE = np.array([1, 2])
+room = local_array(4, np.int64)
+
+@inline_kernel
+def stepped(x):
+    return x + STEP
+
+def made(n):
+    @kernel
+    def closed(x):
+        return x * n
+    return closed
+
+three = made(3)
+"""
+OUTER = """
+from inner import TABLE, room, stepped, three
+from onlineauto.jit import entry_kernel
+import math
+
+@entry_kernel
+def outer(x):
+    room()[0] = TABLE[0]
+    return stepped(three(x)) + math.sqrt(2.0)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    fingerprint._file_digest.cache_clear()
+    yield
+    fingerprint._file_digest.cache_clear()
+    sys.modules.pop("inner", None)
+
+
+def loaded(name: str, text: str, folder: Path) -> Any:
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102 - no file of bytecode may be stale
+    return module
+
+
+def digest(folder: Path, *, inner: str = INNER, outer: str = OUTER) -> str:
+    folder.mkdir(exist_ok=True)
+    fingerprint._file_digest.cache_clear()
+    loaded("inner", inner, folder)
+    return fingerprint_of(loaded("outer", outer, folder).outer.py_func)
+
+
+def test_it_is_the_same_wherever_the_files_are_and_whatever_was_called(tmp_path: Path) -> None:
+    first = digest(tmp_path / "one")
+    sys.modules["inner"].stepped(1)
+    assert fingerprint_of(sys.modules.pop("outer").outer.py_func) == first
+    assert digest(tmp_path / "two") == first
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x + STEP", "x - STEP"),
+        ("STEP = 3", "STEP = 4"),
+        ("made(3)", "made(4)"),
+        ("np.array([1, 2])", "np.array([1, 3])"),
+        ("np.array([1, 2])", "np.array([1, 2], np.int32)"),
+        ("local_array(4, np.int64)", "local_array(5, np.int64)"),
+        ("local_array(4, np.int64)", "local_array(4, np.int32)"),
+    ],
+)
+def test_an_edit_of_another_file_changes_it(before: str, after: str, tmp_path: Path) -> None:
+    assert before in INNER
+    assert digest(tmp_path, inner=INNER.replace(before, after)) != digest(tmp_path)
+
+
+def test_an_edit_of_its_own_file_changes_it(tmp_path: Path) -> None:
+    assert digest(tmp_path, outer=OUTER.replace("sqrt", "cbrt")) != digest(tmp_path)
+
+
+def test_values_that_change_places_change_it(tmp_path: Path) -> None:
+    """No file says so if they come from one without kernels."""
+    outer = OUTER.replace("inner import ", "inner import HIGH, LOW, four, ").replace(
+        "math.sqrt", "HIGH - LOW * "
+    )
+    inner = INNER + "HIGH, LOW, four = 2, 1, made(4)\n"
+    one = digest(tmp_path, inner=inner, outer=outer)
+    module: Any = sys.modules["outer"]
+    for names in (("HIGH", "LOW"), ("three", "four")):
+        before, after = (getattr(module, name) for name in names)
+        vars(module).update(zip(names, (after, before), strict=True))
+        assert fingerprint_of(module.outer.py_func) != one
+        vars(module).update(zip(names, (before, after), strict=True))
+        assert fingerprint_of(module.outer.py_func) == one
+
+
+def coloured(red: int) -> Any:
+    return IntEnum("Colour", {"RED": red})
+
+
+class Other(NamedTuple):
+    one: int
+    other: float = 1.0
+
+
+class Pair(NamedTuple):
+    one: int
+    other: float
+
+
+VALUES: list[Any] = [
+    *(0, 1, -1, 1.0, -0.0, 0.0, True, False, None, "1", b"1", (1,), (1, 1), (), ((1,), 1), (1, (1,))),
+    *(np.int64(1), np.int32(1), np.float32(1), np.float64(1), np.bool_(True), np.uint8(1)),
+    *(
+        np.zeros(2),
+        np.zeros(3),
+        np.zeros((2, 1)),
+        np.zeros((2, 2)),
+        np.zeros((2, 2), order="F"),
+        np.zeros(2, np.float32),
+        np.array([0, -0.0]),
+    ),
+    *(np.dtype(np.int64), np.dtype([("a", np.int64)]), np.dtype([("b", np.int64)])),
+    *(coloured(1), coloured(2), coloured(1).RED, coloured(2).RED, Other),
+    *(np.int64, Pair, float, np, len, local_array(2, np.int8), local_array(2, np.uint8)),
+]
+
+
+def closed_over(value: Any) -> Any:
+    def outer(x: Any) -> Any:
+        return x, value
+
+    return outer
+
+
+def test_every_value_that_a_kernel_takes_from_around_it_tells_it_apart() -> None:
+    digests = [fingerprint_of(closed_over(value)) for value in VALUES]
+    alike = [
+        (one, other)
+        for i, one in enumerate(VALUES)
+        for j, other in enumerate(VALUES[:i])
+        if digests[i] == digests[j]
+    ]
+    assert alike == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[1], {1: 2}, {1}, object(), Sealed(Pair(1, 2.0)), iter(()), fingerprint, random, (1, [2])],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_machine_code_cannot_depend_on_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="on which machine code cannot depend"):
+        fingerprint_of(closed_over(value))
+
+
+def test_kernels_are_counted_once(tmp_path: Path) -> None:
+    digest(tmp_path)
+    assert kernels_of(sys.modules.pop("outer").outer.py_func) == 3
+
+
+PACKAGE = """
+from onlineauto.engine.loop.run_kernels import run_events
+from onlineauto.explorers import EXPLORERS
+from onlineauto.jit.fingerprint import fingerprint_of
+
+kernels = [run_events, *(EXPLORERS[name].kernel() for name in sorted(EXPLORERS))]
+print([fingerprint_of(each.py_func) for each in kernels])
+"""
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", PACKAGE],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+    assert len(set(digests.pop()[1:-2].split(", "))) == len(EXPLORERS) + 1
