@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.workspace.conversion import convert
+    from onlineauto.workspace.predictor import Predictor
     from onlineauto.workspace.reading import read
     from onlineauto.workspace.workspace import Workspace
 
@@ -29,6 +30,7 @@ __all__ = [
     "OnlineautoError",
     "OptionError",
     "ParseError",
+    "Predictor",
     "Workspace",
     "__version__",
     "convert",
@@ -39,6 +41,7 @@ _LAZY = {
     "Block": "onlineauto.features.block",
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
+    "Predictor": "onlineauto.workspace.predictor",
     "Workspace": "onlineauto.workspace.workspace",
     "convert": "onlineauto.workspace.conversion",
     "read": "onlineauto.workspace.reading",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from copy import copy
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,6 +124,7 @@ class Layout:
         self._known: set[bytes] = set(self._own[:1])
         self._letters: Counter[bytes] = Counter()
         self._left_out: set[bytes] = set()
+        self._warns = True
         self._names: Namespaces | None = None
         self._n_names = 0
         self._number = self._numbered(())
@@ -137,6 +139,11 @@ class Layout:
     def n_keys(self) -> int:
         """Number of group keys in use."""
         return len(self.kernel_layout.ignore)
+
+    @property
+    def n_namespaces(self) -> int:
+        """Number of namespaces that wildcards range over or leave out."""
+        return len(self._known) + len(self._left_out)
 
     def update(self, block: Block) -> None:
         """Add the namespaces of a block."""
@@ -162,6 +169,26 @@ class Layout:
         for i in numbers[np.argsort(first)]:  # in order of first feature, however events are cut into blocks
             self._add(self._known_as(names.names[i]))
         self._make_interactions()
+
+    def view(self) -> Layout:
+        """Return a copy for events that are only predicted: what it adds is not added here, nor warned of."""
+        view = copy(self)
+        vars(view).update(
+            _known=set(self._known),
+            _left_out=set(self._left_out),
+            _letters=self._letters.copy(),
+            _names=None,
+            _warns=False,
+        )
+        return view
+
+    def n_beyond(self, other: Layout) -> int:
+        """Return how many namespaces more than `other`, of which this is a `view`, it knows."""
+        return len(self._known) - len(other._known)
+
+    def leaves_out_more_than(self, other: Layout) -> bool:
+        """Return whether wildcards leave out more namespaces than in `other`, of which this is a `view`."""
+        return len(self._left_out) > len(other._left_out)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes: the namespaces that wildcards range over, and those they leave out."""
@@ -265,7 +292,7 @@ class Layout:
             self._known.add(name)
             return
         self._letters[name[:1]] -= 1
-        if not self._left_out:
+        if not self._left_out and self._warns:
             text = name.decode("utf-8", "replace")
             _LOG.warning(
                 "more than %d interactions: some leave out namespace %r and others", MAX_PRODUCTS, text

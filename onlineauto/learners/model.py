@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = ["initial_lanes", "initial_state", "initial_weights", "make_model"]
+__all__ = ["copied_model", "initial_lanes", "initial_state", "initial_weights", "make_model"]
 
 _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
 _LINE = 16  # float32 numbers in a cache line
 _LARGE = 1 << 24
+_DENSE = 4  # a whole table is copied about as fast as a quarter of its cells, one by one
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
@@ -77,6 +78,23 @@ def make_model(
         sums=np.zeros((shape.configs, 2 * max(shape.policies, 1)), np.int64),
         settings=Hyperparameters(configuration).records(shape.lanes),
     )
+
+
+def copied_model(configuration: Configuration, model: Model) -> Model:
+    """Return a copy of a model that shares no memory with it.
+
+    Only the cells that were learnt are copied, if they are few: the others of a large table take no memory.
+    """
+    cells, _, lanes = model.weights.shape
+    learnt = np.flatnonzero(model.touched)
+    if len(learnt) * _DENSE < cells:
+        weights = initial_weights(configuration, cells=cells, lanes=lanes)
+        weights[learnt] = model.weights[learnt]
+    else:
+        weights = _zeros(cells * 4 * lanes).reshape(model.weights.shape)
+        weights[:] = model.weights
+    arrays = {name: getattr(model, name).copy() for name in Model._fields if name not in ("weights", "table")}
+    return Model(weights=weights, table=weights.reshape(cells, -1), **arrays)
 
 
 def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onlineauto.engine.event.state import CB_ADF
+from onlineauto.engine.loop.block_predictor import Predicting
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
@@ -24,6 +25,7 @@ from onlineauto.workspace.champion_only import spin_off
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.predictor import Asked, Predictor, snapshot
 from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
@@ -126,6 +128,12 @@ class Workspace(Locked):
             semantics=self.semantics,
         )
         self._parser = open_lines(b"", configuration)
+        self._asked = Asked(
+            configuration,
+            self.layout,
+            semantics=self.semantics,
+            live_configs=self.learner.shape.configs,
+        )
 
     def __repr__(self) -> str:
         """Show the options in force."""
@@ -383,9 +391,15 @@ class Workspace(Locked):
             return self._prediction(self.learn_block(self._parser.parse_one(text)))
 
     def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON without changing the model; return as `learn` does."""
+        """Predict one event of VW text or JSON without changing the model; return as `learn` does.
+
+        Raises
+        ------
+        InputError
+            The text is not exactly one event.
+        """
         with self._lock:
-            return self._prediction(self.predict_block(self._parser.parse_one(text)))
+            return self._prediction(self.predict_block(self._asked.parse(text, self.layout)))
 
     def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
@@ -419,9 +433,28 @@ class Workspace(Locked):
             return self._runner.learn(block, holdout)
 
     def predict_block(self, block: Block) -> Outcomes:
-        """Predict the events of a block without changing the model; return the outcomes."""
+        """Predict the events of a block without changing the model; return the outcomes.
+
+        With ``--vw_exact`` a search counts the namespaces of predicted events too, as in Vowpal Wabbit.
+        """
         with self._lock:
-            return self._runner.predict(block)
+            if self.semantics.notices_predicted:
+                return self._runner.notice(block)
+            return self._asked.predict_block(block, self._predicting())
+
+    def predictor(self) -> Predictor:
+        """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
+
+        Raises
+        ------
+        OptionError
+            Predictions change this model: it is one of ``--vw_exact``.
+        """
+        with self._lock:
+            return Predictor(self.configuration, snapshot(self.configuration, self._predicting()))
+
+    def _predicting(self) -> Predicting:
+        return Predicting(self.layout, self._runner.parts(), self._runner.slot_finder)
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from operator import is_not
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM, Context
-from onlineauto.engine.loop.buffers import (
-    enough_room,
-    enough_scratch,
-    make_buffers,
-    make_outcomes,
-    make_results,
-)
+from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
+from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.ccb_slots import SlotFinder
-from onlineauto.engine.loop.units import NO_UNITS, make_units
-from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.features.records import make_stream
-from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Live, Results, Screen, Units
+    from onlineauto.engine.event.state import Live, Screen
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
@@ -88,7 +78,7 @@ class Decides(Protocol):
 
 
 class BlockRunner:
-    """Runs the loop over blocks, with buffers that grow as blocks need it.
+    """Runs the loop over the blocks of a stream.
 
     Parameters
     ----------
@@ -102,6 +92,11 @@ class BlockRunner:
         Decides whenever the loop stops.
     semantics : Semantics
         Names the loop, and says what predictions change.
+
+    Attributes
+    ----------
+    slot_finder : SlotFinder
+        Finds CCB slots.
     """
 
     def __init__(
@@ -114,21 +109,14 @@ class BlockRunner:
         semantics: Semantics,
     ) -> None:
         self._layout, self._learner, self._searching = layout, learner, searching
-        self._explorer = chosen_explorer(configuration)
         self._semantics = semantics
-        self._slot_finder = SlotFinder(configuration, layout)
-        self._buffers = make_buffers(actions=16, slots=learner.shape.configs)
-        self._scratch = layout.scratch(spans=8)
-        self._context: Sealed[Context] | None = None
-        self._units: Units | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but the addresses of arrays and of this process's code."""
-        return vars(self) | {"_context": None, "_units": None}
+        self.slot_finder = SlotFinder(configuration)
+        self._prepared = False
+        self._memory = WorkingMemory(configuration, layout, live_configs=learner.shape.configs)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
-        return self._slot_finder.state()
+        return self.slot_finder.state()
 
     def restore(self, stored: Stored) -> None:
         """Restore a state that was stored with the same options.
@@ -138,25 +126,36 @@ class BlockRunner:
         ValueError
             The state is of other options.
         """
-        self._slot_finder.restore(stored)
-        self._context = None
+        self.slot_finder.restore(stored)
+
+    def parts(self) -> Parts:
+        """Return all that the loop works with now."""
+        learner, searching = self._learner, self._searching
+        return Parts(
+            learner.task,
+            learner.rule,
+            learner.model,
+            searching.live_configs.arrays,
+            searching.screening.screen,
+        )
 
     def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
         """Predict the events of a block, learn all but those held out, and return the outcomes."""
         return self._run(block, holdout, STREAM)
 
-    def predict(self, block: Block) -> Outcomes:
-        """Predict the events of a block and return the outcomes; learn nothing."""
+    def notice(self, block: Block) -> Outcomes:
+        """Predict the events of a block and return the outcomes; learn nothing but their namespaces.
+
+        That is how Vowpal Wabbit predicts; see `Semantics.notices_predicted`.
+        """
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
-        noticed = self._semantics.notices_predicted and searches
-        return self._run(block, None, NOTICED if noticed else ASIDE)
+        return self._run(block, None, NOTICED if searches else ASIDE)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         layout.update(block)
-        lasts = standing == STREAM or self._semantics.notices_predicted
-        slots = self._slot_finder.find(block, lasts=lasts) if task.slots else None
+        slots = self.slot_finder.find(block, layout) if task.slots else None
         n = len(block if slots is None else slots)
         held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
@@ -164,13 +163,16 @@ class BlockRunner:
         results = make_results(block, task, slots=slots, aside=standing != STREAM)
         decides = searching.live_configs.arrays.searching and standing != ASIDE
         if decides:
+            if not self._prepared:
+                searching.prepare(self._learner.model)
+                self._prepared = True
             searching.open_block()
         stream = make_stream(block, held, slots)
-        self._scratch = enough_scratch(self._scratch, layout, block)
+        self._memory.open_block(layout, block)
         random = task.exploration.random if self._semantics.search_draws_with_explorer else None
         cursor = np.zeros(4, np.int64)
         while True:
-            context = self._make_context(block, stream, results)
+            context = self._memory.context(layout, self.parts(), block, stream, results)
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
             self._semantics.run_events(context.record, stream, results, cursor, stop, standing)
@@ -184,34 +186,3 @@ class BlockRunner:
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
                 break
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
-
-    def _make_context(self, block: Block, stream: Stream, results: Results) -> Sealed[Context]:
-        """Return the context of the loop for a block: the last one, if none of its parts has changed."""
-        layout, learner, scratch = self._layout, self._learner, self._scratch
-        if len(scratch.factors) < layout.highest_order:
-            self._scratch = scratch = enough_scratch(scratch, layout, block)
-        parts = (
-            learner.task,
-            learner.rule,
-            layout.kernel_layout,
-            layout.interactions,
-            layout.again,
-            scratch,
-            learner.model,
-            self._searching.live_configs.arrays,
-            self._searching.screening.screen,
-        )
-        if self._units is None:
-            self._searching.prepare(learner.model)
-            self._units = make_units(
-                self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
-            )
-        context = self._context
-        if context is None or any(map(is_not, parts, context.value)):
-            context = Sealed(Context(*parts, self._units, self._buffers))
-        buffers = enough_room(context, layout, stream)
-        if buffers is not self._buffers:
-            self._buffers = buffers
-            context = Sealed(Context(*parts, self._units, buffers))
-        self._context = context
-        return context

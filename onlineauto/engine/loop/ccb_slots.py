@@ -24,20 +24,25 @@ class SlotFinder:
     ----------
     configuration : Configuration
         Says whether slots ever have an index feature.
-    layout : Layout
-        Says which features are ignored.
     """
 
-    def __init__(self, configuration: Configuration, layout: Layout) -> None:
-        self._layout, self._hash_seed = layout, configuration[FeatureOptions].hash_seed
+    def __init__(self, configuration: Configuration) -> None:
+        self._hash_seed = configuration[FeatureOptions].hash_seed
         self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
 
-    def find(self, block: Block, *, lasts: bool) -> Slots:
-        """Return the slots of a block; if it `lasts`, remember that slots have an index feature from here."""
-        slots = find_slots(block, self._layout, hash_seed=self._hash_seed, indexed=self._indexed)
-        if self._indexed is False and lasts:
+    def find(self, block: Block, layout: Layout) -> Slots:
+        """Return the slots of a block, and remember whether slots have an index feature from here on.
+
+        The layout says which features are ignored.
+        """
+        slots = self.found(block, layout)
+        if self._indexed is False:
             self._indexed = slots.first_indexed < len(block)
         return slots
+
+    def found(self, block: Block, layout: Layout) -> Slots:
+        """Return the slots of a block as `find` does, and remember nothing."""
+        return find_slots(block, layout, hash_seed=self._hash_seed, indexed=self._indexed)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""

@@ -1,0 +1,109 @@
+"""Block predictor: predicts blocks aside from the stream, and changes nothing but its own memory.
+
+Namespaces that the model does not know are added to a view of its layout. So an event with them is predicted
+as if it were the next one of the stream, and the model never hears of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.event.state import ASIDE, SIMPLE
+from onlineauto.engine.loop.buffers import make_outcomes, make_results
+from onlineauto.engine.loop.working_memory import WorkingMemory
+from onlineauto.features.records import make_stream
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.event.state import Task
+    from onlineauto.engine.loop.ccb_slots import SlotFinder
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.loop.working_memory import Parts
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Interactions
+    from onlineauto.options import Configuration
+
+__all__ = ["BlockPredictor", "Predicting"]
+
+_FEW = 64
+"""Number of unknown namespaces that a view keeps for later blocks."""
+
+
+class Predicting(NamedTuple):
+    """A model as predictions see it; they change none of it."""
+
+    layout: Layout
+    parts: Parts
+    slot_finder: SlotFinder
+
+
+class BlockPredictor:
+    """Predicts blocks with a memory of its own; one thread at a time may use it.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    layout : Layout
+        The layout of the model.
+    semantics : Semantics
+        Names the loop.
+    live_configs : int
+        The largest number of live configs.
+    """
+
+    def __init__(
+        self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
+    ) -> None:
+        self._semantics = semantics
+        self._memory = WorkingMemory(configuration, layout, live_configs=live_configs)
+        self._view: Layout | None = None
+        self._of: tuple[Layout, int, Interactions] | None = None
+        self._task: Task | None = None
+        self._own: Task | None = None
+
+    def predict(self, block: Block, model: Predicting) -> Outcomes:
+        """Predict the events of a block with a model and return the outcomes."""
+        layout, task = self._layout_for(block, model.layout), self._own_task(model.parts.task)
+        slots = model.slot_finder.found(block, layout) if task.slots else None
+        held = np.zeros(len(block) if slots is None else len(slots), bool)
+        results = make_results(block, task, slots=slots, aside=True)
+        stream = make_stream(block, held, slots)
+        self._memory.open_block(layout, block)
+        context = self._memory.context(layout, model.parts._replace(task=task), block, stream, results)
+        self._semantics.run_events(context.record, stream, results, np.zeros(4, np.int64), len(held), ASIDE)
+        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+
+    def _layout_for(self, block: Block, layout: Layout) -> Layout:
+        """Return a view of `layout` that has the namespaces of a block.
+
+        It is the last one, unless the layout has changed since, or the unknown namespaces of earlier blocks
+        are many or fill the room that wildcards have.
+        """
+        at = (layout, layout.version, layout.interactions)
+        of, view = self._of, self._view
+        if view is not None and of is not None and of[1] == at[1] and of[0] is at[0] and of[2] is at[2]:
+            view.update(block)
+            if view.n_beyond(layout) <= _FEW and not view.leaves_out_more_than(layout):
+                return view
+        self._view, self._of = layout.view(), at
+        self._view.update(block)
+        return self._view
+
+    def _own_task(self, task: Task) -> Task:
+        """Return a task with copies of the arrays that explorers use as scratch while they predict."""
+        if self._own is None or self._task is not task:
+            exploration, decay = task.exploration, task.decay
+            self._task = task
+            self._own = task._replace(
+                exploration=exploration._replace(
+                    numbers=exploration.numbers.copy(),
+                    times=exploration.times.copy(),
+                    guesses=exploration.guesses.copy(),
+                ),
+                decay=decay._replace(epsilon=decay.epsilon.copy()),
+            )
+        return self._own

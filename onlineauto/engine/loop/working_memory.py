@@ -1,0 +1,92 @@
+"""Working memory: the scratch and the buffers of one caller of the loop, and the context made with them."""
+
+from __future__ import annotations
+
+from operator import is_not
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onlineauto.engine.event.state import Context
+from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
+from onlineauto.engine.loop.units import NO_UNITS, make_units
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.jit import Sealed
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Live, Results, Screen, Task, Units
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Stream
+    from onlineauto.learners._kernels import Model, Rule
+    from onlineauto.options import Configuration
+
+__all__ = ["Parts", "WorkingMemory"]
+
+
+class Parts(NamedTuple):
+    """All that the loop works with, but for the memory of its caller and the layout."""
+
+    task: Task
+    rule: Rule
+    model: Model
+    live: Live
+    screen: Screen
+
+
+class WorkingMemory:
+    """Scratch and buffers, which grow as blocks need it; one thread at a time may use them.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    layout : Layout
+        Maps namespaces to groups of features.
+    live_configs : int
+        The largest number of live configs.
+    """
+
+    def __init__(self, configuration: Configuration, layout: Layout, *, live_configs: int) -> None:
+        self._explorer = chosen_explorer(configuration)
+        self._buffers = make_buffers(actions=16, slots=live_configs)
+        self._scratch = layout.scratch(spans=8)
+        self._context: Sealed[Context] | None = None
+        self._units: Units | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all but the addresses of arrays and of this process's code."""
+        return vars(self) | {"_context": None, "_units": None}
+
+    def open_block(self, layout: Layout, block: Block) -> None:
+        """Enlarge the scratch to what the events of a block need."""
+        self._scratch = enough_scratch(self._scratch, layout, block)
+
+    def context(
+        self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
+    ) -> Sealed[Context]:
+        """Return the context of the loop for a block: the last one, if none of its parts has changed."""
+        if len(self._scratch.factors) < layout.highest_order:
+            self._scratch = enough_scratch(self._scratch, layout, block)
+        parts = (
+            given.task,
+            given.rule,
+            layout.kernel_layout,
+            layout.interactions,
+            layout.again,
+            self._scratch,
+            given.model,
+            given.live,
+            given.screen,
+        )
+        if self._units is None:
+            self._units = make_units(
+                self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
+            )
+        context = self._context
+        if context is None or any(map(is_not, parts, context.value)):
+            context = Sealed(Context(*parts, self._units, self._buffers))
+        buffers = enough_room(context, layout, stream)
+        if buffers is not self._buffers:
+            self._buffers = buffers
+            context = Sealed(Context(*parts, self._units, buffers))
+        self._context = context
+        return context

@@ -1,0 +1,165 @@
+"""Predictor: an immutable snapshot of a workspace, which any number of threads may ask at once."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from threading import local
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
+from onlineauto.engine.stream.source import kind_of, open_lines
+from onlineauto.errors import OptionError
+from onlineauto.learners.model import copied_model
+from onlineauto.workspace.modes import semantics_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.options import Configuration
+
+__all__ = ["Asked", "Predictor", "snapshot"]
+
+_MOST_NAMES = 1000
+"""Number of unknown namespaces with which a parser is begun anew, so that names cannot fill the memory."""
+
+
+class Asked:
+    """The parser and the working memory with which one thread at a time predicts.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options.
+    layout : Layout
+        The layout of the model.
+    semantics : Semantics
+        Names the loop.
+    live_configs : int
+        The largest number of live configs.
+    """
+
+    def __init__(
+        self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
+    ) -> None:
+        self._configuration = configuration
+        self._parser = open_lines(b"", configuration)
+        self._predictor = BlockPredictor(
+            configuration, layout, semantics=semantics, live_configs=live_configs
+        )
+
+    def parse(self, text: str | bytes, layout: Layout) -> Block:
+        """Return the block of one event, for a model with this layout.
+
+        Raises
+        ------
+        InputError
+            The text is not exactly one event.
+        """
+        if len(self._parser.namespaces) > layout.n_namespaces + _MOST_NAMES:
+            self._parser = open_lines(b"", self._configuration)
+        return self._parser.parse_one(text)
+
+    def predict_block(self, block: Block, model: Predicting) -> Outcomes:
+        """Predict the events of a block with a model."""
+        return self._predictor.predict(block, model)
+
+
+class Predictor:
+    r"""An immutable snapshot of a model that predicts as the workspace did when it was taken.
+
+    `Workspace.predictor` makes one. Any number of threads may ask it at once, without a lock: each has a
+    parser and a working memory of its own, of about 2 MB. Nothing that is asked changes it. It is made in the
+    time that it takes to copy the cells that were learnt.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> bandit = Workspace(cb_explore_adf=True, epsilon=0.2)
+    >>> predictor = bandit.fit(["shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"]).predictor()
+    >>> for _ in range(9):
+    ...     _ = bandit.learn("shared |u tom\n|a politics\n0:-1:0.5 |a sports\n")
+    >>> predictor.predict("shared |u tom\n|a politics\n|a sports\n").round(2)
+    array([0.9, 0.1], dtype=float32)
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The options of the workspace.
+    model : Predicting
+        What `snapshot` returned.
+
+    Attributes
+    ----------
+    configuration : Configuration
+        The options of the workspace.
+    kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
+        The kind of events and predictions.
+
+    Raises
+    ------
+    OptionError
+        Predictions change this model, as they do in Vowpal Wabbit.
+    """
+
+    def __init__(self, configuration: Configuration, model: Predicting) -> None:
+        self._semantics = semantics_of(configuration)
+        if self._semantics.notices_predicted:
+            raise OptionError(
+                "a model of --vw_exact changes when it predicts, as in Vowpal Wabbit: it has no predictor"
+            )
+        self.configuration = configuration
+        self.kind = kind_of(configuration)
+        self._model = model
+        self._of_thread = local()
+
+    def __repr__(self) -> str:
+        """Show the options in force."""
+        return f"Predictor({self.configuration.command()!r})"
+
+    def predict(self, text: str | bytes) -> NDArray[np.float32]:
+        """Predict one event of VW text or JSON; return as `Workspace.predict` does.
+
+        Raises
+        ------
+        InputError
+            The text is not exactly one event.
+        """
+        asked = self._asked()
+        outcomes = asked.predict_block(asked.parse(text, self._model.layout), self._model)
+        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+
+    def predict_block(self, block: Block) -> Outcomes:
+        """Predict the events of a block; return the outcomes."""
+        return self._asked().predict_block(block, self._model)
+
+    def _asked(self) -> Asked:
+        """Return the parser and the working memory of this thread."""
+        asked: Asked | None = getattr(self._of_thread, "asked", None)
+        if asked is None:
+            self._of_thread.asked = asked = Asked(
+                self.configuration,
+                self._model.layout,
+                semantics=self._semantics,
+                live_configs=len(self._model.parts.live.lease),
+            )
+        return asked
+
+
+def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
+    """Return a copy of a model that no longer changes when the workspace learns."""
+    parts, screen = model.parts, model.parts.screen
+    return Predicting(
+        layout=model.layout.view(),
+        parts=parts._replace(
+            task=deepcopy(parts.task),
+            model=copied_model(configuration, parts.model),
+            live=deepcopy(parts.live),
+            screen=screen._replace(gains=screen.gains[:0].copy(), table=screen.table[:0].copy()),
+        ),
+        slot_finder=copy(model.slot_finder),
+    )

@@ -1,0 +1,158 @@
+"""Predictors: immutable snapshots that threads ask at once, while the workspace learns on."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import InputError, OptionError, Workspace
+from tests.engine.event_texts import FORMATS, bandit
+from tests.engine.test_threads import THREADS, at_once, shuffled
+from tests.workspace.test_predicting import asked, bytes_of, each_kind, learnt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto import Predictor
+
+EVENTS = [bandit(n % 13) for n in range(150)]
+OPTIONS: dict[str, Any] = {
+    "cb_explore_adf": True,
+    "squarecb": True,
+    "automl": 2,
+    "lease": 20,
+    "bit_precision": 8,
+}
+QUESTIONS = [*(bandit(n) for n in (0, 3, 40, 500)), "shared |unknown x\n|b y1\n|other z\n"]
+
+
+def answers(asks: Workspace | Predictor) -> list[bytes]:
+    return [asks.predict(text).tobytes() for text in QUESTIONS]
+
+
+@each_kind
+def test_a_predictor_predicts_as_the_workspace_did_when_it_was_taken(
+    options: dict[str, Any], text: str, label: str
+) -> None:
+    workspace = learnt(options, text, label)
+    expected = [workspace.predict(each).tolist() for each in asked(text)]
+    before = bytes_of(workspace)
+    predictor = workspace.predictor()
+    assert bytes_of(workspace) == before
+    for _ in range(2):
+        assert [predictor.predict(each).tolist() for each in asked(text)] == expected
+        for a in ("a", "x9"):
+            workspace.learn(text.format(a=a, b="b", label=label))
+    assert bytes_of(workspace) != before
+
+
+def test_a_predictor_is_the_same_whether_few_or_most_cells_were_learnt() -> None:
+    for bits in (4, 18):
+        workspace = Workspace(cb_explore_adf=True, bit_precision=bits, initial_weight=0.5).fit(EVENTS)
+        assert answers(workspace.predictor()) == answers(workspace)
+
+
+def test_predictors_of_exact_models_are_refused_since_predictions_change_those() -> None:
+    with pytest.raises(OptionError, match="a model of --vw_exact changes when it predicts"):
+        Workspace(cb_explore_adf=True, vw_exact=True).predictor()
+
+
+def test_a_text_that_is_no_event_is_refused_and_the_next_one_is_predicted() -> None:
+    workspace = Workspace(**OPTIONS).fit(EVENTS)
+    predictor = workspace.predictor()
+    with pytest.raises(InputError, match="the text is not one event"):
+        predictor.predict("shared |a x\n|b y\n\nshared |a x\n|b y\n")
+    assert answers(predictor) == answers(workspace)
+
+
+def test_blocks_are_predicted_as_by_the_workspace() -> None:
+    workspace = Workspace(**OPTIONS).fit(EVENTS)
+    (block,) = workspace.read("".join(f"{event}\n" for event in QUESTIONS).encode())
+    one, other = workspace.predictor().predict_block(block), workspace.predict_block(block)
+    assert one.score.tolist() == other.score.tolist()
+
+
+@pytest.mark.parametrize(("options", "event"), FORMATS)
+def test_threads_get_the_answers_of_one(options: dict[str, Any], event: Callable[[int], str]) -> None:
+    workspace = Workspace(**options, bit_precision=12)
+    for n in (5, 1, 12):
+        workspace.learn(event(n))
+    texts = [event(n) for n in (*range(25), 300, 2000)]
+    expected = {text: workspace.predict(text).tobytes() for text in texts}
+    predictor = workspace.predictor()
+
+    def ask(seed: int) -> int:
+        return sum(predictor.predict(text).tobytes() != expected[text] for text in shuffled(seed, texts * 4))
+
+    assert at_once(*(partial(ask, seed) for seed in range(THREADS))) == [0] * THREADS
+
+
+def test_threads_ask_predictors_while_one_learns_and_publishes_new_ones() -> None:
+    serial = Workspace(**OPTIONS)
+    moments = [answers(serial)]
+    for event in EVENTS:
+        serial.learn(event)
+        moments.append(answers(serial))
+    workspace, ended = Workspace(**OPTIONS), threading.Event()
+    published = (0, workspace.predictor())
+
+    def learn() -> int:
+        nonlocal published
+        try:
+            for n, event in enumerate(EVENTS, 1):
+                workspace.learn(event)
+                published = (n, workspace.predictor())
+        finally:
+            ended.set()
+        return 0
+
+    def ask(_: int) -> int:
+        wrong, last = 0, False
+        while not last:
+            last = ended.is_set()
+            moment, predictor = published
+            wrong += answers(predictor) != moments[moment]
+        return wrong
+
+    assert at_once(learn, *(partial(ask, seed) for seed in range(THREADS))) == [0] * (THREADS + 1)
+    assert bytes_of(workspace) == bytes_of(serial)
+
+
+def resident() -> float:
+    """Mebibytes of memory in use now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")
+def test_neither_predictors_nor_questions_take_more_and_more_memory() -> None:
+    workspace = Workspace(cb_explore_adf=True, quadratic=["::"], bit_precision=18).fit(EVENTS)
+
+    def go_on(rounds: int) -> float:
+        for n in range(rounds):
+            predictor = workspace.predictor()
+            for k in range(5):
+                predictor.predict(f"shared |u{n}_{k} x\n|b y\n")
+        predictor = workspace.predictor()
+        for n in range(20 * rounds):
+            predictor.predict(f"shared |v{n} x\n|b y\n")
+        gc.collect()
+        return resident()
+
+    begin = go_on(100)
+    assert go_on(300) < begin + 24
+
+
+def test_a_predictor_takes_its_own_copy_of_the_weights() -> None:
+    workspace = Workspace(**OPTIONS).fit(EVENTS)
+    predictor = workspace.predictor()
+    before = answers(predictor)
+    workspace.weights[:] = np.float32(7)
+    assert answers(predictor) == before
