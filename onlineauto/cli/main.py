@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_INTERRUPTED: Final = 130
+_TERMINATED: Final = 143
 _VERBS: Final = ("learn", "convert", "evaluate", "inspect", "merge", "help", "warmup")
 
 
@@ -47,10 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OnlineautoError, OSError) as error:
         return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
-        return 130
+        code = _INTERRUPTED
     finally:
         log.setLevel(level)
+    if code in (_INTERRUPTED, _TERMINATED):
+        _leave_compiler(code)
     return code
+
+
+def _leave_compiler(code: int) -> None:
+    """End the process at once if a kernel is being compiled: Python would wait for LLVM to let go."""
+    from onlineauto.jit import is_compiling
+
+    if is_compiling():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _run(words: list[str]) -> int:
