@@ -6,13 +6,13 @@ reader of our output has gone, 143 terminated.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.cli.importing import importing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.workspace.options import REGISTRY
@@ -92,7 +92,8 @@ def _run(words: list[str]) -> int:
         return run_merge(configuration)
     if configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
-    from onlineauto.cli.learn import run
+    with importing():
+        from onlineauto.cli.learn import run
 
     return run(configuration)
 
@@ -114,6 +115,8 @@ def _print_version() -> int:
 
 
 def _unknown_verb(verb: str) -> OptionError:
+    import difflib
+
     near = difflib.get_close_matches(verb, _VERBS, n=1)
     if near:
         return OptionError(f"unknown command {verb!r}; did you mean {near[0]}?")

@@ -105,7 +105,8 @@ def warm_up() -> None:
     Workspace(ccb_explore_adf=True, bit_precision=8).fit(_SLOTS)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
     drift = Drift()
-    drift.alarms(np.ones(100)), drift.restart()
+    drift.alarms(np.ones(100))
+    drift.restart()
     for _ in JsonReader(_JSON, Rules(log=True)):
         pass
     _use_blocks()
@@ -126,6 +127,7 @@ def _test_and_evaluate() -> None:
     test = ChampionTest()
     test.update(1, 0, logged=1, p=0.5, reward=1.0)
     test.update(1, 0, logged=1, p=0.5, reward=1.0, predicted=(1.0, 0.0))
-    test.update_difference(0.5), test.update_difference(0.5, bound=1.0)
+    test.update_difference(0.5)
+    test.update_difference(0.5, bound=1.0)
     _ = test.better, test.worse, test.champion
     Evaluation({"policy": Workspace(cb_explore_adf=True, bit_precision=8)}).run(_EVENT)

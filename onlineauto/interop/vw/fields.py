@@ -51,7 +51,7 @@ def checksum_of(parts: Iterable[bytes]) -> int:
     """Return the hash (uint32) of fields, where each field's hash seeds the next."""
     hash_ = 0
     for part in parts:
-        hash_ = murmur3(np.frombuffer(part, np.uint8), 0, len(part), np.uint32(hash_))
+        hash_ = int(murmur3(np.frombuffer(part, np.uint8), 0, len(part), np.uint32(hash_)))
     return hash_
 
 
