@@ -24,7 +24,7 @@ class Requirements(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the dependencies; those of the compiler too, if there is no library."""
         compiler = [] if os.environ.get(_KERNELS) else metadata["optional-dependencies"]["compiler"]
-        metadata["dependencies"] = ["numpy>=2.0", "msgspec>=0.19", *compiler]
+        metadata["dependencies"] = [*self.config["dependencies"], *compiler]
 
 
 class Kernels(BuildHookInterface[Any]):

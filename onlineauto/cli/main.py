@@ -6,13 +6,13 @@ reader of our output has gone, 143 terminated.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.cli.importing import importing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.workspace.options import REGISTRY
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_INTERRUPTED: Final = 130
+_TERMINATED: Final = 143
 _VERBS: Final = ("learn", "convert", "evaluate", "inspect", "merge", "help", "warmup")
 
 
@@ -47,10 +49,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OnlineautoError, OSError) as error:
         return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
-        return 130
+        code = _INTERRUPTED
     finally:
         log.setLevel(level)
+    if code in (_INTERRUPTED, _TERMINATED):
+        _leave_compiler(code)
     return code
+
+
+def _leave_compiler(code: int) -> None:
+    """End the process at once if a kernel is being compiled: Python would wait for LLVM to let go."""
+    from onlineauto.jit import is_compiling
+
+    if is_compiling():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _run(words: list[str]) -> int:
@@ -92,7 +106,8 @@ def _run(words: list[str]) -> int:
         return run_merge(configuration)
     if configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
-    from onlineauto.cli.learn import run
+    with importing():
+        from onlineauto.cli.learn import run
 
     return run(configuration)
 
@@ -114,6 +129,8 @@ def _print_version() -> int:
 
 
 def _unknown_verb(verb: str) -> OptionError:
+    import difflib
+
     near = difflib.get_close_matches(verb, _VERBS, n=1)
     if near:
         return OptionError(f"unknown command {verb!r}; did you mean {near[0]}?")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.errors import InputError
 from onlineauto.workspace.champion_only import spin_off, spun_off
-from onlineauto.workspace.inspection.readable_model import readable_model
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
@@ -112,6 +111,8 @@ class Saving:
             workspace = spun_off(workspace)
             if names is not None:
                 names = self._showing.names_of_champion(workspace.weights.shape[2])
+        from onlineauto.workspace.inspection.readable_model import readable_model
+
         lines = readable_model(
             workspace,
             self._report.progress,

@@ -12,14 +12,20 @@
 has in a text, and a number becomes the same float32 as there.
 """
 
-from onlineauto.interop.arrays import from_arrays
-from onlineauto.interop.dicts import from_dicts
-from onlineauto.interop.dsjson import event_dsjson, write_dsjson
-from onlineauto.interop.frames import from_frame
-from onlineauto.interop.named_text import read_named
-from onlineauto.interop.text import event_text, write_text
-from onlineauto.interop.vw.champion import write_vw_model
-from onlineauto.interop.vw.model import read_vw_model
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onlineauto.interop.arrays import from_arrays
+    from onlineauto.interop.dicts import from_dicts
+    from onlineauto.interop.dsjson import event_dsjson, write_dsjson
+    from onlineauto.interop.frames import from_frame
+    from onlineauto.interop.named_text import read_named
+    from onlineauto.interop.text import event_text, write_text
+    from onlineauto.interop.vw.champion import write_vw_model
+    from onlineauto.interop.vw.model import read_vw_model
 
 __all__ = [
     "event_dsjson",
@@ -33,3 +39,23 @@ __all__ = [
     "write_text",
     "write_vw_model",
 ]
+
+_LAZY = {
+    "from_arrays": "onlineauto.interop.arrays",
+    "from_dicts": "onlineauto.interop.dicts",
+    "event_dsjson": "onlineauto.interop.dsjson",
+    "write_dsjson": "onlineauto.interop.dsjson",
+    "from_frame": "onlineauto.interop.frames",
+    "read_named": "onlineauto.interop.named_text",
+    "event_text": "onlineauto.interop.text",
+    "write_text": "onlineauto.interop.text",
+    "write_vw_model": "onlineauto.interop.vw.champion",
+    "read_vw_model": "onlineauto.interop.vw.model",
+}
+"""Modules of the names that are imported on first use: a program uses few of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'onlineauto.interop' has no attribute {name!r}")

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +82,8 @@ def _directory_for(processor: str) -> Path:
 
 def _compiler() -> tuple[str, ...]:
     """Return the versions of what compiles, none if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     with suppress(PackageNotFoundError):
         return version("numba"), version("llvmlite")
     return ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from msgspec import ValidationError
@@ -47,6 +46,8 @@ def save_model(
     OSError
         The file cannot be written; an old file at that path is unchanged.
     """
+    from importlib.metadata import version
+
     program = f"onlineauto {version('onlineauto')}"
     parts = encoded({"program": program, "model": state, "run": run or {}})
     if isinstance(target, str | os.PathLike):

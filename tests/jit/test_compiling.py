@@ -122,6 +122,7 @@ def large(x):
 )
 """A kernel that takes LLVM some seconds."""
 
+
 def test_python_is_interrupted_at_once_and_goes_on(tmp_path: Path) -> None:
     text = (
         SLOW
@@ -178,7 +179,8 @@ def test_the_command_line_ends_at_once_while_it_compiles(
         process.wait(60)
         seconds = time.perf_counter() - began
         err = process.stderr.read()
-    assert process.returncode == code, err
+    by_itself = verb == "learn" or number is signal.SIGINT  # the system ends the others, for shells with 143
+    assert process.returncode == (code if by_itself else -number), err
     assert "Traceback" not in err
     assert seconds < AT_ONCE
 

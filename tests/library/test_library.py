@@ -70,7 +70,8 @@ def test_every_case_leaves_the_same_bytes(
 
 
 def test_without_the_library_and_without_numba_it_is_said_what_to_install(tmp_path: Path) -> None:
-    script = "import sys; sys.modules.update(numba=None, llvmlite=None)\n" + (
+    script = (
+        "import sys; sys.modules.update(numba=None, llvmlite=None)\n"
         "from onlineauto.cli.main import main; sys.exit(main(['-d', 'events.txt', '--quiet']))"
     )
     (tmp_path / "events.txt").write_text("1 |a x\n")

@@ -16,7 +16,6 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
-from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.event_file import EventFile
@@ -178,8 +177,14 @@ def open_source(
     return reader
 
 
-_READERS: Final = {"json": JsonReader, "dsjson": JsonReader}
-"""Readers of formats by name; text is read by that of the dialect."""
+def _json_reader() -> type[LineReader]:
+    from onlineauto.formats.json_reader import JsonReader
+
+    return JsonReader
+
+
+_READERS: Final = {"json": _json_reader, "dsjson": _json_reader}
+"""What imports the reader of a format, by the format's name; text is read by the dialect's own."""
 
 
 def open_lines(
@@ -208,7 +213,8 @@ def open_lines(
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,
     )
-    reader = _READERS.get(format_of(configuration), dialect.text)
+    other = _READERS.get(format_of(configuration))
+    reader = dialect.text if other is None else other()
     return reader(source, rules, diagnostics=diagnostics)
 
 

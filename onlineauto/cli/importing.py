@@ -1,0 +1,24 @@
+"""``importing``: import without the collector of garbage, which finds none among modules."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["importing"]
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Look for no garbage until the imports are done."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
