@@ -23,8 +23,8 @@ EXPLORER_FILES = sorted((PACKAGE / "explorers" / "kinds").glob("[a-z]*.py"))
 """Files that make a kernel when they are asked for it."""
 MOST_FILES = 15
 """Files that a folder may have; with more it holds two concepts."""
-AT_IMPORT = {"_powers_by_steps", "_word_at", "name_of"}
-"""Functions in kernel files that make a constant when the module is imported."""
+IN_PYTHON = {"_powers_by_steps", "_word_at", "bitmap_size", "level", "name_of"}
+"""Functions in kernel files that only Python calls: to make a constant, or to know a size or a level."""
 
 KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -182,7 +182,7 @@ def documented(tree: ast.Module) -> set[str]:
 
 def test_public_names_are_documented() -> None:
     assert not [named(path) for path in FILES if not ast.get_docstring(parsed(path))]
-    lazy = {"Block", "Evaluation", "Event", "Workspace", "__version__", "convert", "read"}
+    lazy = {"Block", "Evaluation", "Event", "Predictor", "Workspace", "__version__", "convert", "read"}
     bare = {
         named(path): set(exported(parsed(path))) - documented(parsed(path)) - lazy_here
         for path in FILES
@@ -216,8 +216,8 @@ def test_kernels_are_compiled() -> None:
         for path in KERNEL_FILES
         for node in parsed(path).body
         if isinstance(node, Function)
-        and node.name not in AT_IMPORT
-        and (len(decorators(node)) != 1 or decorators(node)[0] not in KERNELS)
+        and node.name not in IN_PYTHON
+        and (not decorators(node) or not KERNELS.issuperset(decorators(node)))
     ]
     assert not plain
 
@@ -236,28 +236,6 @@ def test_compiled_functions_live_in_kernel_files() -> None:
 MOST_ARGUMENTS = 7
 """Arguments that a kernel may take; of more, some belong together and are a tuple."""
 
-TOO_MANY_ARGUMENTS = {
-    "engine/ensembles/cover_kernels.py add_policy",
-    "engine/ensembles/policy_kernels.py learn_as",
-    "engine/event/example_kernels.py predict_or_learn",
-    "engine/event/live_config_kernels.py _count_line",
-    "engine/event/outcome_kernels.py settle_bandit",
-    "engine/event/pass_kernels.py draw_otherwise",
-    "engine/loop/visit_kernels.py visit_actions",
-    "estimators/paired_kernels.py _settle",
-    "estimators/paired_kernels.py observe_predicted",
-    "explorers/sample_kernels.py put_first",
-    "features/product_kernels.py cross_all",
-    "features/product_kernels.py list_linear",
-    "learners/_kernels.py update",
-    "learners/score_kernels.py add_pair",
-    "learners/score_kernels.py add_triple",
-    "learners/sensitivity_kernels.py sensitivity",
-    "learners/update_kernels.py _step",
-    "learners/update_kernels.py update_four",
-}
-"""Kernels that take more so far; the list only gets shorter."""
-
 
 def test_kernels_take_few_arguments() -> None:
     many = {
@@ -266,7 +244,7 @@ def test_kernels_take_few_arguments() -> None:
         for node in functions(path)
         if not KERNELS.isdisjoint(decorators(node)) and len(node.args.args) > MOST_ARGUMENTS
     }
-    assert many == TOO_MANY_ARGUMENTS
+    assert not many
 
 
 def place_of_module(name: str) -> Path:

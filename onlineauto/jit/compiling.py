@@ -39,7 +39,7 @@ _listeners: list[Listener] = []
 
 
 class _Program:
-    """What is being compiled: a kernel that Python calls, and the kernels that it calls."""
+    """A program that is being compiled: a kernel that Python calls, and the kernels that it calls."""
 
     def __init__(self, name: str, total: int) -> None:
         self.name, self.total = name, total

@@ -57,7 +57,7 @@ class Kernel:
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """What Numba takes this object for, where a kernel calls it."""
+        """The type that Numba takes this object for, where a kernel calls it."""
         from onlineauto.jit.compiler.compile import type_for_callers
 
         return type_for_callers(self.py_func, inline=self._inline)

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Operation"]
+__all__ = ["Operation", "call_at", "short_loop"]
 
 
 class Operation:
@@ -27,9 +27,26 @@ class Operation:
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """What Numba takes this object for, where a kernel calls it."""
+        """The type that Numba takes this object for, where a kernel calls it."""
         found = getattr(import_module(f"onlineauto.jit.compiler.{self._file}"), self.name)
         if self.arguments:
             found = found(*self.arguments)
         private = import_module("onlineauto.jit.compiler.numba_private")
         return private.type_of_operation(found)
+
+
+short_loop: Any = Operation("loops", "short_loop")
+"""Mark the body of a loop that takes few turns; it emits no instruction.
+
+LLVM unrolls every loop of unknown length as if it were long: it handles several turns at once and first
+computes how many are left over. The loops over an event's namespaces and features take one or two turns. The
+preparation took longer than these turns, and used up their registers.
+"""
+
+call_at: Any = Operation("calling", "call_at")
+"""Call the kernel at an address, inside a kernel: ``call_at(address, (argument, …))``; it returns nothing.
+
+So what calls it is compiled without it: a loop that can explore in ten ways would be compiled with all ten,
+and anew for an eleventh. The arguments must be of the kinds that the kernel's `address` was asked for: nothing
+checks them. A record that a kernel has by its address is passed on as one that is sealed.
+"""

@@ -76,6 +76,7 @@ class RecordKind(NamedTuple):
 
 
 Kind: TypeAlias = Number | ArrayKind | TupleKind | RecordKind
+"""What tells the machine code for one value from that for another."""
 
 _FORMATS = {
     "?": "?7x", "b": "b7x", "B": "B7x", "h": "h6x", "H": "H6x", "i": "i4x", "I": "I4x", "q": "q", "Q": "Q",
@@ -96,7 +97,7 @@ _pointer_at = ctypes.c_void_p.from_address
 
 
 class Packed:
-    """What is known of arguments of certain kinds: how they are packed, and a name for them.
+    """The form of arguments of certain kinds: how they are packed, and a name for them.
 
     Attributes
     ----------

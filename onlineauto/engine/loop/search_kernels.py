@@ -1,4 +1,4 @@
-"""What a search does around an event: count its namespaces, and compare the live configs on it.
+"""The part of a search around an event: count its namespaces, and compare the live configs on it.
 
 Each is a program of its own, which the loop calls by its address: a run without a search does without them.
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_UNITS", "make_units"]
 
 NO_UNITS = Units(0, 0, 0, 0, 0, 0)
+"""The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)

@@ -122,3 +122,4 @@ def _words(kind: Any) -> int:
 
 
 call_at: Any = intrinsic(_call_at)
+"""The intrinsic of `onlineauto.jit.call_at`."""
