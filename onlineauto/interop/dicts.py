@@ -138,6 +138,7 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
         tag=np.frombuffer(b"".join(tags), np.uint8),
         **_feature_columns(lines, names),
         namespaces=names.namespaces,
+        rules=names.rules,
     )
 
 

@@ -208,8 +208,10 @@ def open_lines(
         log=inputs.dsjson,
         chain_hash=inputs.chain_hash,
     )
-    reader = _READERS.get(format_of(configuration), dialect.text)
-    return reader(source, rules, diagnostics=diagnostics)
+    make = _READERS.get(format_of(configuration), dialect.text)
+    reader: LineReader = make(source, rules, diagnostics=diagnostics)
+    reader.read_by = rules_of(configuration)
+    return reader
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
