@@ -37,7 +37,7 @@ from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Search
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.search.estimates import Estimates
-    from onlineauto.engine.search.journal import Entry
+    from onlineauto.engine.search.observers import Observation, Observer
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_reader import EventReader
@@ -184,14 +184,13 @@ class Workspace(Locked):
         """Bounds on the rewards of the live configs."""
         return self.searching.estimates
 
-    @property
-    def on_decision(self) -> Callable[[Entry], object] | None:
-        """Called with each decision of the search, as the journal has it, before it is applied."""
-        return self.searching.on_decision
+    def observe(self, observer: Observer) -> Observation:
+        """Let `observer` hear of each decision of the search, as the journal has it, before it is applied.
 
-    @on_decision.setter
-    def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
-        self.searching.on_decision = listener
+        There can be several; they are called in the order in which they came. What is returned removes the
+        observer, by its `remove` or at the end of a ``with`` block. A copy of a workspace has no observers.
+        """
+        return self.searching.observers.add(observer)
 
     # -- streams ---------------------------------------------------------------------------------------
 
