@@ -20,7 +20,7 @@ with TemporaryDirectory() as directory:
     bandit = Workspace(**OPTIONS)
     with path.open("wb") as file:
         journal = Journal(file, command=bandit.configuration.command(kept=True))
-        bandit.on_decision = journal.append
+        bandit.observe(journal.append)
         bandit.fit(DATA)
         journal.end(events=bandit.searching.n_events)
     for line in story(bandit.searching):

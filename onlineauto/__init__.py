@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.conversion import convert
     from onlineauto.workspace.predictor import Predictor
     from onlineauto.workspace.reading import read
+    from onlineauto.workspace.run import Run
     from onlineauto.workspace.workspace import Workspace
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "OptionError",
     "ParseError",
     "Predictor",
+    "Run",
     "Workspace",
     "__version__",
     "convert",
@@ -42,6 +44,7 @@ _LAZY = {
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
     "Predictor": "onlineauto.workspace.predictor",
+    "Run": "onlineauto.workspace.run",
     "Workspace": "onlineauto.workspace.workspace",
     "convert": "onlineauto.workspace.conversion",
     "read": "onlineauto.workspace.reading",

@@ -26,12 +26,12 @@ from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
-from onlineauto.engine.stream.position import Position
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_compiling
 from onlineauto.workspace.model_file import check_target
+from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -70,37 +70,31 @@ def run(configuration: Configuration) -> int:
         On the second Ctrl-C.
     """
     _check_files(configuration)
-    workspace, begun_run = begun(configuration)
+    workspace, stored = begun(configuration)
     configuration = workspace.configuration
     quiet = configuration[OutputOptions].quiet
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
-        report = Report(workspace, files, run=begun_run)
-        showing = Showing(workspace, files, run=begun_run)
-        saving = Saving(workspace, report, showing)
         source = _sources(configuration[InputOptions].data, interrupt, files)
-        start = Position(**begun_run.get("position", {}))
-        if start.passes >= configuration[RunOptions].passes:
+        learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
+        report = Report(learning, files)
+        saving = Saving(learning, report, Showing(learning, files))
+        if learning.position.passes >= configuration[RunOptions].passes:
             report.say(
                 "onlineauto: warning: the run was complete already; to learn new events, go on from its "
                 "model with -i"
             )
-        every = configuration[ModelOptions].save_every
         try:
-            stream = workspace.stream(
-                source, diagnostics=report.diagnostics, start=start, every=every, read=showing.read
-            )
-            for block, outcomes in stream:
-                report.take(block, outcomes)
+            for block, _ in learning:
                 saving.note(len(block))
                 if interrupt.seen:
                     break
         except _Stopped:
             pass
         except Exception:
-            if report.began:
+            if learning.began:
                 saving.finish()
             raise
-        if report.began or not interrupt.seen:
+        if learning.began or not interrupt.seen:
             saving.finish()
     return _KILLED + interrupt.signal if interrupt.seen else 0
 

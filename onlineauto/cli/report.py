@@ -12,7 +12,6 @@ from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.engine.report.header import header
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.predictions import Predictions, open_sink
-from onlineauto.engine.report.progress import Progress
 from onlineauto.engine.report.search_story import decay_warning, outside_warning, story
 from onlineauto.engine.report.summary import summary
 from onlineauto.engine.search.journal import Journal
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.sink import Sink
     from onlineauto.features.block import Block
     from onlineauto.workspace.model_file import State
-    from onlineauto.workspace.workspace import Workspace
+    from onlineauto.workspace.run import Run
 
 __all__ = ["Report"]
 
@@ -38,21 +37,15 @@ class Report:
 
     Attributes
     ----------
-    began : bool
-        True once a block was reported.
     diagnostics : Diagnostics
         Filled by the reader.
-    progress : Progress
-        The counters.
 
     Parameters
     ----------
-    workspace : Workspace
-        The workspace that learns.
+    run : Run
+        The run; this becomes one of its sinks.
     files : ExitStack
         Closes the files that are opened.
-    run : mapping
-        All or part of what `state` returned in a run that is resumed.
 
     Raises
     ------
@@ -64,14 +57,12 @@ class Report:
         If an output is another file than in the resumed run.
     """
 
-    def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
-        self.began = False
+    def __init__(self, run: Run, files: ExitStack) -> None:
         self._sinks: dict[str, Sink] = {}
-        self._files, self._written = files, run.get("outputs", {})
-        self._workspace = workspace
+        self._files, self._written = files, run.stored.get("outputs", {})
+        self._run, self._workspace = run, (workspace := run.workspace)
         self._configuration = configuration = workspace.configuration
         self._options = options = configuration[OutputOptions]
-        self.progress = Progress(configuration, kind=workspace.kind)
         self._metrics: Metrics | None = None
         if options.extra_metrics is not None:
             self._metrics = Metrics(
@@ -85,7 +76,7 @@ class Report:
         if options.journal is not None and self._search.automl is not None:
             command, began = configuration.command(kept=True), "journal" in self._written
             self._journal = Journal(self._open("journal"), command=command, began=began)
-            workspace.on_decision = self._journal.append
+            files.callback(workspace.observe(self._journal.append).remove)
         self._predictions = [
             Predictions(
                 self._open(name), kind=workspace.kind, rank_all=configuration[CbOptions].rank_all, raw=raw
@@ -93,14 +84,13 @@ class Report:
             for name, raw in (("predictions", False), ("raw_predictions", True))
             if getattr(options, name) is not None
         ]
-        if "progress" in run:
-            self.progress.recount(run["progress"])
-        if "metrics" in run and self._metrics is not None:
-            self._metrics.recount(run["metrics"])
-        self._first_pass = workspace.current_pass - self.progress.current_pass
-        self.diagnostics = Diagnostics(listener=None if options.quiet else self.say)
-        if self.progress.warning:
-            self.say(f"onlineauto: warning: {self.progress.warning}")
+        if "metrics" in run.stored and self._metrics is not None:
+            self._metrics.recount(run.stored["metrics"])
+        self.diagnostics = run.diagnostics = Diagnostics(listener=None if options.quiet else self.say)
+        run.emit = None if options.quiet else self.say
+        run.sinks.append(self)
+        if run.progress.warning:
+            self.say(f"onlineauto: warning: {run.progress.warning}")
         seen = float(workspace.learner.model.shared[T])
         for line in header(configuration, kind=workspace.kind, seen=seen):
             self.say(line)
@@ -115,7 +105,6 @@ class Report:
 
     def state(self) -> State:
         """Return what a resumed run needs to continue this report; everything written is on disk by then."""
-        self.end_passes()
         written = dict(self._written)  # an output that is not written now may be written in the next run
         for name, sink in self._sinks.items():
             sink.flush()
@@ -123,13 +112,10 @@ class Report:
                 os.fsync(sink.fileno())
                 written[name] = (getattr(self._options, name), sink.tell())
         metrics = {} if self._metrics is None else {"metrics": self._metrics.counts()}
-        return {"progress": self.progress.counts(), "outputs": written} | metrics
+        return {"outputs": written} | metrics
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Report a block."""
-        self.began = True
-        self.end_passes()
-        self.progress.update(outcomes, emit=None if self._options.quiet else self.say)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
         for predictions in self._predictions:
@@ -137,10 +123,10 @@ class Report:
 
     def finish(self) -> None:
         """Print the summary, and write the metrics and the end of the journal."""
-        self.end_passes()
+        self._run.count_passes()
         if self.diagnostics.counts:
             self.say(_counted(self.diagnostics))
-        for line in summary(self.progress, self._configuration):
+        for line in summary(self._run.progress, self._configuration):
             self.say(line)
         ours = not self._workspace.semantics.reports_as_vw
         if self._search.automl is not None and ours:
@@ -158,11 +144,6 @@ class Report:
         if self._metrics is not None and self._options.extra_metrics is not None:
             found = self.diagnostics
             self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
-
-    def end_passes(self) -> None:
-        """Count the passes that have ended."""
-        while self._first_pass + self.progress.current_pass < self._workspace.current_pass:
-            self.progress.end_pass()
 
     def say(self, line: object) -> None:
         """Print a line to standard error, unless the run is quiet."""

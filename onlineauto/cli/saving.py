@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.cli.showing import kept_names
 from onlineauto.engine.options.registry import ModelOptions
-from onlineauto.errors import InputError
 from onlineauto.workspace.champion_only import spin_off, spun_off
 from onlineauto.workspace.model_file import replace_file
+from onlineauto.workspace.run import load_run
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.cli.showing import Showing
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.run import Run
 
 __all__ = ["MODEL_FILES", "Saving", "begun"]
 
@@ -41,12 +43,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     """
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
-        workspace, run = load_model(Workspace, models.final_regressor, configuration)
-        if "position" not in run:
-            raise InputError(
-                f"{models.final_regressor} was not saved by a run, so --resume cannot go on from it"
-            )
-        return workspace, run
+        return load_run(models.final_regressor, configuration)
     if not models.initial_regressor:
         return Workspace(configuration=configuration), {}
     workspace, run = load_model(Workspace, models.initial_regressor[0], configuration)
@@ -59,16 +56,17 @@ class Saving:
 
     Parameters
     ----------
-    workspace : Workspace
-        The workspace to save.
+    run : Run
+        The run, which is saved with its model.
     report : Report
-        The report of the run, which is saved with the model.
+        The report of the run.
     showing : Showing
         Has the names of features, if they are asked for.
     """
 
-    def __init__(self, workspace: Workspace, report: Report, showing: Showing) -> None:
-        self._workspace, self._report, self._showing = workspace, report, showing
+    def __init__(self, run: Run, report: Report, showing: Showing) -> None:
+        self._run, self._workspace = run, (workspace := run.workspace)
+        self._report, self._showing = report, showing
         self._options = workspace.configuration[ModelOptions]
         self._path = self._options.final_regressor
         self._unsaved = 0
@@ -81,7 +79,7 @@ class Saving:
 
     def finish(self) -> None:
         """Write the model and its texts, then print the summary, which a resumed run must not count."""
-        self._report.end_passes()
+        self._run.count_passes()
         try:
             self.save()
             if self._options.readable_model is not None:
@@ -99,10 +97,9 @@ class Saving:
         if self._options.predict_only_model:
             state = spin_off(self._workspace)
             names = self._showing.names_of_champion(state["learner"]["model"]["shape"][2])
-            save_model(state, self._path, run=_kept_names(names))
+            save_model(state, self._path, run=kept_names(names))
             return
-        run = {"position": self._workspace.position._asdict()} | self._report.state()
-        save_model(self._workspace.state(), self._path, run=run | _kept_names(self._showing.names))
+        self._run.checkpoint(self._path)
 
     def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
         """Write the model, or its champion alone, as text."""
@@ -115,17 +112,9 @@ class Saving:
 
         lines = readable_model(
             workspace,
-            self._report.progress,
+            self._run.progress,
             names=names,
             weights_only=alone,
             hexfloat=self._options.hexfloat_weights,
         )
         replace_file(path, (line.encode("utf-8", "surrogateescape") for line in lines))
-
-
-def _kept_names(names: Mapping[int, str]) -> State:
-    """Return names as a model file keeps them: pairs of a weight's number and its name."""
-    pairs = sorted(
-        (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
-    )
-    return {"names": pairs} if pairs else {}

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.search.journal import Entry
-    from onlineauto.engine.stream.source import BlockSource, Sources
+    from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
-    from onlineauto.workspace.workspace import Workspace
+    from onlineauto.workspace.run import Run
 
-__all__ = ["Showing"]
+__all__ = ["Showing", "kept_names"]
 
 
 class Showing:
@@ -35,17 +36,10 @@ class Showing:
 
     Parameters
     ----------
-    workspace : Workspace
-        The workspace that learns.
+    run : Run
+        The run; this becomes one of its sinks, and its reader if any option asks for names.
     files : ExitStack
         Closes the files that are opened.
-    run : mapping
-        What the loaded model file knows about the run that saved it: names, if any.
-
-    Attributes
-    ----------
-    read : BlockSource
-        The reader for `Workspace.stream`.
 
     Raises
     ------
@@ -53,10 +47,11 @@ class Showing:
         If the audit cannot be Vowpal Wabbit's in exact mode.
     """
 
-    def __init__(self, workspace: Workspace, files: ExitStack, *, run: State) -> None:
+    def __init__(self, run: Run, files: ExitStack) -> None:
+        self._workspace = workspace = run.workspace
         configuration = workspace.configuration
-        self._workspace = workspace
-        self._known: dict[int, str] = dict(run.get("names", ()))
+        self._known: dict[int, str] = dict(run.stored.get("names", ()))
+        run.sinks.append(self)
         self._searches = configuration[AutomlOptions].automl is not None
         self._audit: Audit | None = None
         if configuration[OutputOptions].audit:
@@ -68,9 +63,8 @@ class Showing:
             if not workspace.semantics.reports_as_vw:  # VW only names what it sees in this run
                 self._inverse.names.update(self._known)
         self._first = True
-        self.read: BlockSource = read_blocks
         if self._audit is not None or self._inverse is not None:
-            self.read = self._read
+            run.read = self._read
             self._names = line_names(configuration)
             self._examples = NamedExamples(workspace, self._names)
             self._nameless = NamedExamples(workspace, Nameless())
@@ -79,6 +73,13 @@ class Showing:
     def names(self) -> Mapping[int, str]:
         """Names of the weights that events have used; see `InverseHash`."""
         return self._known if self._inverse is None else self._inverse.names
+
+    def take(self, block: Block, outcomes: Outcomes) -> None:
+        """Do nothing: events are shown before they are learnt."""
+
+    def state(self) -> State:
+        """Return the names, as a model file keeps them."""
+        return kept_names(self.names)
 
     def names_of_champion(self, lanes: int) -> dict[int, str]:
         """Return the names of the champion's weights, numbered for its own table of `lanes` lanes."""
@@ -110,7 +111,7 @@ class Showing:
         Names are noted after the event, since it may bring interactions. If it changes the champion, they are
         noted before the change, which comes last.
         """
-        workspace, listener = self._workspace, self._workspace.on_decision
+        workspace = self._workspace
         as_vw = workspace.semantics.reports_as_vw
         learns = learnt_example(workspace.learner.task, block) is not None or not as_vw
         switches = workspace.searching.n_switches
@@ -121,11 +122,16 @@ class Showing:
         def heard(entry: Entry) -> None:
             if isinstance(decision_of(entry), Swap):
                 note()
-            if listener is not None:
-                listener(entry)
 
-        workspace.on_decision = heard
-        yield block
-        workspace.on_decision = listener
+        with workspace.observe(heard):
+            yield block
         if workspace.searching.n_switches == switches or not as_vw:
             note()
+
+
+def kept_names(names: Mapping[int, str]) -> State:
+    """Return names as a model file keeps them: pairs of a weight's number and its name."""
+    pairs = sorted(
+        (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
+    )
+    return {"names": pairs} if pairs else {}

@@ -15,7 +15,8 @@ Empty spans are not kept. Each offset column has one entry more than what it ind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-__all__ = ["UNLABELLED", "Block"]
+__all__ = ["UNLABELLED", "Block", "Rules"]
+
+Rules = Mapping[str, str | int | bool]
+"""The options by which events were read, by name."""
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
 """The label or cost of a line that has none (VW's FLT_MAX)."""
@@ -54,6 +58,9 @@ class Block:
         Bytes of the tags.
     namespaces : Namespaces
         Names of the namespaces by number; shared by the blocks of a stream and growing with it.
+    rules : mapping
+        The options by which the events were read, by name, as far as they are known: a workspace with other
+        ones refuses the block.
     line_number : int64[n_lines]
         1-based line number in the file.
     line_start : int64[n_lines + 1]
@@ -90,10 +97,17 @@ class Block:
     features: Records
     tag: NDArray[np.uint8]
     namespaces: Namespaces
+    rules: Rules = field(default_factory=dict)
 
     @classmethod
     def of_columns(
-        cls, *, event_start: NDArray[np.int64], tag: NDArray[np.uint8], namespaces: Namespaces, **columns: Any
+        cls,
+        *,
+        event_start: NDArray[np.int64],
+        tag: NDArray[np.uint8],
+        namespaces: Namespaces,
+        rules: Rules | None = None,
+        **columns: Any,
     ) -> Block:
         """Return a Block with copies of columns, all of which must be given but `slot`."""
         lines = np.zeros(len(columns["line_start"]), LINE)
@@ -119,6 +133,7 @@ class Block:
             features=features,
             tag=tag,
             namespaces=namespaces,
+            rules=rules or {},
         )
 
     def __len__(self) -> int:
@@ -152,6 +167,7 @@ class Block:
             features=self.features,
             tag=self.tag,
             namespaces=self.namespaces,
+            rules=self.rules,
         )
 
     def tag_of(self, line: int) -> str:

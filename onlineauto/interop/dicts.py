@@ -160,6 +160,7 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
         features=_records(FEATURE, "If", n_features, features),
         tag=np.frombuffer(tag, np.uint8),
         namespaces=names.namespaces,
+        rules=names.rules,
     )
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from onlineauto.errors import OptionError
 from onlineauto.features.hash_kernels import hash_name, murmur3
 from onlineauto.features.namespaces import DEFAULT, Namespaces
+
+if TYPE_CHECKING:
+    from onlineauto.features.block import Rules
 
 __all__ = ["NameHashes"]
 
@@ -28,6 +33,8 @@ class NameHashes:
     ----------
     namespaces : Namespaces
         The namespaces seen so far, for the blocks.
+    rules : mapping
+        The options by which names are hashed, for the blocks.
 
     Examples
     --------
@@ -45,6 +52,7 @@ class NameHashes:
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[str, int], int] = {}
         self.namespaces = Namespaces()
+        self.rules: Rules = {"hash": hash, "hash_seed": hash_seed}
 
     def namespace(self, name: str) -> int:
         """Return the number of a namespace; ``" "`` is the one without a name."""

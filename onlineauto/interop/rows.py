@@ -137,6 +137,7 @@ def assembled(
         tag=np.zeros(0, np.uint8),
         **_feature_columns(parts, n),
         namespaces=names.namespaces,
+        rules=names.rules,
     )
 
 

@@ -46,7 +46,7 @@ preparation took longer than these turns, and used up their registers.
 call_at: Any = Operation("calling", "call_at")
 """Call the kernel at an address, inside a kernel: ``call_at(address, (argument, …))``; it returns nothing.
 
-So what calls it is compiled without it: a loop that can explore in ten ways would be compiled with all ten,
-and anew for an eleventh. The arguments must be of the kinds that the kernel's `address` was asked for: nothing
-checks them. A record that a kernel has by its address is passed on as one that is sealed.
+So what calls it is compiled without it: a loop that can explore in ten ways would be compiled with them all,
+and anew for another. Nothing checks that the arguments are of the kinds that the kernel's address was asked
+for. A record that a kernel has by its address is passed on as one that is sealed.
 """

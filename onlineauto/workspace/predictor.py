@@ -7,7 +7,8 @@ from threading import local
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
-from onlineauto.engine.stream.source import kind_of, open_lines
+from onlineauto.engine.stream.source import kind_of, open_lines, rules_of
+from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
 from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
@@ -114,7 +115,7 @@ class Predictor:
             )
         self.configuration = configuration
         self.kind = kind_of(configuration)
-        self._model = model
+        self._model, self._rules = model, rules_of(configuration)
         self._of_thread = local()
 
     def __repr__(self) -> str:
@@ -134,7 +135,14 @@ class Predictor:
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
 
     def predict_block(self, block: Block) -> Outcomes:
-        """Predict the events of a block; return the outcomes."""
+        """Predict the events of a block; return the outcomes.
+
+        Raises
+        ------
+        InputError
+            The block was read by other rules.
+        """
+        check_rules(block, self._rules)
         return self._asked().predict_block(block, self._model)
 
     def _asked(self) -> Asked:

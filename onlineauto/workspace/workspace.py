@@ -15,8 +15,15 @@ from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.position import Position, behind, cut
-from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_lines, open_source, read_blocks
-from onlineauto.engine.stream.validity import first_invalid_event
+from onlineauto.engine.stream.source import (
+    can_be_read_again,
+    kind_of,
+    open_lines,
+    open_source,
+    read_blocks,
+    rules_of,
+)
+from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -30,7 +37,7 @@ from onlineauto.workspace.save_load import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Search
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.search.estimates import Estimates
-    from onlineauto.engine.search.journal import Entry
+    from onlineauto.engine.search.observers import Observation, Observer
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_reader import EventReader
@@ -127,6 +134,7 @@ class Workspace(Locked):
             searching=self.searching,
             semantics=self.semantics,
         )
+        self._rules = rules_of(configuration)
         self._parser = open_lines(b"", configuration)
         self._asked = Asked(
             configuration,
@@ -176,14 +184,13 @@ class Workspace(Locked):
         """Bounds on the rewards of the live configs."""
         return self.searching.estimates
 
-    @property
-    def on_decision(self) -> Callable[[Entry], object] | None:
-        """Called with each decision of the search, as the journal has it, before it is applied."""
-        return self.searching.on_decision
+    def observe(self, observer: Observer) -> Observation:
+        """Let `observer` hear of each decision of the search, as the journal has it, before it is applied.
 
-    @on_decision.setter
-    def on_decision(self, listener: Callable[[Entry], object] | None) -> None:
-        self.searching.on_decision = listener
+        There can be several; they are called in the order in which they came. What is returned removes the
+        observer, by its `remove` or at the end of a ``with`` block. A copy of a workspace has no observers.
+        """
+        return self.searching.observers.add(observer)
 
     # -- streams ---------------------------------------------------------------------------------------
 
@@ -256,6 +263,7 @@ class Workspace(Locked):
 
     def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
+        check_rules(block, self._rules)
         valid, message = self._first_invalid(block)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
@@ -419,9 +427,10 @@ class Workspace(Locked):
         Raises
         ------
         InputError
-            An event has costs on two lines, or several on one, or `holdout` is not as long as the block.
-            Nothing of the block is learnt.
+            An event has costs on two lines, or several on one; or `holdout` is not as long as the block; or
+            the block was read by other rules. Nothing of the block is learnt.
         """
+        check_rules(block, self._rules)
         if holdout is not None and np.shape(holdout) != (len(block),):
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
@@ -436,7 +445,13 @@ class Workspace(Locked):
         """Predict the events of a block without changing the model; return the outcomes.
 
         With ``--vw_exact`` a search counts the namespaces of predicted events too, as in Vowpal Wabbit.
+
+        Raises
+        ------
+        InputError
+            The block was read by other rules.
         """
+        check_rules(block, self._rules)
         with self._lock:
             if self.semantics.notices_predicted:
                 return self._runner.notice(block)

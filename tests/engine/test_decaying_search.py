@@ -34,7 +34,7 @@ _EVENTS = stream(600)
 def _searched(**options: Any) -> tuple[Workspace, list[Entry]]:
     decisions: list[Entry] = []
     workspace = Workspace(**_SEARCH, **options)
-    workspace.on_decision = decisions.append
+    workspace.observe(decisions.append)
     return workspace.fit(_EVENTS), decisions
 
 

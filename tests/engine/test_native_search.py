@@ -357,7 +357,7 @@ def test_an_exchange_can_be_replayed(tmp_path: Any) -> None:
             entries.append(decision_of(entry))
             journal.append(entry)
 
-        first.on_decision = write
+        first.observe(write)
         first.fit(text)
         journal.end(events=10_000)
     assert any(isinstance(each, Swap) and each.keeps for each in entries)

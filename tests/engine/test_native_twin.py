@@ -252,7 +252,7 @@ def check(case: Case) -> None:
     workspace, twin = Workspace(**case.options), NativeSearch(options)
     journal: list[Line] = []
     expected: list[Line] = []
-    workspace.on_decision = lambda entry: journal.append(msgspec.to_builtins(entry))
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
     for _, outcomes in workspace.stream(text, every=EVERY):
         for event in range(len(outcomes)):
             step = twin.learn(next(events))

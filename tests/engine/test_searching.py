@@ -59,7 +59,7 @@ def state(workspace: Workspace) -> list[bytes]:
 
 def journal_of(workspace: Workspace) -> list[Entry]:
     entries: list[Entry] = []
-    workspace.on_decision = entries.append
+    workspace.observe(entries.append)
     return entries
 
 
@@ -77,7 +77,7 @@ def test_a_replayed_journal_makes_the_same_model(
     path = tmp_path / "journal.jsonl"
     first = Workspace(**options)
     with path.open("wb") as file:
-        first.on_decision = Journal(file, command=first.configuration.command(kept=True)).append
+        first.observe(Journal(file, command=first.configuration.command(kept=True)).append)
         first.fit(text)
     again = Workspace(**options, replay=str(path))
     repeated = journal_of(again)
@@ -276,7 +276,7 @@ def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path)
     path = tmp_path / "journal.jsonl"
     first = Workspace(cb_explore_adf=True, **QUICK)
     with path.open("wb") as file:
-        first.on_decision = Journal(file, command=first.configuration.command(kept=True)).append
+        first.observe(Journal(file, command=first.configuration.command(kept=True)).append)
         first.fit("".join(stream(100)).encode())
     with pytest.raises(InputError, match="with other options"):
         Workspace(cb_explore_adf=True, **{**QUICK, "automl": 3}, replay=path)
@@ -296,7 +296,7 @@ def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -
     first = Workspace(cb_explore_adf=True, **QUICK)
     with path.open("wb") as file:
         journal = Journal(file, command=first.configuration.command(kept=True))
-        first.on_decision = journal.append
+        first.observe(journal.append)
         first.fit("".join(stream(100)).encode())
         broken = path.read_bytes()
         journal.end(events=100)
@@ -344,7 +344,7 @@ def test_a_config_that_makes_room_leaves_its_bounds_in_the_journal() -> None:
 def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
     sink = io.BytesIO()
     workspace = Workspace(cb_explore_adf=True, **QUICK)
-    workspace.on_decision = Journal(sink, command="").append
+    workspace.observe(Journal(sink, command="").append)
     workspace.fit("".join(stream(60)).encode())
     text = sink.getvalue()
     complete = list(read_journal(io.BytesIO(text)))

@@ -74,7 +74,7 @@ def run(source: bytes, options: Options, *, threads: int, block_bytes: int) -> R
     """Everything that comes of a source."""
     workspace = Workspace(**options, threads=threads, bit_precision=8)
     entries: list[object] = []
-    workspace.on_decision = entries.append
+    workspace.observe(entries.append)
     outcomes, error = [], None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_ahead, "_SMALL", -1)

@@ -7,6 +7,7 @@ import resource
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,8 +128,7 @@ def test_threads_ask_predictors_while_one_learns_and_publishes_new_ones() -> Non
 
 def resident() -> float:
     """Mebibytes of memory in use now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")

@@ -46,6 +46,7 @@ from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
 from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
+from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
 from onlineauto.errors import InputError, OptionError
@@ -54,7 +55,7 @@ from onlineauto.jit import prepare
 from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -137,8 +138,8 @@ class Searching:
         Number of times that drift was detected.
     changes : deque of Change
         The latest changes of champion.
-    on_decision : callable or None
-        Called with each line of the journal, before the decision is applied.
+    observers : Observers
+        Hear of each decision, as the journal has it, before it is applied.
     """
 
     def __init__(self, configuration: Configuration, layout: Layout, learner: Learner) -> None:
@@ -169,7 +170,7 @@ class Searching:
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = 0
         self._drift = Drift()
-        self.on_decision: Callable[[Entry], object] | None = None
+        self.observers = Observers()
         replayed = replayed_entries(configuration)
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
@@ -410,9 +411,9 @@ class Searching:
             raise InputError(f"after {self.n_events} events: the journal to be replayed is of another stream")
 
     def _carry_out(self, decision: Decision, model: Model) -> None:
-        """Report a decision to the listener, then apply it."""
-        if self.on_decision is not None:
-            self.on_decision(entry_of(decision, events=self.n_events, statistics=self.estimates))
+        """Report a decision to the observers, then apply it."""
+        if self.observers:
+            self.observers.tell(entry_of(decision, events=self.n_events, statistics=self.estimates))
         if isinstance(decision, Swap):
             self._note(decision)
         if isinstance(decision, Reopen):

@@ -214,8 +214,10 @@ def open_lines(
         chain_hash=inputs.chain_hash,
     )
     other = _READERS.get(format_of(configuration))
-    reader = dialect.text if other is None else other()
-    return reader(source, rules, diagnostics=diagnostics)
+    make = dialect.text if other is None else other()
+    reader: LineReader = make(source, rules, diagnostics=diagnostics)
+    reader.read_by = rules_of(configuration)
+    return reader
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:

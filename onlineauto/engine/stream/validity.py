@@ -1,4 +1,4 @@
-"""Validity: find events with contradictory costs before a block is learnt."""
+"""Validity: refuse blocks that were read by other rules, and find events with contradictory costs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
-    from onlineauto.features.block import Block
+    from onlineauto.features.block import Block, Rules
 
-__all__ = ["first_invalid_event"]
+__all__ = ["check_rules", "first_invalid_event"]
+
+
+def check_rules(block: Block, rules: Rules) -> None:
+    """Compare the rules by which a block was read, as far as it has them, with those of a workspace.
+
+    Raises
+    ------
+    InputError
+        They differ.
+    """
+    if block.rules == rules:
+        return
+    for option, theirs in block.rules.items():
+        if theirs != (ours := rules.get(option)):
+            raise InputError(
+                f"this block was read with {option} = {theirs}, and this workspace has {option} = {ours}: "
+                "read the events with the same options"
+            )
 
 
 def first_invalid_event(block: Block) -> tuple[int, str]:

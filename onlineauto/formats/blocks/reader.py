@@ -216,6 +216,7 @@ class BlockReader:
             features=parts["features"],
             tag=parts["tag_bytes"],
             namespaces=self.namespaces,
+            rules=self.rules,
         )
 
     def _meet(self, names: bytes) -> bool:

@@ -24,6 +24,7 @@ from onlineauto.formats.sources.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from onlineauto.features.block import Rules as BlockRules
     from onlineauto.features.records import Records
     from onlineauto.formats.lines.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
@@ -62,6 +63,8 @@ class LineReader(ABC):
         Problems found so far.
     name : str
         Name of the source in messages.
+    read_by : mapping
+        The options by which the events are read, by name, for the blocks to carry.
 
     Raises
     ------
@@ -85,6 +88,7 @@ class LineReader(ABC):
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
+        self.read_by: BlockRules = {}
         self._turn = Turn(self.name)
         self._rules = self._complete(rules)
         self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
@@ -280,6 +284,7 @@ class LineReader(ABC):
             features=_copied(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
+            rules=self.read_by,
         )
 
 

@@ -1,0 +1,233 @@
+"""Run: a stream being learnt, with its position, its counters and its sinks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Protocol
+
+from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.stream.position import Position
+from onlineauto.engine.stream.source import read_blocks
+from onlineauto.errors import InputError
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
+
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.stream.source import BlockSource, Sources
+    from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.save_load import ModelSource
+
+__all__ = ["Run", "RunSink", "load_run"]
+
+
+class RunSink(Protocol):
+    """Takes what a run has learnt."""
+
+    def take(self, block: Block, outcomes: Outcomes) -> None:
+        """Take a block that was learnt, and its outcomes."""
+
+    def state(self) -> State:
+        """Return what this sink needs to go on in a resumed run; `Run.stored` has it there."""
+
+
+class Run:
+    r"""A stream being learnt by a workspace, step by step.
+
+    `resume` continues from a `checkpoint` with the same result as if the run had never stopped, whatever the
+    steps. A run is used by one thread at a time; its workspace may be asked by others meanwhile.
+
+    Examples
+    --------
+    >>> import io
+    >>> from onlineauto import Workspace
+    >>> events, file = [f"{i % 2} |a x{i % 3}" for i in range(100)], io.BytesIO()
+    >>> run = Run(Workspace(), events)
+    >>> run.step(30), run.position.events
+    (30, 30)
+    >>> run.checkpoint(file)
+    >>> again = Run.resume(file.getvalue(), events)
+    >>> again.step(), again.step()
+    (70, 0)
+    >>> again.progress.example_number
+    100
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The workspace that learns.
+    source : Sources
+        What to learn from; see `Workspace.stream`.
+    stored : mapping, optional
+        What the model file of another run has of it: the run continues at that `position`, and counts on.
+    every : int, optional
+        A block ends after every so many events of a pass.
+
+    Attributes
+    ----------
+    workspace : Workspace
+        The workspace that learns.
+    stored : mapping
+        What the resumed run had stored.
+    progress : Progress
+        The counters.
+    sinks : list of RunSink
+        Take each block that is learnt, in this order.
+    diagnostics : Diagnostics
+        Problems with the input; those of the workspace, unless others are set before the first step.
+    read : BlockSource
+        Reads the blocks; may be set before the first step.
+    emit : callable or None
+        Called with each line of the progress table.
+    began : bool
+        True once a block was learnt.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        source: Sources,
+        *,
+        stored: Mapping[str, Any] | None = None,
+        every: int | None = None,
+    ) -> None:
+        self.workspace, self.stored = workspace, stored or {}
+        self.progress = Progress(workspace.configuration, kind=workspace.kind)
+        if "progress" in self.stored:
+            self.progress.recount(self.stored["progress"])
+        self._first_pass = workspace.current_pass - self.progress.current_pass
+        self.sinks: list[RunSink] = []
+        self.diagnostics: Diagnostics = workspace.diagnostics
+        self.read: BlockSource = read_blocks
+        self.emit: Callable[[str], object] | None = None
+        self.began = False
+        self._source, self._every = source, every
+        self._start = Position(**self.stored.get("position", {}))
+        self._stream: Iterator[tuple[Block, Outcomes]] | None = None
+        self._wanted: int | None = None
+
+    @property
+    def position(self) -> Position:
+        """The passes and events done so far."""
+        return self._start if self._stream is None else self.workspace.position
+
+    def __iter__(self) -> Iterator[tuple[Block, Outcomes]]:
+        """Learn block by block to the end of the stream, and yield each block with its outcomes.
+
+        Raises
+        ------
+        InputError
+            As `Workspace.stream`; everything before is learnt and taken by the sinks.
+        """
+        self._wanted = None
+        while (taken := self._next()) is not None:
+            yield taken
+
+    def step(self, n: int | None = None) -> int:
+        """Learn the next `n` events, or all that are left; return how many there were.
+
+        Raises
+        ------
+        InputError
+            As `Workspace.stream`; everything before is learnt and taken by the sinks.
+        """
+        done, self._wanted = 0, n
+        while self._wanted != 0 and (taken := self._next()) is not None:
+            events = len(taken[0])
+            done += events
+            if self._wanted is not None:
+                self._wanted -= events
+        return done
+
+    def state(self) -> State:
+        """Return what a resumed run needs besides the model: position, counters, and what sinks need."""
+        self.count_passes()
+        state: State = {"position": self.position._asdict(), "progress": self.progress.counts()}
+        for sink in self.sinks:
+            state |= sink.state()
+        return state
+
+    def checkpoint(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write the model together with the state of this run. A path is replaced in one step.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written; an old file at that path is unchanged.
+        OptionError
+            A journal is replayed.
+        """
+        save_model(self.workspace.state(), target, run=self.state())
+
+    @classmethod
+    def resume(cls, checkpoint: ModelSource, source: Sources, **options: Any) -> Run:
+        """Return a run that continues over the same source where a checkpoint was written.
+
+        Options that a model does not keep must be given again, as for `Workspace.load`.
+
+        Raises
+        ------
+        InputError
+            The file is not a model, or was not saved by a run.
+        OptionError
+            An option is given another value and cannot change.
+        """
+        workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
+        return cls(workspace, source, stored=stored)
+
+    def count_passes(self) -> None:
+        """Count the passes that have ended."""
+        while self._first_pass + self.progress.current_pass < self.workspace.current_pass:
+            self.progress.end_pass()
+
+    def _next(self) -> tuple[Block, Outcomes] | None:
+        """Learn the next block, let the counters and the sinks have it, and return it; None at the end."""
+        if self._stream is None:
+            self._stream = self.workspace.stream(
+                self._source,
+                diagnostics=self.diagnostics,
+                start=self._start,
+                every=self._every,
+                read=self._portions,
+            )
+        taken = next(self._stream, None)
+        self.count_passes()
+        if taken is not None:
+            self.began = True
+            self.progress.update(taken[1], emit=self.emit)
+            for sink in self.sinks:
+                sink.take(*taken)
+        return taken
+
+    def _portions(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        """Yield the blocks of a source, none with more events than the step still wants."""
+        for block in self.read(source, configuration, found):
+            rest = block
+            while self._wanted is not None and len(rest) > (wanted := self._wanted):
+                yield rest.head(wanted)
+                rest = rest.tail(wanted)
+            yield rest
+
+
+def load_run(source: ModelSource, configuration: Configuration) -> tuple[Workspace, State]:
+    """Return the workspace of a checkpoint, and the state of its run.
+
+    Raises
+    ------
+    InputError
+        The file is not a model, or was not saved by a run.
+    OptionError
+        An option is given another value and cannot change.
+    """
+    workspace, stored = load_model(Workspace, source, configuration)
+    if "position" not in stored:
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        raise InputError(f"{name} was not saved by a run, so --resume cannot go on from it")
+    return workspace, stored
