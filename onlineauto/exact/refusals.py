@@ -13,6 +13,7 @@ from onlineauto.exact.options import ExactOptions
 from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.options import options_of
 
@@ -45,7 +46,9 @@ def check_exact(configuration: Configuration) -> None:
         return
     explored = [each for group in chosen_explorer(configuration).options for each in options_of(group)]
     tuned = [each for group in configuration.groups for each in options_of(type(group)) if each.tunable]
-    foreign = {each.name: "Vowpal Wabbit does not have it" for each in explored + tuned if not each.vw}
+    formats = [each for each in options_of(InputOptions) if each.name in FORMATS]
+    others = [each for each in explored + tuned + formats if not each.vw]
+    foreign = {each.name: "Vowpal Wabbit does not have it" for each in others}
     for name, why in (_NOT_EXACT | foreign).items():
         if name in configuration.supplied:
             raise OptionError(f"--{name} is not reproduced by --vw_exact: {why}; leave --vw_exact out")

@@ -92,6 +92,7 @@ class Explorer(ABC):
             Actions, the best first; the kernel may list them in another order.
         score : float32[n]
             Their costs in that order, so the first is the lowest; to be replaced by their probabilities.
+            Costs may be equal, as all are before anything is learnt; such actions are in their own order.
         room : float32[4, n or more]
             Scratch, but for the lowest and the highest plausible cost of each action in the first two rows,
             if `bounds` says so.

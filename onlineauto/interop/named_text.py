@@ -64,7 +64,7 @@ def read_named(
     if dialect_of(configuration) is not NATIVE or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be read with vw_exact or hash='all'")
     if format_of(configuration) != "text":
-        raise OptionError("names are read from text only; json.loads reads those of JSON")
+        raise OptionError("names are read from VW's text only")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     kind = kind_of(configuration)
     multiline, slots = kind.endswith("adf"), kind == "ccb_explore_adf"

@@ -16,6 +16,8 @@ __all__ = ["ExplorerLike", "check_explorer", "check_pmf"]
 
 _SUM = 1e-5
 _LEARNT = (0, 1, 100, 10**6)
+_TIED = ((0.0, 0.0, 0.0), (0.1, 0.1, 0.3))
+"""Scores of which some are equal, as all are of a model that has learnt nothing."""
 _SCORES = ((0.5,), (0.1, 0.9), (0.3, 0.1, 0.7), (-1.0, 0.0, 0.25, -0.5), (0.2, 0.6, 0.4, 0.0, 0.8))
 
 
@@ -60,7 +62,7 @@ def check_explorer(explorer: ExplorerLike) -> None:
     >>> from onlineauto.explorers.policy import Policy
     >>> check_explorer(Policy(softmax=True, epsilon=0.1))
     """
-    for scores in _SCORES:
+    for scores in _SCORES + _TIED:
         for learnt in _LEARNT:
             check_pmf(explorer, scores, learnt=learnt)
 
@@ -72,10 +74,11 @@ def check_pmf(
     learnt: int = 0,
     reach: float = 0.25,
 ) -> None:
-    """Check the pmf that an explorer returns for one event whose scores all differ.
+    """Check the pmf that an explorer returns for one event.
 
     The probabilities sum to one. None is negative or less than the floor. The same scores give the same
-    probabilities again. Each action keeps its probability if the actions come in another order.
+    probabilities again. Each action keeps its probability if the actions come in another order, unless scores
+    are equal.
 
     Parameters
     ----------
@@ -107,7 +110,7 @@ def check_pmf(
     _require(abs(expected.sum(dtype=np.float64) - 1) <= _SUM, f"the sum is not 1: {where}")
     least = explorer.floor / len(scores)
     _require(expected.min() >= least * (1 - _SUM), f"one is below the floor of {least:g}: {where}")
-    for order in orders:
+    for order in orders if len(set(scores)) == len(scores) else ():
         again = _pmf(explorer, [scores[action] for action in order], learnt, costs, reach)
         same = np.allclose(again, expected[list(order)], atol=_SUM, rtol=0)
         _require(same, f"actions in the order {list(order)} have {again.tolist()}; {where}")

@@ -18,7 +18,7 @@ Observer: TypeAlias = "Callable[[Entry], object]"
 
 
 class Observation:
-    """What `Observers.add` returns: it lasts until `remove`, or the end of its ``with`` block."""
+    """An observer that was added: it hears of decisions until `remove`, or the end of the ``with`` block."""
 
     def __init__(self, observers: Observers, observer: Observer) -> None:
         self._observers, self._observer = observers, observer

@@ -183,7 +183,7 @@ def _json_reader() -> type[LineReader]:
     return JsonReader
 
 
-_READERS: Final = {"json": _json_reader, "dsjson": _json_reader}
+_READERS: Final[dict[str, Callable[[], type[LineReader]]]] = {"json": _json_reader, "dsjson": _json_reader}
 """What imports the reader of a format, by the format's name; text is read by the dialect's own."""
 
 

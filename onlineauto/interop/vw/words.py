@@ -149,7 +149,10 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
             yield f"it {reason} with --{name}"
     flags = chosen_explorer(configuration).flags
     settings = dict(workspace.searching.live_configs.configs[0].settings)
-    for name in (*(flag for flag in flags if flag in configuration.supplied), *settings):
+    tuned = (name for name in configuration.supplied if REGISTRY[name].tunable)
+    for name in dict.fromkeys(
+        (*(flag for flag in flags if flag in configuration.supplied), *tuned, *settings)
+    ):
         if not REGISTRY[name].vw:
             yield f"it has no --{name}"
     layout = workspace.state()["layout"]
