@@ -17,7 +17,7 @@ OTHERS = sorted(set(PLACE.parent.parent.rglob("*.py")) - {PLACE})
 PUBLIC = {"numba", "numba.extending"}
 """Modules whose names Numba documents."""
 ANY_PLACE = {"_fields", "_replace", "_getvalue", "_numba_type_"}
-"""Private to look at, but documented: of named tuples, of structures, of values that have a type of their own."""
+"""Private to look at, but documented: of named tuples, of structures, of values with a type of their own."""
 
 MODULES = {
     "numba.core": {"cgutils", "sigutils"},
