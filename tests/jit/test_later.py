@@ -32,8 +32,8 @@ def test_after_the_first_events_no_machine_code_is_asked_for(
         return code_for(function, packed)
 
     monkeypatch.setattr(sys.modules["onlineauto.jit.kernel"], "code_for", asked)
-    for each in kernels():
-        monkeypatch.setattr(each, "_codes", {})
+    for kernel in kernels():
+        monkeypatch.setattr(kernel, "_codes", {})
     easy: dict[str, Any] = {"automl_significance_level": 0.9, "lease": 200} if exact else {}
     workspace = Workspace(cb_explore_adf=True, automl=3, bit_precision=14, l1=1e-9, vw_exact=exact, **easy)
     workspace.fit(crossed_stream(2).encode())
