@@ -120,9 +120,9 @@ def _described(value: Any) -> bytes:
     if isinstance(value, Operation):
         return value.name.encode() + b"".join(map(_described, value.arguments))
     if isinstance(value, EnumType):
-        members: Any = value
-        names = [(each.name, each.value) for each in members]
-        return repr((value.__module__, value.__qualname__, names)).encode()
+        named: dict[str, Any] = dict(value.__members__)
+        members = [(name, each.value) for name, each in named.items()]
+        return repr((value.__module__, value.__qualname__, members)).encode()
     if isinstance(value, type):
         parts = getattr(value, "_fields", ()), getattr(value, "_field_defaults", ())
         return repr((value.__module__, value.__qualname__, *parts)).encode()

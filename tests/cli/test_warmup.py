@@ -6,17 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
 import pytest
-from onlineauto.jit.inner import Inner
 
 from onlineauto.cli import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from onlineauto.jit.compiling import _listeners
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMPLE = "1 |a x:0.5 y |b z\n0 |a z |b y:2\n"
@@ -44,12 +41,13 @@ def test_it_says_what_it_did(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def warm_up() -> float:
-        for listener in compiles * Inner.listeners:
-            listener()
-        return seconds
+    def warm_up() -> None:
+        for listener in compiles * _listeners:
+            listener("program", 1, 2)
 
+    clock = iter([5.0, 5.0 + seconds])
     monkeypatch.setattr(warmup, "warm_up", warm_up)
+    monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     assert main(["warmup"]) == 0
     assert capsys.readouterr() == (f"{words}{cache_directory()}\n", "")
 
@@ -57,26 +55,18 @@ def test_it_says_what_it_did(
 def test_a_terminal_is_shown_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Watching:
-        def __init__(self, listener: Callable[[int, int], object]) -> None:
-            self.listener = listener
+    def warm_up() -> None:
+        for done in (3, 17):
+            for listener in _listeners:
+                listener("run_events", done, 17)
 
-        def __enter__(self) -> None:
-            self.listener(3, 200)
-            self.listener(201, 200)
-
-        def __exit__(self, *_: object) -> None: ...
-
-    monkeypatch.setattr(warmup, "watch_compiling", Watching)
+    monkeypatch.setattr(warmup, "warm_up", warm_up)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    warmup.warm_up()
-    shown, nothing, last = capsys.readouterr().err.rpartition("\r\x1b[K")
-    assert nothing
-    assert last == ""
-    lines = [line.partition(", ")[2].partition(", ")[0] for line in shown.split("\r\x1b[K")[1:]]
-    assert lines == [f"once: {done} of about 200" for done in (3, 200)]
-    assert "twice that" in shown.split("\r\x1b[K")[1]
-    assert "the last take longest" in shown.split("\r\x1b[K")[2]
+    assert main(["warmup"]) == 0
+    shown, _, last = capsys.readouterr().err.rpartition("\r\x1b[K")
+    assert last == "", "the line is cleared in the end"
+    lines = [line.rpartition(",")[0] for line in shown.split("\r\x1b[K")[1:]]
+    assert lines == [f"onlineauto: compiling run_events, once: {done} of 17 kernels" for done in (3, 17)]
 
 
 COLD = """
@@ -158,7 +148,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
         return done.stdout
 
     def compiled() -> set[Path]:
-        return {path.relative_to(cache) for path in cache.rglob("*.nbc")}
+        return {path.relative_to(cache) for path in cache.rglob("*.o")}
 
     assert run("warmup").startswith("compiled the kernels in ")
     before = compiled()

@@ -34,7 +34,7 @@ def same(x: Any) -> Any:
 
 @entry_kernel
 def kinds(n: int, x: float, true: bool, nothing: None, word: np.uint64) -> tuple[Any, ...]:
-    return n, (x, true), word if nothing is None else np.uint64(0)
+    return n, (x, true), nothing, word
 
 
 @entry_kernel
@@ -144,7 +144,7 @@ def test_what_is_no_number_is_refused(value: object) -> None:
 
 
 def test_none_and_nested_tuples() -> None:
-    assert kinds(-1, 0.5, True, None, np.uint64(2**64 - 1)) == (-1, (0.5, True), 2**64 - 1)
+    assert kinds(-1, 0.5, True, None, np.uint64(2**64 - 1)) == (-1, (0.5, True), None, 2**64 - 1)
     assert same(None) is None
     assert same(((), (1, (True, -2.5)), 3)) == ((), (1, (True, -2.5)), 3)
 

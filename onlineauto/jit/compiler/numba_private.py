@@ -57,6 +57,8 @@ class Dispatcher(CPUDispatcher):
 class Inner(Dispatcher):
     """A function whose code the functions that call it take in."""
 
+    # Numba has no public word for a function that it compiles for its callers alone.
+
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, settings)
         _leave_code_to_callers(self)
@@ -138,12 +140,14 @@ def optimized_module(
 
 def processor() -> tuple[str, str]:
     """Return the name and the features of the processor that Numba compiles for."""
+    # Its environment variables may name another than this one; who has read them does not say so elsewhere.
     codegen: Any = cpu_target.target_context.codegen()
     return codegen._get_host_cpu_name(), codegen._tm_features
 
 
 def type_of_operation(operation: Any) -> Any:
     """Return the type of an intrinsic, as the compiler takes it for where a kernel names it."""
+    # Numba asks a global value of a kernel for its type, and has no public function that answers.
     context: Any = cpu_target.typing_context
     context.refresh()
     return context.resolve_value_type(operation)
@@ -151,6 +155,7 @@ def type_of_operation(operation: Any) -> Any:
 
 def stack_words(builder: Any, n: int) -> Any:
     """Return the address of `n` words in the frame of a kernel."""
+    # LLVM's builder would make room anew in every turn of a loop; this makes it once, at the beginning.
     make: Any = cgutils  # Numba is not typed
     return make.alloca_once(builder, ir.IntType(64), size=ir.Constant(ir.IntType(64), n))
 
