@@ -33,7 +33,7 @@ from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.predictor import Asked, Predictor, snapshot
-from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.save_load import changed, load_model, save_model
 
 if TYPE_CHECKING:
     import os
@@ -315,7 +315,7 @@ class Workspace(Locked):
             }
 
     def restore(self, state: State) -> None:
-        """Restore the `state` of a workspace with the same options.
+        """Restore the `state` of a workspace with the same options; if that fails, nothing has changed.
 
         Raises
         ------
@@ -331,14 +331,37 @@ class Workspace(Locked):
                 "the model was saved to predict only: load it with --testonly (-t); it cannot learn, be "
                 "merged or be converted"
             )
+        fresh = type(self)(configuration=self.configuration)
+        fresh.predicts_only = predicts_only
+        fresh.learner.restore(stored["learner"])
+        if not predicts_only:
+            fresh.learner.fields = 4
+        fresh.layout.restore(stored["layout"])
+        fresh.searching.restore(stored["search"], fresh.learner.model)
+        fresh._runner.restore(stored["slots"])  # noqa: SLF001 - of this class
         with self._lock:
-            self.predicts_only = predicts_only
-            self.learner.restore(stored["learner"])
-            if not self.predicts_only:
-                self.learner.fields = 4
-            self.layout.restore(stored["layout"])
-            self.searching.restore(stored["search"], self.learner.model)
-            self._runner.restore(stored["slots"])
+            fresh.searching.observers = self.searching.observers
+            fresh.diagnostics, fresh.position = self.diagnostics, self.position
+            vars(self).update(vars(fresh))
+
+    def fork(self, **overrides: Any) -> Workspace:
+        """Return a workspace that has learnt what this one has, and goes on by itself, with other options.
+
+        The options that may differ are those that may differ when a model is loaded.
+
+        >>> Workspace(learning_rate=0.1).fit(["1 |a x"]).fork(learning_rate=0.9)
+        Workspace('--learning_rate 0.9')
+
+        Raises
+        ------
+        OptionError
+            An option that the model keeps is given another value and cannot change; or a journal is replayed.
+        """
+        given = REGISTRY.from_keywords(**overrides)
+        made = type(self)(configuration=changed(self.configuration, given, name="the workspace"))
+        with self._lock:
+            made.restore(self.state())
+        return made
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
