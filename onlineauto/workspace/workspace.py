@@ -38,7 +38,7 @@ from onlineauto.workspace.save_load import changed, load_model, save_model
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
 
@@ -112,7 +113,7 @@ class Workspace(Locked):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
+    def __init__(self, *, configuration: Configuration | None = None, **options: Unpack[Options]) -> None:
         if configuration is None:
             configuration = REGISTRY.from_keywords(**options)
             refuse_command_line(configuration)
@@ -344,7 +345,7 @@ class Workspace(Locked):
             fresh.diagnostics, fresh.position = self.diagnostics, self.position
             vars(self).update(vars(fresh))
 
-    def fork(self, **overrides: Any) -> Workspace:
+    def fork(self, **overrides: Unpack[Options]) -> Workspace:
         """Return a workspace that has learnt what this one has, and goes on by itself, with other options.
 
         The options that may differ are those that may differ when a model is loaded.
@@ -386,7 +387,7 @@ class Workspace(Locked):
             save_model(spin_off(self) if predict_only else self.state(), target)
 
     @classmethod
-    def load(cls, source: ModelSource, **options: Any) -> Workspace:
+    def load(cls, source: ModelSource, **options: Unpack[Options]) -> Workspace:
         """Return the workspace of a model file, or of the bytes of one, exactly as it was saved.
 
         Options that the file does not keep must be given again. Of those that it keeps, only some can be

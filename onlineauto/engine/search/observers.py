@@ -18,7 +18,7 @@ Observer: TypeAlias = "Callable[[Entry], object]"
 
 
 class Observation:
-    """What `Observers.add` returns: it lasts until `remove`, or the end of its ``with`` block."""
+    """The place of an observer, returned by `Observers.add`: until `remove`, or the end of a ``with`` block."""
 
     def __init__(self, observers: Observers, observer: Observer) -> None:
         self._observers, self._observer = observers, observer
