@@ -18,7 +18,7 @@ Observer: TypeAlias = "Callable[[Entry], object]"
 
 
 class Observation:
-    """The place of an observer, returned by `Observers.add`: until `remove`, or the end of a ``with`` block."""
+    """The place of an observer, as `Observers.add` returns it: until `remove` or the end of a ``with``."""
 
     def __init__(self, observers: Observers, observer: Observer) -> None:
         self._observers, self._observer = observers, observer
