@@ -1,6 +1,7 @@
 """Explore in a way of your own: an explorer is one class, and `register` adds it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from onlineauto import Workspace
 from onlineauto.explorers import register
@@ -52,7 +53,8 @@ class Halving(Explorer):
 register(Halving())
 check_explorer(Policy(halving=True))
 
-bandit = Workspace(cb_explore_adf=True, halving=True, automl=2)
+options: dict[str, Any] = {"halving": True}  # an option that type checkers do not know
+bandit = Workspace(cb_explore_adf=True, automl=2, **options)
 for _ in range(100):
     bandit.learn("shared |u a\n|z x\n0:-1:0.5 |z y\n|z v\n")
 print("probabilities:", bandit.predict("shared |u a\n|z x\n|z y\n|z v\n").round(2).max())

@@ -89,13 +89,13 @@ def run(configuration: Configuration) -> int:
                 if interrupt.seen:
                     break
         except _Stopped:
-            pass
+            if not learning.began:
+                return _KILLED + interrupt.signal
         except Exception:
             if learning.began:
                 saving.finish()
             raise
-        if learning.began or not interrupt.seen:
-            saving.finish()
+        saving.finish()
     return _KILLED + interrupt.signal if interrupt.seen else 0
 
 

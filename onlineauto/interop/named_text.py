@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.source import kind_of, open_lines
@@ -19,17 +19,19 @@ from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Unpack
 
     from onlineauto.features.block import Block
     from onlineauto.features.event import Line
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.sources.source import Source
+    from onlineauto.workspace.option_types import Options
 
 __all__ = ["read_named"]
 
 
 def read_named(
-    source: Source, *, diagnostics: Diagnostics | None = None, **options: Any
+    source: Source, *, diagnostics: Diagnostics | None = None, **options: Unpack[Options]
 ) -> Iterator[NamedEvent]:
     r"""Yield the events of a VW text, with the names of namespaces and features.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError, OptionError
@@ -18,10 +18,12 @@ from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Unpack
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
+    from onlineauto.workspace.option_types import Options
 
 __all__ = ["convert", "has_blocks"]
 
@@ -32,7 +34,7 @@ def convert(
     *,
     diagnostics: Diagnostics | None = None,
     configuration: Configuration | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> int:
     r"""Write the events of a source to a file: text as blocks, blocks as text; return how many events.
 

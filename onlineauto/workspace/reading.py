@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onlineauto.engine.stream.source import open_source
 from onlineauto.features.event import events
@@ -10,11 +10,13 @@ from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Unpack
 
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.sources.source import Source
+    from onlineauto.workspace.option_types import Options
 
 __all__ = ["Reading", "read"]
 
@@ -28,7 +30,7 @@ class Reading:
         Problems with lines so far, counted and located.
     """
 
-    def __init__(self, source: Source, **options: Any) -> None:
+    def __init__(self, source: Source, **options: Unpack[Options]) -> None:
         self._reader = open_source(source, REGISTRY.from_keywords(**options))
 
     @property
@@ -46,7 +48,7 @@ class Reading:
             yield from events(block)
 
 
-def read(source: Source, **options: Any) -> Reading:
+def read(source: Source, **options: Unpack[Options]) -> Reading:
     r"""Return a reading of VW text, JSON or a file of blocks, to iterate by block or by event.
 
     Parameters

@@ -15,7 +15,7 @@ from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import BinaryIO
+    from typing import BinaryIO, Unpack
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.stream.source import BlockSource, Sources
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["Run", "RunSink", "load_run"]
@@ -167,7 +168,7 @@ class Run:
         save_model(self.workspace.state(), target, run=self.state())
 
     @classmethod
-    def resume(cls, checkpoint: ModelSource, source: Sources, **options: Any) -> Run:
+    def resume(cls, checkpoint: ModelSource, source: Sources, **options: Unpack[Options]) -> Run:
         """Return a run that continues over the same source where a checkpoint was written.
 
         Options that a model does not keep must be given again, as for `Workspace.load`.

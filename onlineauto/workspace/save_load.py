@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["ModelSource", "load_model", "save_model"]
+__all__ = ["ModelSource", "changed", "load_model", "save_model"]
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 """A path, the bytes of a model file, or an open binary file."""
@@ -89,6 +89,17 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
         made = REGISTRY.parse_kept(tree["model"]["options"])
     except OptionError as error:
         raise InputError(f"{name} is no model of this program: {_in_a_line(error)}") from None
+    return changed(made, configuration, name=name)
+
+
+def changed(made: Configuration, configuration: Configuration, *, name: str) -> Configuration:
+    """Return the options with which a model was made, with those of `configuration` in their place.
+
+    Raises
+    ------
+    OptionError
+        An option that the model keeps is given another value and cannot change; `name` is for the message.
+    """
     given = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }

@@ -33,12 +33,12 @@ from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.predictor import Asked, Predictor, snapshot
-from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.save_load import changed, load_model, save_model
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
 
@@ -112,7 +113,7 @@ class Workspace(Locked):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(self, *, configuration: Configuration | None = None, **options: Any) -> None:
+    def __init__(self, *, configuration: Configuration | None = None, **options: Unpack[Options]) -> None:
         if configuration is None:
             configuration = REGISTRY.from_keywords(**options)
             refuse_command_line(configuration)
@@ -315,7 +316,7 @@ class Workspace(Locked):
             }
 
     def restore(self, state: State) -> None:
-        """Restore the `state` of a workspace with the same options.
+        """Restore the `state` of a workspace with the same options; if that fails, nothing has changed.
 
         Raises
         ------
@@ -331,14 +332,37 @@ class Workspace(Locked):
                 "the model was saved to predict only: load it with --testonly (-t); it cannot learn, be "
                 "merged or be converted"
             )
+        fresh = type(self)(configuration=self.configuration)
+        fresh.predicts_only = predicts_only
+        fresh.learner.restore(stored["learner"])
+        if not predicts_only:
+            fresh.learner.fields = 4
+        fresh.layout.restore(stored["layout"])
+        fresh.searching.restore(stored["search"], fresh.learner.model)
+        fresh._runner.restore(stored["slots"])  # noqa: SLF001 - of this class
         with self._lock:
-            self.predicts_only = predicts_only
-            self.learner.restore(stored["learner"])
-            if not self.predicts_only:
-                self.learner.fields = 4
-            self.layout.restore(stored["layout"])
-            self.searching.restore(stored["search"], self.learner.model)
-            self._runner.restore(stored["slots"])
+            fresh.searching.observers = self.searching.observers
+            fresh.diagnostics, fresh.position = self.diagnostics, self.position
+            vars(self).update(vars(fresh))
+
+    def fork(self, **overrides: Unpack[Options]) -> Workspace:
+        """Return a workspace that has learnt what this one has, and goes on by itself, with other options.
+
+        The options that may differ are those that may differ when a model is loaded.
+
+        >>> Workspace(learning_rate=0.1).fit(["1 |a x"]).fork(learning_rate=0.9)
+        Workspace('--learning_rate 0.9')
+
+        Raises
+        ------
+        OptionError
+            An option that the model keeps is given another value and cannot change; or a journal is replayed.
+        """
+        given = REGISTRY.from_keywords(**overrides)
+        made = type(self)(configuration=changed(self.configuration, given, name="the workspace"))
+        with self._lock:
+            made.restore(self.state())
+        return made
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
@@ -363,7 +387,7 @@ class Workspace(Locked):
             save_model(spin_off(self) if predict_only else self.state(), target)
 
     @classmethod
-    def load(cls, source: ModelSource, **options: Any) -> Workspace:
+    def load(cls, source: ModelSource, **options: Unpack[Options]) -> Workspace:
         """Return the workspace of a model file, or of the bytes of one, exactly as it was saved.
 
         Options that the file does not keep must be given again. Of those that it keeps, only some can be

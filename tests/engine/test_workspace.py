@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -337,7 +337,7 @@ def test_what_was_wrong_with_the_input_is_kept() -> None:
 @pytest.mark.parametrize("name", ["data", "predictions", "quiet", "help"])
 def test_options_of_the_command_line_are_refused(name: str) -> None:
     with pytest.raises(OptionError, match=f"^{name} is for the command line"):
-        Workspace(configuration=None, **{name: name in ("quiet", "help") or "file"})
+        Workspace(configuration=None, **cast("Any", {name: name in ("quiet", "help") or "file"}))
 
 
 @pytest.mark.parametrize("holdout", [[True], [False] * 3, [[False, False]]])

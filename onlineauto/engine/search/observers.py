@@ -18,7 +18,7 @@ Observer: TypeAlias = "Callable[[Entry], object]"
 
 
 class Observation:
-    """An observer that was added: it hears of decisions until `remove`, or the end of the ``with`` block."""
+    """The place of an observer, as `Observers.add` returns it: until `remove` or the end of a ``with``."""
 
     def __init__(self, observers: Observers, observer: Observer) -> None:
         self._observers, self._observer = observers, observer

@@ -40,6 +40,8 @@ from onlineauto.workspace.stored_run import stored_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from onlineauto.engine.event.state import Decay
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.stream.counters import Count
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from onlineauto.interop.vw.file import VwDescent, VwFile
     from onlineauto.interop.vw.search import VwConfig, VwSearch
     from onlineauto.options import Configuration
+    from onlineauto.workspace.option_types import Options
 
 __all__ = ["fields_of", "load_vw_model", "read_vw_model"]
 
@@ -55,7 +58,7 @@ _KINDS = (Kind.EXCLUSION, Kind.INCLUSION)
 _MOST = 2**62
 
 
-def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Any) -> Workspace:
+def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Options]) -> Workspace:
     """Return the workspace of a model file of Vowpal Wabbit 9.11.9, in exact mode.
 
     It predicts what VW predicts with ``-i``, and goes on learning as VW does: what VW does not save starts

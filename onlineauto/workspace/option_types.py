@@ -1,0 +1,212 @@
+"""``Options``: the keyword arguments that stand for options, with the types of their values.
+
+Generated: ``python -m onlineauto.cli.option_types onlineauto/workspace/option_types.py``. None is as if the
+option were not given. Short names, and options that other packages add, are not known here: pass them in a
+``dict[str, Any]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+__all__ = ["Options", "Word"]
+
+Word: TypeAlias = "str | float | PathLike[str]"
+"""A word; a number or a path is written as one."""
+
+
+class Options(TypedDict, total=False):
+    """The options of a workspace, by name and alias."""
+
+    # Input
+    data: Word | Sequence[Word] | None
+    compressed: bool | None
+    json: bool | None
+    dsjson: bool | None
+    chain_hash: bool | None
+    strict_parse: bool | None
+    missing_probability: Word | None
+    examples: int | None
+
+    # Output
+    predictions: Word | None
+    raw_predictions: Word | None
+    progress: Word | None
+    audit: bool | None
+    quiet: bool | None
+    extra_metrics: Word | None
+    journal: Word | None
+    version: bool | None
+    help: bool | None
+
+    # Models
+    final_regressor: Word | None
+    initial_regressor: Word | Sequence[Word] | None
+    save_every: int | None
+    resume: bool | None
+    predict_only_model: bool | None
+    readable_model: Word | None
+    invert_hash: Word | None
+    hexfloat_weights: bool | None
+    preserve_performance_counters: bool | None
+    base: Word | None
+    save_resume: bool | None
+
+    # Inspect
+    format: Word | None
+    largest: int | None
+
+    # Run
+    testonly: bool | None
+    passes: int | None
+    holdout_off: bool | None
+    holdout_period: int | None
+    holdout_after: int | None
+    early_terminate: int | None
+    replay: Word | None
+    threads: int | None
+    random_seed: int | None
+
+    # Features
+    hash: Word | None
+    hash_seed: int | None
+    ignore: Word | Sequence[Word] | None
+    ignore_linear: Word | Sequence[Word] | None
+    keep: Word | Sequence[Word] | None
+    bit_precision: int | None
+    noconstant: bool | None
+    constant: float | None
+    quadratic: Word | Sequence[Word] | None
+    cubic: Word | Sequence[Word] | None
+    interactions: Word | Sequence[Word] | None
+    experimental_full_name_interactions: Word | Sequence[Word] | None
+    permutations: bool | None
+    leave_duplicate_interactions: bool | None
+
+    # Gradient descent
+    learning_rate: float | None
+    power_t: float | None
+    initial_t: float | None
+    decay_learning_rate: float | None
+    initial_weight: float | None
+    sgd: bool | None
+    adaptive: bool | None
+    normalized: bool | None
+    invariant: bool | None
+    l1: float | None
+    l2: float | None
+    min_prediction: float | None
+    max_prediction: float | None
+
+    # Loss and prediction
+    loss_function: Word | None
+    quantile_tau: float | None
+    expectile_q: float | None
+    logistic_min: float | None
+    logistic_max: float | None
+    link: Word | None
+    binary: bool | None
+
+    # Contextual bandit
+    cb: int | None
+    cb_adf: bool | None
+    cb_type: Word | None
+    clip_p: float | None
+    rank_all: bool | None
+
+    # Exploration
+    cb_explore: int | None
+    cb_explore_adf: bool | None
+    epsilon: float | None
+    first_only: bool | None
+
+    # Exploration: first
+    first: int | None
+
+    # Exploration: softmax
+    softmax: bool | None
+    lambda_: float | None
+
+    # Exploration: SquareCB
+    squarecb: bool | None
+    gamma_scale: float | None
+    gamma_exponent: float | None
+    elim: bool | None
+
+    # Exploration: RegCB
+    regcb: bool | None
+    regcbopt: bool | None
+
+    # Exploration: plausible costs, for RegCB and --elim
+    mellowness: float | None
+    cb_min_cost: float | None
+    cb_max_cost: float | None
+
+    # Exploration: synthetic cover
+    synthcover: bool | None
+    synthcoverpsi: float | None
+    synthcoversize: int | None
+
+    # Exploration: bagging
+    bag: int | None
+    greedify: bool | None
+
+    # Exploration: online cover
+    cover: int | None
+    psi: float | None
+    nounif: bool | None
+
+    # Exploration: random network distillation
+    rnd: int | None
+    rnd_alpha: float | None
+    rnd_invlambda: float | None
+
+    # Exploration: decaying ε
+    epsilon_decay: bool | None
+    model_count: int | None
+    initial_epsilon: float | None
+    constant_epsilon: bool | None
+    challenger_epsilon: bool | None
+    min_scope: int | None
+    shift_model_bounds: int | None
+    min_champ_examples: int | None
+    epsilon_decay_significance_level: float | None
+    bonferroni_denominator: int | None
+
+    # Exploration: sampling
+    cb_sample: bool | None
+
+    # Exploration: slots
+    ccb_explore_adf: bool | None
+    all_slots_loss: bool | None
+    ccb_no_slot_index: bool | None
+
+    # AutoML
+    automl: int | None
+    oracle_type: Word | None
+    search: Word | Sequence[float] | None
+    interaction_type: Word | None
+    default_lease: int | None
+    lease: int | None
+    priority_type: Word | None
+    priority_challengers: int | None
+    estimator: Word | None
+    champion_test: Word | None
+    predict_with: Word | None
+    cost_range: Word | Sequence[float] | None
+    min_prob: float | None
+    on_drift: Word | None
+    feature_cost: float | None
+    automl_significance_level: float | None
+    fixed_significance_level: bool | None
+    tol_x: float | None
+    reward_as_cost: bool | None
+    debug_reversed_learn: bool | None
+    verbose_metrics: bool | None
+
+    # Vowpal Wabbit
+    vw_exact: bool | None
