@@ -1,8 +1,9 @@
 """``Options``: the keyword arguments that stand for options, with the types of their values.
 
-Generated: ``python -m onlineauto.cli.option_types onlineauto/workspace/option_types.py``. None is as if the
-option were not given. Short names, and options that other packages add, are not known here: pass them in a
-``dict[str, Any]``.
+Generated, by ``python -m onlineauto.cli.generators.option_types onlineauto/workspace/option_types.py``.
+
+None is as if the option were not given. Short names, and options that other packages add, are not known here:
+pass them in a ``dict[str, Any]``.
 """
 
 from __future__ import annotations

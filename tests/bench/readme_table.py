@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cli.option_table import between
+from onlineauto.cli.generators.option_table import between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -104,7 +104,7 @@ def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert option_table.main(["--check", str(path)]) == 1
     assert (
         capsys.readouterr().err
-        == f"{path} is not current: run python -m onlineauto.cli.option_table {path}\n"
+        == f"{path} is not current: run python -m onlineauto.cli.generators.option_table {path}\n"
     )
     assert path.read_text(encoding="utf-8") == f"é{option_table.BEGIN}{option_table.END}"
     assert option_table.main([str(path)]) == 0
@@ -115,4 +115,4 @@ def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_readme_is_current() -> None:
     text = README.read_text(encoding="utf-8")
     if option_table.BEGIN in text:
-        assert option_table.update(text) == text, "run python -m onlineauto.cli.option_table README.md"
+        assert option_table.update(text) == text, "run python -m onlineauto.cli.generators.option_table README.md"

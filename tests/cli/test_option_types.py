@@ -34,7 +34,7 @@ def test_a_file_that_is_not_current_is_reported_and_written_anew(
     path = tmp_path / "types.py"
     assert option_types.main([str(path), "--check"]) == 1
     assert capsys.readouterr().err.startswith(
-        f"{path} is not current: run python -m onlineauto.cli.option_types"
+        f"{path} is not current: run python -m onlineauto.cli.generators.option_types"
     )
     assert not path.exists()
     assert option_types.main([str(path)]) == 0

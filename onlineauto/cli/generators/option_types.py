@@ -1,7 +1,7 @@
 """Keep the types of the options, as Python callers give them, in step with the registry.
 
-``python -m onlineauto.cli.option_types onlineauto/workspace/option_types.py`` rewrites the file. With
-``--check`` it only reports whether the file is current.
+``python -m onlineauto.cli.generators.option_types onlineauto/workspace/option_types.py`` rewrites the file.
+With ``--check`` it only reports whether the file is current.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ __all__ = ["main", "option_types"]
 _HEAD = '''\
 """``Options``: the keyword arguments that stand for options, with the types of their values.
 
-Generated: ``python -m onlineauto.cli.option_types onlineauto/workspace/option_types.py``. None is as if the
-option were not given. Short names, and options that other packages add, are not known here: pass them in a
-``dict[str, Any]``.
+Generated, by ``python -m onlineauto.cli.generators.option_types onlineauto/workspace/option_types.py``.
+
+None is as if the option were not given. Short names, and options that other packages add, are not known here:
+pass them in a ``dict[str, Any]``.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def main(argv: Sequence[str]) -> int:
     path = Path(next(word for word in argv if word != "--check"))
     current = path.exists() and path.read_text(encoding="utf-8") == option_types()
     if "--check" in argv and not current:
-        print(f"{path} is not current: run python -m onlineauto.cli.option_types {path}", file=sys.stderr)
+        print(
+            f"{path} is not current: run python -m onlineauto.cli.generators.option_types {path}",
+            file=sys.stderr,
+        )
         return 1
     if not current:
         path.write_text(option_types(), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Keep the option table of a Markdown file in step with the registry.
 
-``python -m onlineauto.cli.option_table README.md`` rewrites the text between ``<!-- options:begin -->`` and
-``<!-- options:end -->``. With ``--check`` it only reports whether the text is current.
+``python -m onlineauto.cli.generators.option_table README.md`` rewrites the text between the comments
+``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether the text is current.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def main(argv: Sequence[str]) -> int:
     old = path.read_text(encoding="utf-8")
     new = update(old)
     if check and new != old:
-        print(f"{path} is not current: run python -m onlineauto.cli.option_table {path}", file=sys.stderr)
+        print(
+            f"{path} is not current: run python -m onlineauto.cli.generators.option_table {path}",
+            file=sys.stderr,
+        )
         return 1
     if new != old:
         path.write_text(new, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Generators: documentation and types that are made from the registry of options."""
