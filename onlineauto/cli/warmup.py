@@ -110,7 +110,7 @@ def warm_up() -> None:
 
 def _use_blocks() -> None:
     """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
-    drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8)
+    drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
     for block in from_dicts([{"actions": [{"a": {"x": 1}}]}], hash_seed=1):
         drawing.learn_block(block)
         problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
