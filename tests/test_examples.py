@@ -50,7 +50,8 @@ def test_the_walk_names_files_that_are_there() -> None:
 def test_example_prints(example: Path) -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
     assert PRINTED[example.name] in done.stdout
-    assert done.stderr == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith("compiling kernels")]
+    assert not told
 
 
 def test_every_example_is_expected() -> None:

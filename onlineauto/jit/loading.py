@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -11,6 +12,8 @@ from llvmlite import binding
 __all__ = ["load"]
 
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child would have the locks of a thread that loads, but not the thread
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onlineauto.cli import option_table
+from onlineauto.cli.generators import option_table
 from onlineauto.cli.help import help_text
 from onlineauto.cli.main import main
 from onlineauto.options import title_of
@@ -115,4 +115,6 @@ def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_readme_is_current() -> None:
     text = README.read_text(encoding="utf-8")
     if option_table.BEGIN in text:
-        assert option_table.update(text) == text, "run python -m onlineauto.cli.generators.option_table README.md"
+        assert option_table.update(text) == text, (
+            "run python -m onlineauto.cli.generators.option_table README.md"
+        )

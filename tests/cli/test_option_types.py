@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.cli import option_types
+from onlineauto.cli.generators import option_types
 from onlineauto.workspace.option_types import Options
 from onlineauto.workspace.options import REGISTRY
 

@@ -158,9 +158,11 @@ class Exploring(Bandit):
         if label is not None:
             self.learn(examples, label, estimates)
             self.policy_sums = [self.sums]
-            self.low, self.high = min(self.low, label[1]), max(self.high, label[1])
         order = rank(scores)
-        return self.probabilities(order, [scores[action] for action in order], plausible)
+        found = self.probabilities(order, [scores[action] for action in order], plausible)
+        if label is not None:
+            self.low, self.high = min(self.low, label[1]), max(self.high, label[1])
+        return found
 
     def plausible(
         self, examples: list[Example], scores: list[np.float32]
