@@ -161,7 +161,7 @@ def cache_entry(path: Path) -> tuple[bytes, str] | None:
 
 
 def test_a_killed_process_leaves_the_next_one_well(tmp_path: Path) -> None:
-    killed(tmp_path, 20)
+    killed(tmp_path, 8)
 
 
 @pytest.mark.slow

@@ -146,8 +146,8 @@ def test_neither_predictors_nor_questions_take_more_and_more_memory() -> None:
         gc.collect()
         return resident()
 
-    begin = go_on(100)
-    assert go_on(300) < begin + 24
+    begin = go_on(30)
+    assert go_on(90) < begin + 12
 
 
 def test_a_predictor_takes_its_own_copy_of_the_weights() -> None:
