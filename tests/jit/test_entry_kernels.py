@@ -29,8 +29,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def modules() -> list[Any]:
+    """Return all modules, but for those that only an extra makes work."""
     names = [each.name for each in pkgutil.walk_packages(onlineauto.__path__, "onlineauto.")]
-    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    left_out = ("__main__", "formats.sources.unzstd")
+    return [importlib.import_module(name) for name in names if not name.endswith(left_out)]
 
 
 def kernels() -> list[Kernel]:
