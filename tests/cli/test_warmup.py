@@ -107,7 +107,7 @@ def test_without_a_terminal_a_line_says_that_kernels_are_compiled_unless_the_run
             text=True,
             check=False,
             cwd=ROOT,
-            env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path / "cache")},
+            env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path / "cache")},
         )
         *lines, last = done.stderr.splitlines()
         assert last == "onlineauto: error: 9 is enough"
@@ -142,7 +142,7 @@ def test_after_warming_up_nothing_more_is_compiled(tmp_path: Path) -> None:
             text=True,
             check=False,
             cwd=ROOT,
-            env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache)},
+            env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(cache)},
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -42,7 +42,7 @@ def begun(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(cache)},
+        env=os.environ | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(cache)},
     )
 
 

@@ -73,7 +73,9 @@ def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None
             capture_output=True,
             text=True,
             check=True,
-            env=os.environ | {"ONLINEAUTO_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)} | environment,
+            env=os.environ
+            | {"ONLINEAUTO_KERNELS": "none", "ONLINEAUTO_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+            | environment,
         ).stdout
 
     assert compiles("builder", *mine, NUMBA_CPU_NAME=mine[0]) == "True\n"
