@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -273,10 +274,12 @@ HEAVY = {"llvmlite", "matplotlib", "narwhals", "numba", "numpy", "pandas", "rive
 
 
 def loaded_by(code: str) -> set[str]:
-    """Heavy packages that a fresh interpreter has loaded after `code`."""
+    """Heavy packages that a fresh interpreter without a library of kernels has loaded after `code`."""
     report = f"import sys; print(*{HEAVY} & {{name for name, module in sys.modules.items() if module}})"
     run = [sys.executable, "-c", f"import contextlib, io\n{code}\n{report}"]
-    return set(subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split())
+    environment = os.environ | {"ONLINEAUTO_KERNELS": "none"}
+    done = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    return set(done.stdout.split())
 
 
 def test_import_is_light() -> None:
