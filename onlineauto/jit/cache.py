@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onlineauto.jit.levels import runnable_levels
+from onlineauto.jit.levels import processor_lines, runnable_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,9 @@ def switches() -> dict[str, str]:
 
 def _processor() -> str:
     """Return what tells this processor from another, so that machines may share a directory."""
-    with suppress(OSError):
-        wanted = ("model name", "flags", "CPU part", "Features")
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").split("\n\n")[0].splitlines()
-        return "\n".join(line for line in lines if line.startswith(wanted))
-    return platform.processor()
+    wanted = ("model name", "flags", "CPU part", "Features")
+    lines = processor_lines()
+    return "\n".join(line for line in lines if line.startswith(wanted)) if lines else platform.processor()
 
 
 @cache

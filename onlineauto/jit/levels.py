@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
-__all__ = ["levels", "runnable_levels"]
+__all__ = ["levels", "processor_lines", "runnable_levels"]
 
 _LEVELS = {
     "x86_64": ("x86-64-v3", "x86-64-v2"),
@@ -39,12 +40,18 @@ def runnable_levels() -> tuple[str, ...]:
     return found
 
 
-def _processor_flags() -> set[str]:
+@cache
+def processor_lines() -> tuple[str, ...]:
+    """Return what Linux says of the first processor, line by line; nothing on other systems."""
     try:
-        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            return tuple(line.rstrip("\n") for line in takewhile(str.strip, file))
     except OSError:
-        return set()
-    for line in text.splitlines():
+        return ()
+
+
+def _processor_flags() -> set[str]:
+    for line in processor_lines():
         name, _, value = line.partition(":")
         if name.strip() == "flags":
             return set(value.split())
