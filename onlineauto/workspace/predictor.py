@@ -29,29 +29,15 @@ _MOST_NAMES = 1000
 """Number of unknown namespaces with which a parser is begun anew, so that names cannot fill the memory."""
 
 
-class Asked:
-    """The parser and the working memory with which one thread at a time predicts.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        The options.
-    layout : Layout
-        The layout of the model.
-    semantics : Semantics
-        Names the loop.
-    live_configs : int
-        The largest number of live configs.
-    """
+class Asked(BlockPredictor):
+    """A block predictor that can also parse events, with a parser of its own; its parameters are the same."""
 
     def __init__(
         self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
     ) -> None:
+        super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
         self._parser = open_lines(b"", configuration)
-        self._predictor = BlockPredictor(
-            configuration, layout, semantics=semantics, live_configs=live_configs
-        )
 
     def parse(self, text: str | bytes, layout: Layout) -> Block:
         """Return the block of one event, for a model with this layout.
@@ -64,10 +50,6 @@ class Asked:
         if len(self._parser.namespaces) > layout.n_namespaces + _MOST_NAMES:
             self._parser = open_lines(b"", self._configuration)
         return self._parser.parse_one(text)
-
-    def predict_block(self, block: Block, model: Predicting) -> Outcomes:
-        """Predict the events of a block with a model."""
-        return self._predictor.predict(block, model)
 
 
 class Predictor:
@@ -131,7 +113,7 @@ class Predictor:
             The text is not exactly one event.
         """
         asked = self._asked()
-        outcomes = asked.predict_block(asked.parse(text, self._model.layout), self._model)
+        outcomes = asked.predict(asked.parse(text, self._model.layout), self._model)
         return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
 
     def predict_block(self, block: Block) -> Outcomes:
@@ -143,7 +125,7 @@ class Predictor:
             The block was read by other rules.
         """
         check_rules(block, self._rules)
-        return self._asked().predict_block(block, self._model)
+        return self._asked().predict(block, self._model)
 
     def _asked(self) -> Asked:
         """Return the parser and the working memory of this thread."""

@@ -479,7 +479,7 @@ class Workspace(Locked):
         with self._lock:
             if self.semantics.notices_predicted:
                 return self._runner.notice(block)
-            return self._asked.predict_block(block, self._predicting())
+            return self._asked.predict(block, self._predicting())
 
     def predictor(self) -> Predictor:
         """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
