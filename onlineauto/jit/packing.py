@@ -132,6 +132,8 @@ def _text(kind: Kind) -> str:
     return f"{record.__module__}.{record.__qualname__}{'&' * kind.sealed}({names})({items})"
 
 
+_MOST_DTYPES = 4096
+"""Number of dtype objects whose kinds are remembered; each array that was unpickled may bring one of its own."""
 _known: dict[tuple[Any, ...], Packed] = {}
 _array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
 """Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
@@ -185,6 +187,8 @@ def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
     key = id(dtype), value.ndim, flags.num
     found = _array_kinds.get(key)
     if found is None:
+        if len(_array_kinds) >= _MOST_DTYPES:
+            _array_kinds.clear()
         kind = ArrayKind(dtype, value.ndim, flags.c_contiguous, flags.writeable)
         found = _array_kinds[key] = _same_array_kind(kind), dtype
     return found[0]

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from onlineauto.jit.compiler.numba_private import stack_words
-from onlineauto.jit.compiler.reference import Reference, load_argument, store, type_of, words_of
+from onlineauto.jit.compiler.reference import load_argument, places_of, store, type_of, words_of
 from onlineauto.jit.packing import Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
     """
     found: list[Any] = []
     wanted = tuple(type_of(kind, argument=True) for kind in packed.kinds)
-    places = [sum(map(words_of, packed.kinds[:i])) for i in range(len(wanted) + 1)]
+    end = sum(map(words_of, packed.kinds))
 
     def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
         kernel = types.Dispatcher(dispatcher)
@@ -47,12 +47,9 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
 
         def codegen(context: Any, builder: Any, outer: Any, arguments: Any) -> Any:  # noqa: ARG001
             words = builder.inttoptr(arguments[0], _WORD.as_pointer())
-            given = [
-                load_argument(context, builder, kind, words, at)
-                for kind, at in zip(packed.kinds, places[:-1], strict=True)
-            ]
+            given = [load_argument(context, builder, kind, words, at) for kind, at in places_of(packed.kinds)]
             result = context.get_function(kernel, signature)(builder, given)
-            store(context, builder, signature.return_type, result, words, places[-1])
+            store(context, builder, signature.return_type, result, words, end)
             return context.get_dummy_value()
 
         return types.void(types.int64), codegen
@@ -89,18 +86,8 @@ def _call_at(typingctx: Any, address: Any, given: Any) -> tuple[Any, Callable[..
     """Call the kernel at an address, inside a kernel; it returns nothing."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds = signature.args[1].types
-        values = [builder.extract_value(arguments[1], i) for i in range(len(kinds))]
-        n = sum(map(_words, kinds))
-        words = stack_words(builder, n)
-        at = 0
-        for kind, value in zip(kinds, values, strict=True):
-            if isinstance(kind, Reference):
-                place = builder.gep(words, [ir.Constant(_WORD, at)])
-                builder.store(value, builder.bitcast(place, value.type.as_pointer()))
-                at += 1
-            else:
-                at += store(context, builder, kind, value, words, at)
+        words = stack_words(builder, _words(signature.args[1]))
+        store(context, builder, signature.args[1], arguments[1], words, 0)
         convention = context.call_conv
         code_type = convention.get_function_type(types.none, (types.int64,))
         code = builder.inttoptr(arguments[0], code_type.as_pointer())

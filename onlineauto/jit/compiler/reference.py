@@ -19,7 +19,7 @@ from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Reference", "load", "load_argument", "store", "type_of", "words_of"]
+__all__ = ["Reference", "load", "load_argument", "places_of", "store", "type_of", "words_of"]
 
 _WORD = ir.IntType(64)
 _NUMBERS: dict[str, types.Type] = {
@@ -34,7 +34,7 @@ class Reference(types.Type):
 
     def __init__(self, kind: RecordKind) -> None:
         self.kind = kind._replace(sealed=False)
-        self.places = dict(zip(kind.record._fields, _places(kind.items), strict=True))
+        self.places = dict(zip(kind.record._fields, places_of(kind.items), strict=True))
         super().__init__(f"{kind.record.__name__}&{_number_of(self.kind)}")
 
 
@@ -63,7 +63,7 @@ def words_of(kind: Kind) -> int:
     return sum(map(words_of, kind.items))
 
 
-def _places(kinds: Sequence[Kind]) -> list[tuple[Kind, int]]:
+def places_of(kinds: Sequence[Kind]) -> list[tuple[Kind, int]]:
     """Return each kind with the index of its first word."""
     places, at = [], 0
     for kind in kinds:
@@ -130,7 +130,7 @@ def load_argument(context: Any, builder: Any, kind: Kind, words: Any, at: int) -
 
 
 def _load_items(context: Any, builder: Any, kind: RecordKind | TupleKind, words: Any, at: int) -> Any:
-    items = [load(context, builder, each, words, at + i) for each, i in _places(kind.items)]
+    items = [load(context, builder, each, words, at + i) for each, i in places_of(kind.items)]
     return context.make_tuple(builder, type_of(kind, argument=True), items)
 
 
@@ -180,7 +180,9 @@ def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int
         for i, part in enumerate(parts):
             builder.store(part, builder.bitcast(_address(builder, words, at + i), part.type.as_pointer()))
         return len(parts)
-    if kind is types.boolean:
+    if isinstance(kind, Reference):
+        value = builder.ptrtoint(value, _WORD)
+    elif kind is types.boolean:
         value = builder.zext(value, ir.IntType(8))
     builder.store(value, builder.bitcast(_address(builder, words, at), value.type.as_pointer()))
     return 1
