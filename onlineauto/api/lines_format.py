@@ -13,7 +13,10 @@ __all__ = ["ENOUGH", "format_of_lines"]
 ENOUGH: Final = 1 << 16
 """Number of bytes that are enough to find out."""
 
-_OF_LOG: Final = re.compile(rb'"(?:c|a|p|_outcomes|EventId|Timestamp|_label_Action)"\s*:')
+_OF_LOG: Final = re.compile(
+    rb'"(?:EventId|Timestamp|_outcomes)"\s*:|"c"\s*:\s*{.*"[ap]"\s*:|"[ap]"\s*:.*"c"\s*:\s*{'
+)
+"""Members of a log's line. A line of other JSON may have such, but has its actions beside them."""
 
 
 def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
@@ -29,11 +32,12 @@ def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
     line = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
     if not line.startswith(b"{"):
         return "text"
-    return "dsjson" if _OF_LOG.search(_outer(line)) and b'"c"' in line else "json"
+    outer = _outer(line)
+    return "dsjson" if _OF_LOG.search(outer) and b'"_multi"' not in outer else "json"
 
 
 def _outer(line: bytes) -> bytes:
-    """Return a JSON object without the objects and arrays in it."""
+    """Return a JSON object without what is in the objects and arrays in it; the line may be cut off."""
     kept, depth, quoted, begin = bytearray(), 0, False, 0
     for token in re.finditer(rb'\\.|["{}\[\]]', line):
         sign, at = token[0], token.start()
@@ -42,9 +46,9 @@ def _outer(line: bytes) -> bytes:
         elif not quoted and len(sign) == 1:
             if sign in b"{[":
                 if depth == 1:
-                    kept += line[begin:at]
+                    kept += line[begin : at + 1]
                 depth += 1
             else:
                 depth -= 1
-                begin = at + 1 if depth == 1 else begin
+                begin = at if depth == 1 else begin
     return bytes(kept + line[begin:]) if depth <= 1 else bytes(kept)
