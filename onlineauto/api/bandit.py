@@ -17,6 +17,7 @@ from onlineauto.api.decision_log import DecisionLog
 from onlineauto.api.draw import drawn
 from onlineauto.api.event_ids import EventIds
 from onlineauto.api.events import cost_of, index_of, listed, logged_event
+from onlineauto.api.hints import several
 from onlineauto.api.joining import Joined
 from onlineauto.api.pending import Pending
 from onlineauto.api.tables import decisions_of, is_frame
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["AutoML"]
 
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
+_HASH_BITS = 18
 _AT_ONCE = 16
 """How many expired decisions are learnt in one call, so that no call takes long."""
 
@@ -72,12 +74,8 @@ class AutoML(AutoModel):
     explorer : {"greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"}
         How much is explored, and which actions. Others take a number, and are options: ``bag=5``,
         ``cover=8``, ``rnd=3``, ``first=1000``.
-    epsilon : float, optional
-        Share of decisions that explore. By default what the explorer has, 0.05 for ``"greedy"``.
     seed : int
         Seed of everything random.
-    learning_rate : float, optional
-        The learning rate with which the search begins, 0.5 by default.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     default_reward : float, optional
@@ -94,7 +92,8 @@ class AutoML(AutoModel):
     clock : callable
         Returns the time in seconds for `time_to_live`; it never goes back.
     **options
-        Options as on the command line.
+        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 if the
+        explorer is ``"greedy"``; with ``learning_rate`` the search begins, 0.5 by default.
 
     Attributes
     ----------
@@ -116,17 +115,15 @@ class AutoML(AutoModel):
         *,
         live_configs: int | None = 4,
         explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
-        epsilon: float | None = None,
         seed: int = 0,
-        learning_rate: float | None = None,
-        hash_bits: int = 18,
+        hash_bits: int = _HASH_BITS,
         default_reward: float | None = None,
         max_pending: int = 100_000,
         time_to_live: float = 3600.0,
         decision_log: str | os.PathLike[str] | None = None,
         sync_log: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        **options: Unpack[Options],  # type: ignore[misc]  # two names have defaults of their own
+        **options: Unpack[Options],
     ) -> None:
         if explorer not in _EXPLORERS:
             raise OptionError(
@@ -134,13 +131,10 @@ class AutoML(AutoModel):
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
-        named = {
-            "epsilon": epsilon,
-            "random_seed": seed or None,
-            "learning_rate": learning_rate,
-            "bit_precision": None if hash_bits == 18 else hash_bits,
-        }
-        given |= {name: value for name, value in named.items() if value is not None}
+        if seed:
+            given["random_seed"] = seed
+        if hash_bits != _HASH_BITS:
+            given["bit_precision"] = hash_bits
         if explorer != "greedy":
             given[explorer] = True
         super().__init__(given)
@@ -165,10 +159,9 @@ class AutoML(AutoModel):
         ----------
         context : mapping
             Features of whoever is decided for, as `onlineauto.interop.from_dicts` takes them: numbers, texts,
-            truth values, lists of names and nested mappings, by namespace. Do not change them afterwards:
-            `learn` reads them again.
+            truth values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
-            Features of each action.
+            Features of each action. `learn` reads them again, so do not change them in place.
         event_id : str, optional
             Names the decision; by default an id that no other process gives.
 
@@ -202,7 +195,7 @@ class AutoML(AutoModel):
                 raise InputError(f"event {event_id!r} waits for its reward: give another id")
             if self._log is not None:
                 self._log.decision(event_id, context, of, action, weights)
-            self._pending.add(event_id, context, of, action, weights[action])
+            self._pending.add(event_id, dict(context), of, action, weights[action])
             self._learn_expired(_AT_ONCE)
         action_id = list(actions)[action] if isinstance(actions, Mapping) else action
         return Choice(action, action_id, weights[action], pmf, event_id)
@@ -496,7 +489,7 @@ class AutoML(AutoModel):
         self._fit(joined, progress=progress)
         if joined.unmatched:
             warnings.warn(
-                f"{joined.unmatched} rewards belong to no decision of {os.fspath(log)}",
+                f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
                 UserWarning,
                 stacklevel=2,
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from onlineauto.api.champion import champion_of
-from onlineauto.api.feed import Feed, size_of
+from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
-    from onlineauto.engine.stream.source import Sources
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["AutoModel"]
@@ -142,7 +141,7 @@ class AutoModel:
             f"event {place}: an event is a mapping, a text or a Block, not {type(item).__name__}"
         )
 
-    def _fit(self, source: Sources, *, progress: bool | None = None, n_events: int | None = None) -> None:
+    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
         """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
 
         Raises
@@ -150,17 +149,19 @@ class AutoModel:
         InputError
             The source cannot be read, or nothing in it could be learnt.
         """
+        source = checked(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before = Diagnostics(), self._tally.events
+        found, before, events = Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             run = Run(self._workspace, source)
             run.read, run.diagnostics = feed, found
-            for _, outcomes in run:
+            for block, outcomes in run:
+                events += len(block)
                 with self._lock:
                     self._tally.add_block(outcomes)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, found, events=run.position.events)
+            raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:
             warnings.warn(problems_of(found), UserWarning, stacklevel=3)
 

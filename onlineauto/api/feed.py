@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -22,14 +23,14 @@ from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["Feed", "size_of"]
+__all__ = ["Feed", "checked", "size_of"]
 
 
 class Feed:
@@ -131,6 +132,30 @@ class Feed:
         if form == "text" or format_of(configuration) != "text":
             return configuration
         return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")
+
+
+def checked(source: Any) -> Sources:
+    """Return what `fit` was given, as something that `Feed` reads.
+
+    Raises
+    ------
+    InputError
+        It is none; the message says what to give.
+    """
+    if isinstance(source, Block):
+        return [source]
+    if isinstance(source, Mapping):
+        raise InputError("a mapping is one event: give a list of events, or use learn")
+    if isinstance(source, str) and ("\n" in source or "|" in source):
+        raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
+    if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
+        return cast("Sources", source)
+    if isinstance(source, os.PathLike):
+        return source
+    raise InputError(
+        f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "
+        "mappings or texts"
+    )
 
 
 def size_of(source: object) -> tuple[int | None, str]:
