@@ -25,6 +25,8 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.workspace.first_champion import begin_with as first_champion
+from onlineauto.workspace.first_champion import config_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -76,6 +78,10 @@ class AutoML(AutoModel):
         ``cover=8``, ``rnd=3``, ``first=1000``.
     seed : int
         Seed of everything random.
+    begin_with : sequence of str
+        Interactions with which the search begins, by the full names of namespaces: ``"user*article"``. By
+        default each namespace of the context is crossed with each of the actions. Without a search, these
+        are the interactions.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     default_reward : float, optional
@@ -116,6 +122,7 @@ class AutoML(AutoModel):
         live_configs: int | None = 4,
         explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
         seed: int = 0,
+        begin_with: Sequence[str] = (),
         hash_bits: int = _HASH_BITS,
         default_reward: float | None = None,
         max_pending: int = 100_000,
@@ -137,7 +144,12 @@ class AutoML(AutoModel):
             given["bit_precision"] = hash_bits
         if explorer != "greedy":
             given[explorer] = True
+        config = config_of_names(begin_with)
+        if live_configs is None and begin_with:
+            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
         super().__init__(given)
+        if live_configs is not None and begin_with:
+            first_champion(self._workspace, config)
         self._random = random.Random(seed)
         self._pending = Pending(limit=max_pending, time_to_live=time_to_live, clock=clock)
         self._default_cost = None if default_reward is None else cost_of(default_reward, None)

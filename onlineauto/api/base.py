@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from onlineauto.api.any_model import read_model
 from onlineauto.api.champion import champion_of
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
@@ -22,10 +23,11 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
@@ -222,6 +224,40 @@ class AutoModel:
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
+
+    def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
+        r"""Begin with the champion of another model, its weights included, and return self.
+
+        The champion predicts what it predicts in the other model, and the search goes on from there. This
+        model must not have learnt anything yet.
+
+        Parameters
+        ----------
+        source : path or bytes
+            A model of this program, with or without a search, or one of Vowpal Wabbit.
+        namespaces : iterable of str
+            The full names of the namespaces, if the other model is one of Vowpal Wabbit, which keeps only
+            their first letters.
+
+        Raises
+        ------
+        InputError
+            The file is not a model.
+        OptionError
+            The models differ in what their weights mean, or this model has learnt already.
+
+        Examples
+        --------
+        >>> import io
+        >>> from onlineauto import AutoML, Workspace
+        >>> file, events = io.BytesIO(), ["shared |user tom\n0:-1:0.5 |page a\n|page b\n"] * 9
+        >>> Workspace(cb_explore_adf=True, quadratic="up").fit(events).save(file)
+        >>> AutoML().warm_start(file.getvalue()).champion.interactions
+        ('user*page',)
+        """
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        warm_start(self._workspace, read_model(source), namespaces=namespaces, name=name)
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy, made while no other thread uses this one."""
