@@ -111,14 +111,15 @@ class AutoModel:
             return text_report(self)
 
     def plot(self, **options: Any) -> Any:
-        """Draw the race of the live configs from `history`; see `onlineauto.pictures`.
+        """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`.
 
         Raises
         ------
         ModuleNotFoundError
             Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
         """
-        return import_module("onlineauto.pictures").race(self.history, **options)
+        end = {"decision": "end", "events": self._workspace.searching.n_events}
+        return import_module("onlineauto.pictures").race([*self.history, end], **options)
 
     def __repr__(self) -> str:
         """Show the champion and how well it has done."""

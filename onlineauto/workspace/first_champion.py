@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.automl.config import MOST_FACTORS, Config, Kind
+from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import State
 from onlineauto.automl.text import words_text
+from onlineauto.engine.search.journal import entry_of
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
@@ -94,3 +96,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
         tree["search"] |= {"search": search, "slots": live}
         tree["layout"] |= {"known": known}
         workspace.restore(tree)
+        for decision in (Widen(tuple(known)), Rotate(0, 0, config, "where the search was told to begin")):
+            if workspace.searching.observers:
+                entry = entry_of(decision, events=0, statistics=workspace.estimates)
+                workspace.searching.observers.tell(entry)

@@ -135,3 +135,9 @@ def test_a_warm_started_model_is_saved_and_copied() -> None:
     again = AutoML.load(_bytes(bandit))
     assert serve(again, 600) == serve(bandit, 600)
     assert again.history == bandit.history
+
+
+def test_the_history_begins_with_the_first_champion() -> None:
+    bandit = AutoML(begin_with=["user*article"])
+    assert [each["decision"] for each in bandit.history] == ["widen", "rotate"]
+    assert bandit.history[1]["elements"] == [["article", "user"]]
