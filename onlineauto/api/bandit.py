@@ -203,6 +203,8 @@ class AutoML(AutoModel):
             action = drawn(weights, self._random.random())
             if event_id is None:
                 event_id = next(self._ids)
+            elif not isinstance(event_id, str):
+                raise InputError(f"event_id is a str, and not {event_id!r}")
             elif event_id in self._pending:
                 raise InputError(f"event {event_id!r} waits for its reward: give another id")
             if self._log is not None:

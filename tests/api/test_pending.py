@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from onlineauto import AutoML, InputError
@@ -63,3 +65,17 @@ def test_ended_decisions_are_forgotten_in_the_end() -> None:
     with pytest.raises(InputError, match="was not ranked by this model"):
         bandit.learn(first, reward=1)
     assert len(bandit._pending._ended) == 2
+
+
+def test_a_copy_on_another_machine_counts_from_its_own_clock() -> None:
+    clock = _Clock()
+    bandit = AutoML(time_to_live=10, clock=clock)
+    choice = bandit.rank(context(0), ACTIONS)
+    clock.now += 4
+    data = pickle.dumps(bandit)
+    copied = pickle.loads(data)  # noqa: S301 - our own bytes
+    other = copied._pending.clock
+    assert other.now == 104
+    other.now += 5
+    copied.learn(choice, reward=1)
+    assert bandit.pending == 1
