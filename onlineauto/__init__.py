@@ -15,7 +15,7 @@ from onlineauto.errors import CompilerError, InputError, OnlineautoError, Option
 
 if TYPE_CHECKING:
     from onlineauto.api.bandit import AutoML
-    from onlineauto.api.choice import Choice
+    from onlineauto.api.decisions.choice import Choice
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.workspace.conversion import convert
@@ -46,7 +46,7 @@ __all__ = [
 _LAZY = {
     "AutoML": "onlineauto.api.bandit",
     "Block": "onlineauto.features.block",
-    "Choice": "onlineauto.api.choice",
+    "Choice": "onlineauto.api.decisions.choice",
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
     "Predictor": "onlineauto.workspace.predictor",

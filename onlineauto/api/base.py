@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from onlineauto.api.any_model import read_model
 from onlineauto.api.champion import champion_of
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
@@ -20,10 +19,11 @@ from onlineauto.api.tally import Tally
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.interop.vw.any_model import read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
-from onlineauto.workspace.warm_start import warm_start
+from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class AutoModel:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._workspace = Workspace(**options)
         self._tally = Tally()
-        self._decisions: list[Entry] = []
+        self._history: list[Entry] = []
         self._observe()
 
     def _observe(self) -> None:
         """Hear of the decisions of the search."""
-        self._workspace.observe(self._decisions.append)
+        self._workspace.observe(self._history.append)
 
     @property
     def workspace(self) -> Workspace:
@@ -91,7 +91,7 @@ class AutoModel:
     def history(self) -> list[dict[str, Any]]:
         """The decisions of the search, oldest first, as the lines of a journal."""
         with self._lock:
-            found: list[dict[str, Any]] = msgspec.to_builtins(self._decisions)
+            found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
             return found
 
     @property
@@ -196,7 +196,7 @@ class AutoModel:
             kept = {
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
-                "history": msgspec.to_builtins(self._decisions),
+                "history": msgspec.to_builtins(self._history),
                 "own": self._kept(),
             }
             save_model(self._workspace.state(), target, run={"api": kept})
@@ -220,7 +220,7 @@ class AutoModel:
         try:
             tally = Tally(*msgspec.convert(kept["tally"], tuple[int, float, float]))
             decisions = msgspec.convert(kept["history"], list[Entry])
-            made.__setstate__({"_workspace": workspace, "_tally": tally, "_decisions": decisions})
+            made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(kept["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None

@@ -1,4 +1,4 @@
-"""What to say of input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
+"""Words on input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["Bar", "progress_bar"]
 
 
 class Bar(NamedTuple):
-    """What advances a progress bar, and whether it is shown."""
+    """A progress bar: the function that advances it, and whether it is shown."""
 
     advance: Callable[[int], object]
     shown: bool

@@ -64,7 +64,7 @@ def test_ended_decisions_are_forgotten_in_the_end() -> None:
         bandit.learn(bandit.rank(context(step), ACTIONS), reward=1)
     with pytest.raises(InputError, match="was not ranked by this model"):
         bandit.learn(first, reward=1)
-    assert len(bandit._pending._ended) == 2
+    assert len(bandit._decisions.waiting._ended) == 2
 
 
 def test_a_copy_on_another_machine_counts_from_its_own_clock() -> None:
@@ -74,7 +74,7 @@ def test_a_copy_on_another_machine_counts_from_its_own_clock() -> None:
     clock.now += 4
     data = pickle.dumps(bandit)
     copied = pickle.loads(data)  # noqa: S301 - our own bytes
-    other = copied._pending.clock
+    other = copied._decisions.waiting.clock
     assert other.now == 104
     other.now += 5
     copied.learn(choice, reward=1)

@@ -17,7 +17,7 @@ from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
-from onlineauto.workspace.first_champion import begin_with
+from onlineauto.workspace.start.first_champion import begin_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from weakref import finalize
 
 import msgspec
 
-from onlineauto.api.feature_texts import FeatureTexts
+from onlineauto.api.decisions.feature_texts import FeatureTexts
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class Pending:
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy, with deadlines from now on: each machine has a clock of its own."""
+        """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
         now = self.clock()
         waiting = ((key, each._replace(deadline=each.deadline - now)) for key, each in self._waiting.items())
         return vars(self) | {"_waiting": OrderedDict(waiting)}
