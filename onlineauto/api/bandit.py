@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from onlineauto.api.decisions.choice import Choice
@@ -19,7 +18,7 @@ from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from typing import Self, Unpack
 
     import numpy as np
@@ -254,7 +253,8 @@ class AutoML(FromLogs):
         (2, 0.75)
         """
         found = cost_of(reward, cost)
-        if isinstance(choice, Mapping):
+        event_id = choice.event_id if isinstance(choice, Choice) else choice
+        if not isinstance(event_id, str):
             if actions is None or action is None or probability is None:
                 raise InputError(
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
@@ -262,9 +262,8 @@ class AutoML(FromLogs):
                 )
             chosen = index_of(action, actions)
             with self._lock:
-                self._learn(choice, listed(actions), chosen, probability, found)
+                self._learn(event_id, listed(actions), chosen, probability, found)
             return
-        event_id = choice.event_id if isinstance(choice, Choice) else choice
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
             self._decisions.log_reward(event_id, -found)

@@ -111,7 +111,8 @@ class Decisions:
         if self._log is not None:
             self._log.decision(event_id, context, features, action, weights)
         self.waiting.add(event_id, dict(context), features, action, weights[action])
-        action_id = list(actions)[action] if isinstance(actions, Mapping) else action
+        named = type(actions) is not list and isinstance(actions, Mapping)
+        action_id = list(actions)[action] if named else action
         return Choice(action, action_id, weights[action], pmf, event_id)
 
     def log_reward(self, event_id: str, reward: float) -> None:
