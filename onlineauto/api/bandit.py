@@ -18,7 +18,7 @@ from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from typing import Self, Unpack
 
     import numpy as np
@@ -336,6 +336,12 @@ class AutoML(FromLogs):
         """
         with self._lock:
             return self._learn_expired(len(self._decisions.waiting))
+
+    def _details(self) -> Iterator[tuple[str, str]]:
+        if self.pending:
+            yield "waiting for rewards", f"{self.pending:,}"
+        if self.expired:
+            yield "expired", f"{self.expired:,}"
 
     def _learn_expired(self, most: int) -> int:
         """End at most so many decisions that have expired; return how many there were."""

@@ -27,7 +27,7 @@ from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
@@ -104,6 +104,10 @@ class AutoModel:
         """Average loss of the events, each predicted before it was learnt; NaN before the first."""
         with self._lock:
             return self._tally.average
+
+    def _details(self) -> Iterator[tuple[str, str]]:
+        """Yield what else a report says of this model, as names and values."""
+        yield from ()
 
     def report(self) -> str:
         """Return the champion, its evidence and how well it has done, as text."""
