@@ -133,7 +133,7 @@ def _text(kind: Kind) -> str:
 
 
 _MOST_DTYPES = 4096
-"""Number of dtype objects whose kinds are remembered; each array that was unpickled may bring one of its own."""
+"""Number of dtype objects whose kinds are remembered: every array that was unpickled may bring its own."""
 _known: dict[tuple[Any, ...], Packed] = {}
 _array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
 """Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
-from onlineauto.engine.stream.source import kind_of, open_lines, rules_of
-from onlineauto.engine.stream.validity import check_rules
+from onlineauto.engine.stream.source import kind_of, mapping_reader, open_lines, rules_of
+from onlineauto.engine.stream.validity import check_mapping, check_rules
 from onlineauto.errors import OptionError
 from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -38,6 +40,7 @@ class Asked(BlockPredictor):
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
         self._parser = open_lines(b"", configuration)
+        self._mappings = mapping_reader(configuration)
 
     def parse(self, text: str | bytes, layout: Layout) -> Block:
         """Return the block of one event, for a model with this layout.
@@ -50,6 +53,24 @@ class Asked(BlockPredictor):
         if len(self._parser.namespaces) > layout.n_namespaces + _MOST_NAMES:
             self._parser = open_lines(b"", self._configuration)
         return self._parser.parse_one(text)
+
+    def predict_mapping(self, event: Mapping[str, Any], model: Predicting) -> NDArray[np.float32]:
+        """Return the prediction of one event that is given as a mapping.
+
+        Raises
+        ------
+        InputError
+            The mapping is none of an event.
+        """
+        reader = self._mappings
+        if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
+            self._mappings = reader = mapping_reader(self._configuration)
+        found = reader.read(event)
+        if found is not None:
+            prediction = self.predict_one(reader, found, model)
+            if prediction is not None:
+                return prediction
+        return self.predict(reader.block_of(event), model).one_prediction()
 
 
 class Predictor:
@@ -104,17 +125,19 @@ class Predictor:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"
 
-    def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON; return as `Workspace.predict` does.
+    def predict(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+        """Predict one event, given as for `Workspace.predict`; return as that does.
 
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
         asked = self._asked()
-        outcomes = asked.predict(asked.parse(text, self._model.layout), self._model)
-        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+        if isinstance(event, str | bytes):
+            return asked.predict(asked.parse(event, self._model.layout), self._model).one_prediction()
+        check_mapping(event, self.kind)
+        return asked.predict_mapping(event, self._model)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.

@@ -18,12 +18,13 @@ from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import (
     can_be_read_again,
     kind_of,
+    mapping_reader,
     open_lines,
     open_source,
     read_blocks,
     rules_of,
 )
-from onlineauto.engine.stream.validity import check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import check_mapping, check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -37,7 +38,7 @@ from onlineauto.workspace.save_load import changed, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -137,6 +138,7 @@ class Workspace(Locked):
         )
         self._rules = rules_of(configuration)
         self._parser = open_lines(b"", configuration)
+        self._mappings = mapping_reader(configuration)
         self._asked = Asked(
             configuration,
             self.layout,
@@ -404,8 +406,13 @@ class Workspace(Locked):
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
-    def learn(self, text: str | bytes) -> NDArray[np.float32]:
-        """Learn one event of VW text or JSON; return the prediction made for it before.
+    def learn(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+        """Learn one event; return the prediction made for it before.
+
+        Parameters
+        ----------
+        event : str, bytes or mapping
+            VW text or JSON; or a mapping as `onlineauto.interop.from_dicts` takes it.
 
         Returns
         -------
@@ -417,24 +424,34 @@ class Workspace(Locked):
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
         with self._lock:
-            return self._prediction(self.learn_block(self._parser.parse_one(text)))
+            if isinstance(event, str | bytes):
+                return self.learn_block(self._parser.parse_one(event)).one_prediction()
+            check_mapping(event, self.kind)
+            found = self._mappings.read(event)
+            if found is not None:
+                prediction = self._runner.learn_one(self._mappings, found)
+                if prediction is not None:
+                    return prediction
+            return self.learn_block(self._mappings.block_of(event)).one_prediction()
 
-    def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON without changing the model; return as `learn` does.
+    def predict(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+        """Predict one event without changing the model; take and return what `learn` does.
 
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
         with self._lock:
-            return self._prediction(self.predict_block(self._asked.parse(text, self.layout)))
-
-    def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
-        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+            if isinstance(event, str | bytes):
+                return self.predict_block(self._asked.parse(event, self.layout)).one_prediction()
+            check_mapping(event, self.kind)
+            if self.semantics.notices_predicted:
+                return self.predict_block(self._mappings.block_of(event)).one_prediction()
+            return self._asked.predict_mapping(event, self._predicting())
 
     # -- blocks ----------------------------------------------------------------------------------------
 

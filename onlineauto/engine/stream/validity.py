@@ -1,7 +1,8 @@
-"""Validity: refuse blocks that were read by other rules, and find events with contradictory costs."""
+"""Validity: refuse events that are of another kind, or read by other rules, or have contradictory costs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,27 @@ from onlineauto.features.block import UNLABELLED
 if TYPE_CHECKING:
     from onlineauto.features.block import Block, Rules
 
-__all__ = ["check_rules", "first_invalid_event"]
+__all__ = ["check_mapping", "check_rules", "first_invalid_event"]
+
+
+_OF_ACTIONS = frozenset(("cb_adf", "cb_explore_adf", "ccb_explore_adf"))
+
+
+def check_mapping(event: object, kind: str) -> None:
+    """Refuse what is no mapping, and an event with or without actions where the other is asked for.
+
+    Raises
+    ------
+    TypeError
+        It is no mapping.
+    InputError
+        It is an event of another kind.
+    """
+    if type(event) is not dict and not isinstance(event, Mapping):
+        raise TypeError(f"an event is a text (str or bytes) or a mapping, not {type(event).__name__}")
+    if ("actions" in event) != (kind in _OF_ACTIONS):
+        has, wants = ("actions", "none") if "actions" in event else ("no actions", "actions")
+        raise InputError(f"event: it has {has}, and events of this workspace ({kind}) have {wants}")
 
 
 def check_rules(block: Block, rules: Rules) -> None:
