@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 from threading import local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
-from onlineauto.engine.stream.source import kind_of, mapping_reader, open_lines, rules_of
-from onlineauto.engine.stream.validity import check_mapping, check_rules
+from onlineauto.engine.stream.event_readers import event_readers
+from onlineauto.engine.stream.source import kind_of, rules_of
+from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
 from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
@@ -39,38 +39,26 @@ class Asked(BlockPredictor):
     ) -> None:
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
-        self._parser = open_lines(b"", configuration)
-        self._mappings = mapping_reader(configuration)
+        self._readers = event_readers(configuration)
 
-    def parse(self, text: str | bytes, layout: Layout) -> Block:
-        """Return the block of one event, for a model with this layout.
-
-        Raises
-        ------
-        InputError
-            The text is not exactly one event.
-        """
-        if len(self._parser.namespaces) > layout.n_namespaces + _MOST_NAMES:
-            self._parser = open_lines(b"", self._configuration)
-        return self._parser.parse_one(text)
-
-    def predict_mapping(self, event: Mapping[str, Any], model: Predicting) -> NDArray[np.float32]:
-        """Return the prediction of one event that is given as a mapping.
+    def predict_event(self, event: OneEventLike, model: Predicting) -> NDArray[np.float32]:
+        """Return the prediction of one event, a text or a mapping.
 
         Raises
         ------
         InputError
-            The mapping is none of an event.
+            It is not exactly one event.
         """
-        reader = self._mappings
+        reader = self._readers.reader_of(event)
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
-            self._mappings = reader = mapping_reader(self._configuration)
-        found = reader.read(event)
-        if found is not None:
-            prediction = self.predict_one(reader, found, model)
-            if prediction is not None:
-                return prediction
-        return self.predict(reader.block_of(event), model).one_prediction()
+            self._readers = event_readers(self._configuration)
+            reader = self._readers.reader_of(event)
+        prediction = self.predict_one(reader, reader.read(event), model)
+        return (
+            self.predict(reader.parse_one(event), model).one_prediction()
+            if prediction is None
+            else prediction
+        )
 
 
 class Predictor:
@@ -125,7 +113,7 @@ class Predictor:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"
 
-    def predict(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+    def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event, given as for `Workspace.predict`; return as that does.
 
         Raises
@@ -133,11 +121,7 @@ class Predictor:
         InputError
             It is not exactly one event.
         """
-        asked = self._asked()
-        if isinstance(event, str | bytes):
-            return asked.predict(asked.parse(event, self._model.layout), self._model).one_prediction()
-        check_mapping(event, self.kind)
-        return asked.predict_mapping(event, self._model)
+        return self._asked().predict_event(event, self._model)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.

@@ -103,7 +103,7 @@ class Run:
         self.progress = Progress(workspace.configuration, kind=workspace.kind)
         if "progress" in self.stored:
             self.progress.recount(self.stored["progress"])
-        self._first_pass = workspace.current_pass - self.progress.current_pass
+        self._first_pass = workspace.learner.current_pass - self.progress.current_pass
         self.sinks: list[RunSink] = []
         self.diagnostics: Diagnostics = workspace.diagnostics
         self.read: BlockSource = read_blocks
@@ -185,7 +185,7 @@ class Run:
 
     def count_passes(self) -> None:
         """Count the passes that have ended."""
-        while self._first_pass + self.progress.current_pass < self.workspace.current_pass:
+        while self._first_pass + self.progress.current_pass < self.workspace.learner.current_pass:
             self.progress.end_pass()
 
     def _next(self) -> tuple[Block, Outcomes] | None:

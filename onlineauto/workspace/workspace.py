@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB_ADF
 from onlineauto.engine.loop.block_predictor import Predicting
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
@@ -14,17 +13,16 @@ from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
+from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import (
     can_be_read_again,
     kind_of,
-    mapping_reader,
-    open_lines,
     open_source,
     read_blocks,
     rules_of,
 )
-from onlineauto.engine.stream.validity import check_mapping, check_rules, first_invalid_event
+from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -38,7 +36,7 @@ from onlineauto.workspace.save_load import changed, load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.search.estimates import Estimates
     from onlineauto.engine.search.observers import Observation, Observer
+    from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_reader import EventReader
@@ -137,8 +136,7 @@ class Workspace(Locked):
             semantics=self.semantics,
         )
         self._rules = rules_of(configuration)
-        self._parser = open_lines(b"", configuration)
-        self._mappings = mapping_reader(configuration)
+        self._readers = event_readers(configuration)
         self._asked = Asked(
             configuration,
             self.layout,
@@ -157,11 +155,6 @@ class Workspace(Locked):
         There is a lane for each live config, the champion's first, and more for estimates and policies.
         """
         return self.learner.model.weights
-
-    @property
-    def current_pass(self) -> int:
-        """Number of passes completed."""
-        return self.learner.current_pass
 
     @property
     def search(self) -> Search:
@@ -267,7 +260,7 @@ class Workspace(Locked):
     def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
-        valid, message = self._first_invalid(block)
+        valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
@@ -276,11 +269,6 @@ class Workspace(Locked):
         passes, events, _ = self.position
         self.position = Position(passes, events + len(part), holdout.counts())
         return part, outcomes, message
-
-    def _first_invalid(self, block: Block) -> tuple[int, str]:
-        """Return the first invalid event and the problem with it; slots are checked when they are read."""
-        task = self.learner.task
-        return first_invalid_event(block) if task.shape == CB_ADF and not task.slots else (len(block), "")
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -406,7 +394,7 @@ class Workspace(Locked):
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
-    def learn(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+    def learn(self, event: OneEventLike) -> NDArray[np.float32]:
         """Learn one event; return the prediction made for it before.
 
         Parameters
@@ -427,17 +415,13 @@ class Workspace(Locked):
             It is not exactly one event.
         """
         with self._lock:
-            if isinstance(event, str | bytes):
-                return self.learn_block(self._parser.parse_one(event)).one_prediction()
-            check_mapping(event, self.kind)
-            found = self._mappings.read(event)
-            if found is not None:
-                prediction = self._runner.learn_one(self._mappings, found)
-                if prediction is not None:
-                    return prediction
-            return self.learn_block(self._mappings.block_of(event)).one_prediction()
+            reader = self._readers.reader_of(event)
+            prediction = self._runner.learn_one(reader, reader.read(event))
+            if prediction is None:
+                prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+            return prediction
 
-    def predict(self, event: str | bytes | Mapping[str, Any]) -> NDArray[np.float32]:
+    def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event without changing the model; take and return what `learn` does.
 
         Raises
@@ -446,12 +430,9 @@ class Workspace(Locked):
             It is not exactly one event.
         """
         with self._lock:
-            if isinstance(event, str | bytes):
-                return self.predict_block(self._asked.parse(event, self.layout)).one_prediction()
-            check_mapping(event, self.kind)
             if self.semantics.notices_predicted:
-                return self.predict_block(self._mappings.block_of(event)).one_prediction()
-            return self._asked.predict_mapping(event, self._predicting())
+                return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
+            return self._asked.predict_event(event, self._predicting())
 
     # -- blocks ----------------------------------------------------------------------------------------
 
@@ -476,7 +457,7 @@ class Workspace(Locked):
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
             )
-        _, message = self._first_invalid(block)
+        _, message = first_invalid_event(block, self.kind)
         if message:
             raise InputError(message)
         with self._lock:

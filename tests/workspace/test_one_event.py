@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError
-from onlineauto.interop import from_dicts
+from onlineauto.interop import event_text, from_dicts
 from tests.property.snapshot import model_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _decisions(n: int = 160) -> list[dict[str, Any]]:
     random, made = np.random.default_rng(3), []
     for i in range(n):
         k = int(random.integers(2, 3 + i // 16))
-        event = {
+        event: dict[str, Any] = {
             "context": _features(random, i),
             "actions": [
                 {"article": f"a{random.integers(5)}", "size": float(random.random())} for _ in range(k)
@@ -77,16 +77,20 @@ def _lines(n: int = 160) -> list[dict[str, Any]]:
     ]
 
 
-def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> Workspace:
-    one, blocks = Workspace(**options), Workspace(**options)
+def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    """Compare events learnt as mappings, and as texts, with the same events learnt as blocks."""
+    one, text, blocks = (Workspace(**options) for _ in range(3))
     for event in events:
         [block] = from_dicts([event])
+        line = event_text(event)
         expected = blocks.predict_block(block).one_prediction()
         np.testing.assert_array_equal(one.predict(event), expected)
+        np.testing.assert_array_equal(text.predict(line), expected)
         expected = blocks.learn_block(block).one_prediction()
         np.testing.assert_array_equal(one.learn(event), expected)
+        np.testing.assert_array_equal(text.learn(line), expected)
     assert model_of(one) == model_of(blocks)
-    return one
+    assert model_of(text) == model_of(blocks)
 
 
 @pytest.mark.parametrize("options", _ACTIONS.values(), ids=_ACTIONS)

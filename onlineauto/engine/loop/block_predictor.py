@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.ccb_slots import SlotFinder
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.loop.working_memory import Parts
+    from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions
-    from onlineauto.formats.lines.record_reader import InPlace, RecordReader
+    from onlineauto.formats.lines.record_reader import InPlace
     from onlineauto.options import Configuration
 
 __all__ = ["BlockPredictor", "Predicting"]
@@ -87,14 +88,19 @@ class BlockPredictor:
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
     def predict_one(
-        self, reader: RecordReader, found: InPlace, model: Predicting
+        self, reader: ReadsOne, found: InPlace | None, model: Predicting
     ) -> NDArray[np.float32] | None:
-        """Predict the event that lies in the records of a reader; return its prediction.
+        """Predict the event that a reader has found and that lies in its records; return its prediction.
 
-        Returns None, and does nothing, if the event and the model do not fit what is kept from earlier ones.
+        Returns None, and does nothing, if there is none, or it does not fit what is kept from earlier ones.
         """
         view = self._view
-        if view is None or not self._is_of(model.layout) or not view.knows(reader.namespaces):
+        if (
+            found is None
+            or view is None
+            or not self._is_of(model.layout)
+            or not view.knows(reader.namespaces)
+        ):
             return None
         task = self._own_task(model.parts.task)
         context = self._memory.kept(view, model.parts._replace(task=task))

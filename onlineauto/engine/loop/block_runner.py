@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Live, Results, Screen
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
-    from onlineauto.formats.lines.record_reader import InPlace, RecordReader
+    from onlineauto.formats.lines.record_reader import InPlace
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -160,13 +161,14 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, NOTICED if searches else ASIDE)
 
-    def learn_one(self, reader: RecordReader, found: InPlace) -> NDArray[np.float32] | None:
-        """Predict and learn the event that lies in the records of a reader; return its prediction.
+    def learn_one(self, reader: ReadsOne, found: InPlace | None) -> NDArray[np.float32] | None:
+        """Predict and learn the event that a reader has found and that lies in its records.
 
-        Returns None, and does nothing, if the event and the model do not fit what is kept from earlier ones.
+        Returns its prediction; None, and does nothing, if there is none, or it does not fit what is kept from
+        earlier ones.
         """
         layout, searching = self._layout, self._searching
-        if searching.replays or not layout.knows(reader.namespaces):
+        if found is None or searching.replays or not layout.knows(reader.namespaces):
             return None
         decides = searching.live_configs.arrays.searching
         if decides:

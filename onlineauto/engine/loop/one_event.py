@@ -63,7 +63,7 @@ class OneEvent:
         features = (len(records.features) - 2) // 3
         put_constant(records.features, features)
         self.stream = Stream(
-            events=records.events,
+            events=records.events[:2],
             holdout=np.zeros(1, bool),
             lines=records.lines,
             costs=records.costs,

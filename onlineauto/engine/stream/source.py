@@ -17,7 +17,6 @@ from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.lines.reader_state_kernels import Rules
-from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
@@ -36,7 +35,6 @@ __all__ = [
     "Sources",
     "can_be_read_again",
     "kind_of",
-    "mapping_reader",
     "open_lines",
     "open_source",
     "read_blocks",
@@ -187,12 +185,6 @@ def _json_reader() -> type[LineReader]:
 
 _READERS: Final[dict[str, Callable[[], type[LineReader]]]] = {"json": _json_reader, "dsjson": _json_reader}
 """What imports the reader of a format, by the format's name; text is read by the dialect's own."""
-
-
-def mapping_reader(configuration: Configuration) -> MappingReader:
-    """Return a reader of events that are given as mappings."""
-    features = configuration[FeatureOptions]
-    return MappingReader(hash=features.hash, hash_seed=features.hash_seed)
 
 
 def open_lines(

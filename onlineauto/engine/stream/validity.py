@@ -1,8 +1,7 @@
-"""Validity: refuse events that are of another kind, or read by other rules, or have contradictory costs."""
+"""Validity: refuse blocks that were read by other rules, and find events with contradictory costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,27 +12,7 @@ from onlineauto.features.block import UNLABELLED
 if TYPE_CHECKING:
     from onlineauto.features.block import Block, Rules
 
-__all__ = ["check_mapping", "check_rules", "first_invalid_event"]
-
-
-_OF_ACTIONS = frozenset(("cb_adf", "cb_explore_adf", "ccb_explore_adf"))
-
-
-def check_mapping(event: object, kind: str) -> None:
-    """Refuse what is no mapping, and an event with or without actions where the other is asked for.
-
-    Raises
-    ------
-    TypeError
-        It is no mapping.
-    InputError
-        It is an event of another kind.
-    """
-    if type(event) is not dict and not isinstance(event, Mapping):
-        raise TypeError(f"an event is a text (str or bytes) or a mapping, not {type(event).__name__}")
-    if ("actions" in event) != (kind in _OF_ACTIONS):
-        has, wants = ("actions", "none") if "actions" in event else ("no actions", "actions")
-        raise InputError(f"event: it has {has}, and events of this workspace ({kind}) have {wants}")
+__all__ = ["check_rules", "first_invalid_event"]
 
 
 def check_rules(block: Block, rules: Rules) -> None:
@@ -54,8 +33,10 @@ def check_rules(block: Block, rules: Rules) -> None:
             )
 
 
-def first_invalid_event(block: Block) -> tuple[int, str]:
+def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     """Return the first event of several lines whose costs contradict each other, and a message.
+
+    Events of other kinds are valid: those with slots are checked when they are read.
 
     Returns
     -------
@@ -64,7 +45,7 @@ def first_invalid_event(block: Block) -> tuple[int, str]:
     message : str
         The problem in VW's words; empty if all events are valid.
     """
-    if len(block.costs) <= 1:
+    if len(block.costs) <= 1 or kind not in ("cb_adf", "cb_explore_adf"):
         return len(block), ""
     counts = np.diff(block.cost_start)
     known = np.zeros(block.n_lines, np.int64)

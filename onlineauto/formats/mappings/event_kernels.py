@@ -16,6 +16,7 @@ from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
 from onlineauto.formats.lines.namespace_table_kernels import name_slot
 from onlineauto.formats.lines.reader_state_kernels import Text
+from onlineauto.formats.lines.size_kernels import FINE, NAMES, measure
 from onlineauto.formats.mappings.token_kernels import (
     DICT,
     END,
@@ -38,12 +39,10 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.lines.reader_state_kernels import Reader
 
-__all__ = ["SIZES", "read_event"]
+__all__ = ["read_event"]
 
 _EQUALS, _BLANK = 61, 32
 _ZERO, _ONE = np.float32(0), np.float32(1)
-FINE, NAMES, LINES, SPANS, FEATURES, WIDEST, SIZES = range(7)
-"""What `read_event` says of an event: whether it is usual, the number of all names so far, its own sizes."""
 _FIRST = 5
 """Where the first value of the tuple begins."""
 
@@ -286,8 +285,4 @@ def read_event(data: NDArray[np.uint8], end: int, reader: Reader, sizes: NDArray
     reader.events[0] = 0
     state.events = 1
     close_records(state, lines, spans, reader.events)
-    widest = 0
-    for line in range(state.lines):
-        widest = max(widest, spans[lines[line + 1].start].start - spans[lines[line].start].start)
-    sizes[FINE], sizes[LINES], sizes[SPANS] = 1, state.lines, state.spans
-    sizes[FEATURES], sizes[WIDEST] = state.features, widest
+    measure(reader, sizes)

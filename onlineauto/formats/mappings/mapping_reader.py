@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from marshal import dumps
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from onlineauto.errors import InputError
 from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.lines.record_reader import InPlace, RecordReader
-from onlineauto.formats.mappings.event_kernels import SIZES, read_event
+from onlineauto.formats.lines.size_kernels import SIZES
+from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from onlineauto.features.block import Block
 
 __all__ = ["MappingReader"]
@@ -41,12 +42,14 @@ class MappingReader(RecordReader):
 
     Parameters
     ----------
+    actions : bool
+        True if events have actions, false if they are of a single line.
     hash, hash_seed : str, int
         The options of the workspace that will use the events.
 
     Examples
     --------
-    >>> reader = MappingReader(hash="strings", hash_seed=0)
+    >>> reader = MappingReader(actions=True)
     >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
     >>> reader.read(event)
     InPlace(lines=3, spans=3, features=3, widest=1)
@@ -54,11 +57,12 @@ class MappingReader(RecordReader):
     [b'user', b'article']
     """
 
-    def __init__(self, *, hash: str, hash_seed: int) -> None:  # noqa: A002 - the option's name
+    def __init__(self, *, actions: bool, hash: str = "strings", hash_seed: int = 0) -> None:  # noqa: A002 - the option's name
         rules = Rules(hash_all=hash == "all", hash_seed=np.uint32(hash_seed))
         super().__init__(rules, np.empty(0, np.uint8))
         self._names = NameHashes(hash=hash, hash_seed=hash_seed)
         self.read_by = self._names.rules
+        self._actions = actions
         self._sizes = np.zeros(SIZES, np.int64)
         self._bound: Bound | None = None
         self._enlarge(_FIRST_BYTES)
@@ -69,7 +73,7 @@ class MappingReader(RecordReader):
 
     def read(self, event: Mapping[str, Any]) -> InPlace | None:
         """Read an event of usual values into the records, and return its sizes; None if it is another."""
-        if type(event) is not dict or not event.keys() <= _KEYS:
+        if type(event) is not dict or not event.keys() <= _KEYS or ("actions" in event) != self._actions:
             return None
         get = event.get
         values = (
@@ -104,14 +108,21 @@ class MappingReader(RecordReader):
             return None
         return InPlace._make(sizes)
 
-    def block_of(self, event: Mapping[str, Any]) -> Block:
+    def parse_one(self, event: Mapping[str, Any]) -> Block:
         """Return the block of an event, whatever its values are.
 
         Raises
         ------
+        TypeError
+            It is no mapping.
         InputError
-            A key is unknown or a value is invalid.
+            A key is unknown, a value is invalid, or it has actions or not where the other is asked for.
         """
+        if not isinstance(event, Mapping):
+            raise TypeError(f"an event is a text (str or bytes) or a mapping, not {type(event).__name__}")
+        if ("actions" in event) != self._actions:
+            has, wants = ("no actions", "actions") if self._actions else ("actions", "none")
+            raise InputError(f"event: it has {has}, and events of this workspace have {wants}")
         if self.read(event) is not None:
             return self.make_block()
         return named_block([named_event(event)], self._names)
