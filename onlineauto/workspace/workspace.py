@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onlineauto.engine.event.state import CB_ADF
 from onlineauto.engine.loop.block_predictor import Predicting
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
