@@ -19,12 +19,13 @@ from onlineauto.jit.cache import cache_directory, can_keep, keep, kept, locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "watch_compiling"]
+__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "unforked", "watch_compiling"]
 
 _LOG = logging.getLogger("onlineauto")
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
-_lock = threading.Lock()
+unforked = threading.Lock()
+"""Held to load a kernel, and to begin or end compiling one: no fork happens meanwhile."""
 _pending: dict[str, Future[tuple[bytes, str]]] = {}
 
 
@@ -128,16 +129,19 @@ def compiled(
         except BaseException as error:
             future.set_exception(error)
         finally:
-            with _lock:
+            with unforked:
                 del _pending[symbol]
 
-    with _lock:
+    with unforked:
         future = _pending.get(symbol)
         if future is None:
             future = _pending[symbol] = Future()
             before = threading.stack_size(_STACK)
             try:
                 threading.Thread(target=work, args=(future,), daemon=True).start()
+            except BaseException:  # nobody would end the others' waiting
+                del _pending[symbol]
+                raise
             finally:
                 threading.stack_size(before)
     return future.result()
@@ -145,14 +149,14 @@ def compiled(
 
 def _finish_before_fork() -> None:
     """Wait for what is being compiled: a child would have locks of its threads, but not the threads."""
-    _lock.acquire()
+    unforked.acquire()
     while undone := [each for each in _pending.values() if not each.done()]:
-        _lock.release()
+        unforked.release()
         wait(undone)
-        _lock.acquire()
+        unforked.acquire()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_finish_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release
+        before=_finish_before_fork, after_in_parent=unforked.release, after_in_child=unforked.release
     )
