@@ -111,7 +111,10 @@ def warm_up() -> None:
 def _use_blocks() -> None:
     """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
-    for block in from_dicts([{"actions": [{"a": {"x": 1}}]}], hash_seed=1):
+    event = {"actions": [{"a": {"x": 1}}]}
+    drawing.learn(event)
+    drawing.learn("|a x\n|b y\n")
+    for block in from_dicts([event], hash_seed=1):
         drawing.learn_block(block)
         problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
     checksum_of([b"x"])
