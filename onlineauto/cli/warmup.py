@@ -27,6 +27,7 @@ from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
+from onlineauto.jit.levels import compiles_for
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(words: Sequence[str]) -> int:
         print(f"the library of kernels is in {options.library}")
         return 0
     if options.cpu is not None:
-        os.environ["NUMBA_CPU_NAME"] = options.cpu
+        os.environ |= compiles_for(options.cpu)
     compiled: set[str] = set()
     begin = time.perf_counter()
     with watch_compiling(lambda program, *_: compiled.add(program)), shown_compiling():

@@ -313,4 +313,4 @@ def _taken(name: str, given: object, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise InputError(
             f"a block cannot be made: {name} is of {array.dtype} in {array.ndim} axes, not of {dtype} in one"
         )
-    return np.require(array, requirements="CAW")
+    return np.require(array, requirements=["C", "A", "W"])

@@ -60,7 +60,10 @@ def cache_directory() -> Path:
     ``ONLINEAUTO_CACHE_DIR`` names its parent. Without it the parent is ``onlineauto`` in ``XDG_CACHE_HOME``
     or in ``~/.cache``.
     """
-    return _directory_for(os.environ.get("NUMBA_CPU_NAME") or _processor())
+    named = os.environ.get("NUMBA_CPU_NAME")
+    if named and "NUMBA_CPU_FEATURES" not in os.environ:  # it has the features of this processor, too
+        named += f"\n{_processor()}"
+    return _directory_for(named or _processor())
 
 
 @cache

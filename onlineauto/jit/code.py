@@ -49,6 +49,11 @@ class Code:
         self._frame = ctypes.c_char * (FRAME + packed.struct.size + self._results.size)
         self._call = _CALL(address)
 
+    @property
+    def returns(self) -> bool:
+        """Return whether it returns anything."""
+        return self._results.size > 0
+
     def call(self, words: list[Any]) -> Any:
         """Call it with the words of its arguments, and return its result.
 

@@ -47,7 +47,13 @@ class _Program:
         self.begun: set[str] = set()
 
 
-_current: list[_Program] = []
+class _Current(threading.local):
+    """The program that this thread compiles."""
+
+    program: _Program | None = None
+
+
+_current = _Current()
 
 
 @contextmanager
@@ -62,7 +68,8 @@ def watch_compiling(listener: Listener) -> Iterator[None]:
 
 def note_begin(kernel: str) -> None:
     """Tell who listens that a kernel begins to be compiled."""
-    for program in _current[-1:]:
+    program = _current.program
+    if program is not None:
         program.begun.add(kernel)
         _tell(program, min(len(program.begun), program.total - 1))
 
@@ -118,11 +125,8 @@ def compiled(
                 found = kept(symbol)
                 if found is None:
                     can_keep()
-                    _current.append(program)
-                    try:
-                        found = make()
-                    finally:
-                        _current.remove(program)
+                    _current.program = program
+                    found = make()
                     _tell(program, total)
                     keep(symbol, *found)
             future.set_result(found)

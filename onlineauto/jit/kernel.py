@@ -92,14 +92,14 @@ class Bound:
     (2247989476, 3127628307)
     """
 
-    __slots__ = ("_arguments", "_call", "_code", "_frame", "_offset")
+    __slots__ = ("_arguments", "_call", "_code", "_frame", "_offset", "_returns")
 
     def __init__(self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1) -> None:
         packed, words = pack(arguments)
         self._arguments = arguments  # their arrays must not go
         self._code = cast("Kernel", kernel).code(packed)
         self._frame = self._code.frame(words)
-        self._call = self._code.caller(self._frame)
+        self._call, self._returns = self._code.caller(self._frame), self._code.returns
         self._offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[: max(varying, 0)])
 
     def __call__(self, number: int | None = None) -> Any:
@@ -108,7 +108,7 @@ class Bound:
             _NUMBER.pack_into(self._frame, self._offset, number)
         if self._call():
             self._code.fail()
-        return self._code.result(self._frame)
+        return self._code.result(self._frame) if self._returns else None
 
 
 def entry_kernel(function: F) -> F:

@@ -109,6 +109,10 @@ class Predictor:
         self._model, self._rules = model, rules_of(configuration)
         self._of_thread = local()
 
+    def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
+        """Return the recipe of a copy, for which no thread has a working memory yet."""
+        return Predictor, (self.configuration, self._model)
+
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"

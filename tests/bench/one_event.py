@@ -39,7 +39,7 @@ class Event(NamedTuple):
 
 def draw_events(n: int) -> list[Event]:
     """Return `n` events."""
-    drawn, made = random.Random(1), []  # noqa: S311 - no secrets
+    drawn, made = random.Random(1), []
     for _ in range(n):
         context = {
             "user": drawn.choice("abcdefgh"),
@@ -64,9 +64,9 @@ def text_of(context: dict[str, Any], actions: list[dict[str, Any]], chosen: int 
     lines = [f"shared |user user={context['user']} |age age:{context['age']} |os os={context['os']}"]
     for i, action in enumerate(actions):
         label = f"{_CHOSEN}:{_COST:g}:{_PROBABILITY:g} " if i == chosen else ""
-        article = action["article"]
+        article, source = action["article"], action["source"]
         lines.append(
-            f"{label}|article topic={article['topic']} size:{article['size']} |source source={action['source']}"
+            f"{label}|article topic={article['topic']} size:{article['size']} |source source={source}"
         )
     return "\n".join(lines) + "\n\n"
 
@@ -136,7 +136,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, times in spent.items():
         middle = median(times)
         print(
-            f"{name:16} {middle:7.1f} µs ({min(times):.1f} to {max(times):.1f})  {middle / ours:5.2f} × ours"
+            f"{name:16} {middle:7.1f} µs ({min(times):.1f} to {max(times):.1f})  {middle / ours:5.2f} x ours"
         )
     return 0
 

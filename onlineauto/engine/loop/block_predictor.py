@@ -13,7 +13,7 @@ import numpy as np
 from onlineauto.engine.event.state import ASIDE, SIMPLE
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import OneEvent
-from onlineauto.engine.loop.working_memory import WorkingMemory
+from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task
     from onlineauto.engine.loop.ccb_slots import SlotFinder
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.engine.loop.working_memory import Parts
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -102,8 +101,9 @@ class BlockPredictor:
             or not view.knows(reader.namespaces)
         ):
             return None
+        _, rule, weights, live, screen = model.parts
         task = self._own_task(model.parts.task)
-        context = self._memory.kept(view, model.parts._replace(task=task))
+        context = self._memory.kept(view, Parts(task, rule, weights, live, screen))
         if context is None:
             return None
         one = self._one

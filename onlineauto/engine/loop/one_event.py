@@ -53,7 +53,18 @@ class OneEvent:
         What the loop is given.
     """
 
-    __slots__ = ("_loop", "_room", "_row", "context", "cursor", "records", "results", "stream")
+    __slots__ = (
+        "_is_simple",
+        "_loop",
+        "_n_actions",
+        "_room",
+        "_row",
+        "context",
+        "cursor",
+        "records",
+        "results",
+        "stream",
+    )
 
     def __init__(
         self, loop: Loop, context: Sealed[Context], records: Reader, layout: Layout, standing: int
@@ -82,6 +93,8 @@ class OneEvent:
             named=np.zeros(1, bool),
         )
         self._row = self.results.rows.view(np.uint8)
+        self._n_actions = self.results.rows["n_actions"]
+        self._is_simple = task.shape == SIMPLE
         self.cursor = np.zeros(4, np.int64)
         spans = most_spans(len(context.value.scratch.groups))
         self._room = most, spans, features, _widest(layout, len(buffers.cell))
@@ -105,9 +118,9 @@ class OneEvent:
     def prediction(self) -> NDArray[np.float32]:
         """Return what the loop has predicted: float32[n_actions], by action, or float32[1]."""
         row, action, score, _, _ = self.results
-        if self.context.value.task.shape == SIMPLE:
+        if self._is_simple:
             return row["prediction"].copy()  # type: ignore[no-any-return]
-        n = row["n_actions"][0]
+        n = self._n_actions[0]
         scores = np.empty(n, np.float32)
         scores[action[:n]] = score[:n]
         return scores

@@ -64,9 +64,21 @@ class WorkingMemory:
     def kept(self, layout: Layout, given: Parts) -> Sealed[Context] | None:
         """Return the last context of the loop, None if any of its parts has changed."""
         context = self._context
-        if context is None or any(map(is_not, self._parts(layout, given), context.value)):
+        if context is None:
             return None
-        return context
+        task, rule, kernel_layout, crossed, again, scratch, model, live, screen, _, _ = context.value
+        same = (
+            given.model is model
+            and given.live is live
+            and given.task is task
+            and given.rule is rule
+            and given.screen is screen
+            and layout.kernel_layout is kernel_layout
+            and layout.interactions is crossed
+            and layout.again is again
+            and self._scratch is scratch
+        )
+        return context if same else None
 
     def context(
         self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
