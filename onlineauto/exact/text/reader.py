@@ -23,6 +23,4 @@ class VwTextReader(TextReader):
     """
 
     quirks = READING
-
-    def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_vw_lines(self._buffer, p, end, self._reader)
+    _read_lines = staticmethod(read_vw_lines)
