@@ -11,8 +11,6 @@ from onlineauto.api.decisions.events import cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
-from onlineauto.interop.dicts import from_dicts
-from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
@@ -143,13 +140,11 @@ class AutoML(FromLogs):
             default_cost=None if default_reward is None else cost_of(default_reward, None),
             clock=clock,
         )
-        self._prepare(decision_log, sync=sync_log)
+        self._log_to(decision_log, sync=sync_log)
 
-    def _prepare(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
-        """Make what no model file has: the encoder of events, and the log."""
-        features = self._workspace.configuration[FeatureOptions]
-        self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
-        self._decisions.log_to(log, hash_seed=features.hash_seed, sync=sync)
+    def _log_to(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
+        hash_seed = self._workspace.configuration[FeatureOptions].hash_seed
+        self._decisions.log_to(log, hash_seed=hash_seed, sync=sync)
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -288,8 +283,7 @@ class AutoML(FromLogs):
             return self._predict(context, listed(actions))
 
     def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
-        block = self._block({"context": context, "actions": actions})
-        return self._workspace.predict_block(block).by_action()
+        return self._workspace.predict({"context": context, "actions": actions})
 
     def _learn(
         self, context: Features, actions: list[Features], action: int, probability: float, cost: float
@@ -301,12 +295,8 @@ class AutoML(FromLogs):
             "cost": cost,
             "probability": probability,
         }
-        outcomes = self._workspace.learn_block(self._block(event))
-        self._tally.add_block(outcomes)
-
-    def _block(self, event: Mapping[str, Any]) -> Block:
-        [block] = from_dicts([event], names=self._names)
-        return block
+        pmf = self._workspace.learn(event)
+        self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
 
@@ -393,5 +383,5 @@ class AutoML(FromLogs):
         """
         made = super().load(source)
         made._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
-        made._prepare(decision_log, sync=sync_log)  # noqa: SLF001
+        made._log_to(decision_log, sync=sync_log)  # noqa: SLF001
         return made
