@@ -50,7 +50,7 @@ def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.Capt
         (["log.txt", "--policy", "--cb_explore_adf --epsilom 1"], 2, "did you mean --epsilon?"),
         (["log.txt", "--policy", "log.txt"], 1, "log.txt is not a model file of onlineauto"),
         (["none.txt", "--policy", "--cb_adf"], 1, "none.txt"),
-        (["log.txt", "--policy", "--cb_adf", "--picture", "v.doc"], 2, "has to end with .svg, .png or .pdf"),
+        (["log.txt", "--policy", "--cb_adf", "--picture", "v.doc"], 2, "ends with .svg, .png or .pdf"),
         (["log.txt", "--policy", "--cb_adf", "--cost_range", "1"], 2, "--cost_range cannot be 1"),
     ],
 )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli import warmup
+from onlineauto.cli.machine import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners

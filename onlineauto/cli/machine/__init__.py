@@ -1,0 +1,1 @@
+"""Verbs about the machine: compile its kernels, and check the installation."""
