@@ -31,7 +31,7 @@ _OF_WORDS: Final = {
     "doctor": "onlineauto.cli.machine.doctor",
     "demo": "onlineauto.cli.demo",
     "plot": "onlineauto.cli.plot",
-    "completion": "onlineauto.cli.completion",
+    "completion": "onlineauto.cli.machine.completion",
 }
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""
 _OF_OPTIONS: Final = {
@@ -64,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error}", code=2)
     except BrokenPipeError:
         return _reader_gone()
-    except (OnlineautoError, OSError) as error:
+    except OSError as error:
+        return _fail(_told(error), code=1)
+    except OnlineautoError as error:
         return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
         code = _INTERRUPTED
@@ -73,6 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code in (_INTERRUPTED, _TERMINATED):
         _leave_compiler(code)
     return code
+
+
+def _told(error: OSError) -> str:
+    """Return what went wrong with which file; closing a file fails again, without its name."""
+    while error.errno and error.filename is None and isinstance(error.__context__, OSError):
+        error = error.__context__
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
 
 
 def _leave_compiler(code: int) -> None:

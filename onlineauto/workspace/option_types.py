@@ -68,6 +68,9 @@ class Options(TypedDict, total=False):
     holdout_period: int | None
     holdout_after: int | None
     early_terminate: int | None
+    cache: bool | None
+    cache_file: Word | None
+    kill_cache: bool | None
     replay: Word | None
     threads: int | None
     random_seed: int | None

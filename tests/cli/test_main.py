@@ -69,7 +69,7 @@ def test_the_words_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch)
         (
             FileNotFoundError(2, "No such file", "a.txt"),
             1,
-            "onlineauto: error: [Errno 2] No such file: 'a.txt'\n",
+            "onlineauto: error: a.txt: no such file\n",
         ),
         (KeyboardInterrupt(), 130, ""),
     ],
