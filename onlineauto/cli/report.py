@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.header import header
 from onlineauto.engine.report.label_range import LabelRange
 from onlineauto.engine.report.metrics import Metrics
@@ -148,6 +148,8 @@ class Report:
         if ours and (warning := self._labels.warning):
             self.say(f"onlineauto: warning: {warning}")
         if self._search.automl is not None and ours:
+            if self._configuration[ModelOptions].initial_regressor:
+                self.say("since the model began:")
             for line in story(self._workspace.searching):
                 self.say(line)
             workspace = self._workspace

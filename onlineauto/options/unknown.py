@@ -18,7 +18,6 @@ _HINTS: Final = {
     "csv": _TEXT,
     "csv_trace": "leave it out; --journal has the decisions of --automl",
     "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
-    "no_stdin": "standard input is read when no file is named: leave it out",
 }
 
 

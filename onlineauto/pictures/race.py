@@ -252,7 +252,7 @@ def difference(stretch: Stretch) -> str:
     parts += _settings_text(sorted(set(config.settings) - set(champion.settings)))
     kept = {name for name, _ in config.settings}
     parts += [f"{name} as given" for name, _ in champion.settings if name not in kept]
-    return "  ".join(parts) or "as the champion"
+    return ", ".join(parts) or "as the champion"
 
 
 def _settings_text(settings: Iterable[tuple[str, float | str]]) -> list[str]:

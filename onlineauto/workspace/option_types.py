@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
 
     # Input
     data: Word | Sequence[Word] | None
+    no_stdin: bool | None
     compressed: bool | None
     json: bool | None
     dsjson: bool | None
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     progress: Word | None
     audit: bool | None
     quiet: bool | None
+    driver_output_off: bool | None
     extra_metrics: Word | None
     journal: Word | None
     version: bool | None

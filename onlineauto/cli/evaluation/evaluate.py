@@ -148,6 +148,12 @@ def run(words: Sequence[str]) -> int:
     if not options.quiet:
         for warning in evaluation.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
+        for spec in filter(_is_model, options.policy):
+            print(
+                f"onlineauto: note: {spec} is used as it is; if it learnt from this log, its cost looks "
+                "lower than it is",
+                file=sys.stderr,
+            )
     if options.report is not None:
         replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
@@ -180,6 +186,10 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     if given[ModelOptions].initial_regressor:
         return load_model(Workspace, given[ModelOptions].initial_regressor[0], given)[0]
     return Workspace(configuration=given)
+
+
+def _is_model(spec: str) -> bool:
+    return Path(spec).is_file()
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

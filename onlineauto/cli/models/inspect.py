@@ -65,6 +65,8 @@ def run(configuration: Configuration) -> int:
         sys.stdout.write(markdown(tables_of(found)))
     else:
         print_tables(tables_of(found))
+        if found["top_weights"] and not any(each["name"] for each in found["top_weights"]):
+            print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
 
 

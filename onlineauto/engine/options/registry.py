@@ -122,7 +122,9 @@ class OutputOptions:
         "Print the features of each example with their values and weights to standard output.",
         short="a",
     )
-    quiet: bool = option(False, "Print no progress, no summary and no warnings.")
+    quiet: bool = option(
+        False, "Print no progress, no summary and no warnings.", aliases=("driver_output_off",)
+    )
     extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
     journal: str | None = option(
         None,
