@@ -1,0 +1,58 @@
+"""How Sphinx builds the documentation: ``.ci/docs``."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "_extensions"))
+
+project = "onlineauto"
+author = copyright = "the authors of onlineauto"  # noqa: A001 - Sphinx reads this name
+version = release = version_of("onlineauto")
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "from_code",
+]
+exclude_patterns = ["_build"]
+suppress_warnings = ["config.cache"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = True
+
+autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
+autodoc_typehints = "none"  # the docstrings say what is taken and returned
+autodoc_inherit_docstrings = False
+numpydoc_show_class_members = False
+default_role = "code"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "onlineauto"
+html_static_path = ["_static"]
+html_css_files = ["own.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "onlineauto"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "friendly",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {"index": [], "glossary": []}
+
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_anchors = False
