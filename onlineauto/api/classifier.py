@@ -116,10 +116,22 @@ class AutoMLClassifier(SingleLines):
             The features are not as `learn` takes them.
         """
         with self._lock:
-            asked = self._asked(features)
-            columns = [model.predict_block(asked).prediction for model in self._models()]
-            [row] = self._probabilities(columns).tolist() if self._codes else [[]]
+            [row] = self.predict_proba_each([features]).tolist()
             return dict(zip(self._codes, row, strict=True))
+
+    def predict_proba_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
+        """Return the probabilities for several events: float64[n_events, n_labels], as in `labels`.
+
+        Raises
+        ------
+        InputError
+            The features are not as `learn` takes them.
+        """
+        with self._lock:
+            if not self._codes or not len(rows):
+                return np.empty((len(rows), len(self._codes)))
+            asked = self._asked(rows)
+            return self._probabilities([model.predict_block(asked).prediction for model in self._models()])
 
     def _models(self) -> list[Workspace]:
         """Return the models; that of the first label is of both while there are two."""

@@ -80,7 +80,7 @@ class Numbers:
     >>> for price in range(100):
     ...     numbers.add({"price": price, "colour": "red"})
     >>> numbers.encoded({"price": 69.5, "colour": "red"})
-    {'price': {'price': 0.692..., 'bin': '3'}, 'colour': 'red'}
+    {'colour': 'red', 'price': {'price': 0.692..., 'bin': '3'}}
     """
 
     def __init__(self) -> None:
@@ -89,14 +89,17 @@ class Numbers:
     def encoded(self, features: Mapping[Any, Any]) -> dict[str, Any]:
         """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
 
+        They are in the order of their names, so that nothing depends on the order in which they are given.
+
         Raises
         ------
         InputError
             A number is infinite.
         """
         made: dict[str, Any] = {}
-        for key, value in features.items():
-            name, number = str(key), _number(key, value)
+        for key in sorted(features, key=str):
+            name, value = str(key), features[key]
+            number = _number(key, value)
             if number is None:
                 made[name] = value
                 continue

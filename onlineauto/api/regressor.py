@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from onlineauto.api.single_lines import Features
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import Options
@@ -91,9 +93,21 @@ class AutoMLRegressor(SingleLines):
         InputError
             They are not as there.
         """
+        return float(self.predict_each([features])[0])
+
+    def predict_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
+        """Return the label that is expected for each of several events: float64[n_events].
+
+        Raises
+        ------
+        InputError
+            The features are not as `learn` takes them.
+        """
+        if not len(rows):
+            return np.empty(0)
         with self._lock:
             mean, unit = self._scale()
-            return mean + unit * float(self._workspace.predict_block(self._asked(features)).prediction[0])
+            return mean + unit * self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
 
     def _scale(self) -> tuple[float, float]:
         """Return the label that is 0 for the workspace, and its unit."""

@@ -102,9 +102,9 @@ class SingleLines(AutoModel):
             if problem:
                 raise problem
 
-    def _asked(self, features: Features) -> Block:
-        """Return a block of one event without a label."""
-        return named_block([named_event({"context": self._encoded(features)})], self._names)
+    def _asked(self, rows: Iterable[Features]) -> Block:
+        """Return a block of events without labels, at least one."""
+        return named_block([named_event({"context": self._encoded(row)}) for row in rows], self._names)
 
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
