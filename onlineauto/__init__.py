@@ -15,8 +15,8 @@ from onlineauto.errors import CompilerError, InputError, OnlineautoError, Option
 
 if TYPE_CHECKING:
     from onlineauto.api.bandit import AutoML
-    from onlineauto.api.choice import Choice
     from onlineauto.api.classifier import AutoMLClassifier
+    from onlineauto.api.decisions.choice import Choice
     from onlineauto.api.regressor import AutoMLRegressor
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
@@ -52,7 +52,7 @@ _LAZY = {
     "AutoMLClassifier": "onlineauto.api.classifier",
     "AutoMLRegressor": "onlineauto.api.regressor",
     "Block": "onlineauto.features.block",
-    "Choice": "onlineauto.api.choice",
+    "Choice": "onlineauto.api.decisions.choice",
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
     "Predictor": "onlineauto.workspace.predictor",

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-import os
-import random
 import time
-import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import msgspec
-
-from onlineauto.api.base import AutoModel
-from onlineauto.api.choice import Choice
-from onlineauto.api.decision_log import DecisionLog
-from onlineauto.api.draw import drawn
-from onlineauto.api.event_ids import EventIds
-from onlineauto.api.events import cost_of, index_of, listed, logged_event
-from onlineauto.api.joining import Joined
-from onlineauto.api.pending import Pending
-from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.api.decisions.choice import Choice
+from onlineauto.api.decisions.decisions import Decisions
+from onlineauto.api.decisions.events import cost_of, index_of, listed
+from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.workspace.start.first_champion import begin_with as first_champion
+from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    import os
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from typing import Self, Unpack
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.api.events import Actions, Features
+    from onlineauto.api.decisions.events import Actions, Features
     from onlineauto.features.block import Block
-    from onlineauto.interop.frames import Names
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["AutoML"]
 
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
+_HASH_BITS = 18
 _AT_ONCE = 16
 """How many expired decisions are learnt in one call, so that no call takes long."""
 
 
-class AutoML(AutoModel):
+class AutoML(FromLogs):
     r"""A contextual bandit that chooses actions, learns from their rewards, and tunes itself meanwhile.
 
     It tries out which namespaces to cross, and how fast to learn, with several live configs at once; the
@@ -72,12 +64,12 @@ class AutoML(AutoModel):
     explorer : {"greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"}
         How much is explored, and which actions. Others take a number, and are options: ``bag=5``,
         ``cover=8``, ``rnd=3``, ``first=1000``.
-    epsilon : float, optional
-        Share of decisions that explore. By default what the explorer has, 0.05 for ``"greedy"``.
     seed : int
         Seed of everything random.
-    learning_rate : float, optional
-        The learning rate with which the search begins, 0.5 by default.
+    begin_with : sequence of str
+        Interactions with which the search begins, by the full names of namespaces: ``"user*article"``. By
+        default each namespace of the context is crossed with each of the actions. Without a search, these
+        are the interactions.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     default_reward : float, optional
@@ -94,7 +86,8 @@ class AutoML(AutoModel):
     clock : callable
         Returns the time in seconds for `time_to_live`; it never goes back.
     **options
-        Options as on the command line.
+        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 if the
+        explorer is ``"greedy"``; with ``learning_rate`` the search begins, 0.5 by default.
 
     Attributes
     ----------
@@ -109,24 +102,21 @@ class AutoML(AutoModel):
         The log cannot be opened.
     """
 
-    _measure: ClassVar[str] = "reward"
-
     def __init__(
         self,
         *,
         live_configs: int | None = 4,
         explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
-        epsilon: float | None = None,
         seed: int = 0,
-        learning_rate: float | None = None,
-        hash_bits: int = 18,
+        begin_with: Sequence[str] = (),
+        hash_bits: int = _HASH_BITS,
         default_reward: float | None = None,
         max_pending: int = 100_000,
         time_to_live: float = 3600.0,
         decision_log: str | os.PathLike[str] | None = None,
         sync_log: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        **options: Unpack[Options],  # type: ignore[misc]  # two names have defaults of their own
+        **options: Unpack[Options],
     ) -> None:
         if explorer not in _EXPLORERS:
             raise OptionError(
@@ -134,27 +124,32 @@ class AutoML(AutoModel):
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
-        named = {
-            "epsilon": epsilon,
-            "random_seed": seed or None,
-            "learning_rate": learning_rate,
-            "bit_precision": None if hash_bits == 18 else hash_bits,
-        }
-        given |= {name: value for name, value in named.items() if value is not None}
+        if seed:
+            given["random_seed"] = seed
+        if hash_bits != _HASH_BITS:
+            given["bit_precision"] = hash_bits
         if explorer != "greedy":
             given[explorer] = True
+        config = config_of_names(begin_with)
+        if live_configs is None and begin_with:
+            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
         super().__init__(given)
-        self._random = random.Random(seed)
-        self._pending = Pending(limit=max_pending, time_to_live=time_to_live, clock=clock)
-        self._default_cost = None if default_reward is None else cost_of(default_reward, None)
-        self._serve(decision_log, sync=sync_log)
+        if live_configs is not None and begin_with:
+            first_champion(self._workspace, config)
+        self._decisions = Decisions(
+            seed=seed,
+            limit=max_pending,
+            time_to_live=time_to_live,
+            default_cost=None if default_reward is None else cost_of(default_reward, None),
+            clock=clock,
+        )
+        self._prepare(decision_log, sync=sync_log)
 
-    def _serve(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
-        """Prepare what neither a model file nor its reader has: encoder, ids and log."""
+    def _prepare(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
+        """Make what no model file has: the encoder of events, and the log."""
         features = self._workspace.configuration[FeatureOptions]
         self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
-        self._ids = EventIds()
-        self._log = None if log is None else DecisionLog(log, hash_seed=features.hash_seed, sync=sync)
+        self._decisions.log_to(log, hash_seed=features.hash_seed, sync=sync)
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -165,10 +160,9 @@ class AutoML(AutoModel):
         ----------
         context : mapping
             Features of whoever is decided for, as `onlineauto.interop.from_dicts` takes them: numbers, texts,
-            truth values, lists of names and nested mappings, by namespace. Do not change them afterwards:
-            `learn` reads them again.
+            truth values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
-            Features of each action.
+            Features of each action. `learn` reads them again, so do not change them in place.
         event_id : str, optional
             Names the decision; by default an id that no other process gives.
 
@@ -193,19 +187,9 @@ class AutoML(AutoModel):
         """
         of = listed(actions)
         with self._lock:
-            pmf = self._predict(context, of)
-            weights: list[float] = pmf.tolist()
-            action = drawn(weights, self._random.random())
-            if event_id is None:
-                event_id = next(self._ids)
-            elif event_id in self._pending:
-                raise InputError(f"event {event_id!r} waits for its reward: give another id")
-            if self._log is not None:
-                self._log.decision(event_id, context, of, action, weights)
-            self._pending.add(event_id, context, of, action, weights[action])
+            choice = self._decisions.decide(context, actions, of, self._predict(context, of), event_id)
             self._learn_expired(_AT_ONCE)
-        action_id = list(actions)[action] if isinstance(actions, Mapping) else action
-        return Choice(action, action_id, weights[action], pmf, event_id)
+        return choice
 
     @overload
     def learn(
@@ -269,7 +253,8 @@ class AutoML(AutoModel):
         (2, 0.75)
         """
         found = cost_of(reward, cost)
-        if isinstance(choice, Mapping):
+        event_id = choice.event_id if isinstance(choice, Choice) else choice
+        if not isinstance(event_id, str):
             if actions is None or action is None or probability is None:
                 raise InputError(
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
@@ -277,15 +262,13 @@ class AutoML(AutoModel):
                 )
             chosen = index_of(action, actions)
             with self._lock:
-                self._learn(choice, listed(actions), chosen, probability, found)
+                self._learn(event_id, listed(actions), chosen, probability, found)
             return
-        event_id = choice.event_id if isinstance(choice, Choice) else choice
         with self._lock:
-            waiting = self._pending.find(event_id)
-            if self._log is not None:
-                self._log.reward(event_id, -found)
+            waiting = self._decisions.waiting.find(event_id)
+            self._decisions.log_reward(event_id, -found)
             self._learn(waiting.context, waiting.actions, waiting.action, waiting.probability, found)
-            self._pending.end(event_id)
+            self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]:
@@ -330,12 +313,12 @@ class AutoML(AutoModel):
     @property
     def pending(self) -> int:
         """Number of decisions that wait for their rewards."""
-        return len(self._pending)
+        return len(self._decisions.waiting)
 
     @property
     def expired(self) -> int:
         """Number of decisions that have expired without a reward."""
-        return self._pending.expired
+        return self._decisions.waiting.expired
 
     def expire(self) -> int:
         """End the decisions that have waited too long, and return how many there were.
@@ -352,178 +335,26 @@ class AutoML(AutoModel):
         (1, 0, 1)
         """
         with self._lock:
-            return self._learn_expired(len(self._pending))
+            return self._learn_expired(len(self._decisions.waiting))
 
     def _learn_expired(self, most: int) -> int:
         """End at most so many decisions that have expired; return how many there were."""
         for number in range(most):
-            late = self._pending.pop_expired()
+            late = self._decisions.waiting.pop_expired()
             if late is None:
                 return number
-            if self._default_cost is not None:
-                self._learn(late.context, late.actions, late.action, late.probability, self._default_cost)
+            cost = self._decisions.default_cost
+            if cost is not None:
+                self._learn(late.context, late.actions, late.action, late.probability, cost)
         return most
-
-    @property
-    def average_reward(self) -> float:
-        """Average reward of this model's policy, each event predicted before it was learnt; NaN before.
-
-        Events that were decided with other probabilities are weighted by the ratio of the two.
-        """
-        return -self.average_loss
-
-    # -- many events -----------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        source: Any,
-        *,
-        context: Names | None = None,
-        actions: str | Names | None = None,
-        event: str | None = None,
-        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
-        reward: str | None = None,
-        cost: str | None = None,
-        probability: str | None = None,
-        weight: str | None = None,
-        progress: bool | None = None,
-    ) -> Self:
-        r"""Learn from logged events, and return self.
-
-        Parameters
-        ----------
-        source : path, iterable, Block, frame, bytes or binary file
-            A path or a file is VW text, JSON, dsjson or blocks, packed with gzip, with zstd or not: its first
-            bytes say. An iterable has events: mappings with ``context``, ``actions``, ``chosen``,
-            ``probability`` and ``reward`` or ``cost``, as `onlineauto.interop.from_dicts` takes them; texts
-            of one event each; blocks; or `pathlib.Path` objects.
-        context, actions, event, choices, probability, weight
-            Columns of a frame, as `onlineauto.interop.from_frame` takes them; the context is all other
-            columns by default.
-        reward, cost : str, optional
-            The column of the rewards or of the costs of a frame.
-        progress : bool, optional
-            Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
-
-        Raises
-        ------
-        InputError
-            The source cannot be read, or nothing in it could be learnt; the message says what it looks like.
-
-        Warns
-        -----
-        UserWarning
-            Some lines were malformed; the others were learnt.
-
-        Examples
-        --------
-        >>> liked = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
-        >>> disliked = "shared |u tom\n|a politics\n0:0:0.5 |a sports\n"
-        >>> round(AutoML().fit([liked, disliked] * 100).average_reward, 3)
-        0.97
-        >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
-        >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
-        100
-        """
-        if is_frame(source):
-            features = self._workspace.configuration[FeatureOptions]
-            blocks = decisions_of(
-                source,
-                context=context,
-                actions=actions,
-                event=event,
-                choices=choices,
-                reward=reward,
-                cost=cost,
-                probability=probability,
-                weight=weight,
-                hash=features.hash,
-                hash_seed=features.hash_seed,
-            )
-            self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
-            return self
-        named = {"context": context, "actions": actions, "event": event, "choices": choices}
-        named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
-        for name, value in named.items():
-            if value is not None:
-                raise InputError(f"{name} names a column of a frame, and {type(source).__name__} is none")
-        self._fit(source, progress=progress)
-        return self
-
-    def join(
-        self,
-        log: str | os.PathLike[str],
-        rewards: Mapping[str, float] | None = None,
-        *,
-        default_reward: float | None = None,
-        progress: bool | None = None,
-    ) -> Self:
-        """Learn from logged decisions and the rewards that came later, and return self.
-
-        Parameters
-        ----------
-        log : path
-            Decisions, as they are logged with ``decision_log``.
-        rewards : mapping of event id to reward, optional
-            If it is not given, the rewards are those that the log has behind its decisions.
-        default_reward : float, optional
-            The reward of decisions that have none; without it, these are not learnt.
-        progress : bool, optional
-            As for `fit`.
-
-        Raises
-        ------
-        InputError
-            The log cannot be read, or no decision of it has a reward.
-
-        Warns
-        -----
-        UserWarning
-            Some rewards belong to no decision of the log, or some lines were malformed.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as directory:
-        ...     log = Path(directory) / "decisions.dsjson"
-        ...     serving = AutoML(decision_log=log)
-        ...     choice = serving.rank({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
-        ...     AutoML().join(log, {choice.event_id: 1.0}).average_reward
-        1.0
-        """
-        joined = Joined(log, rewards, default_reward=default_reward)
-        self._fit(joined, progress=progress)
-        if joined.unmatched:
-            warnings.warn(
-                f"{joined.unmatched} rewards belong to no decision of {os.fspath(log)}",
-                UserWarning,
-                stacklevel=2,
-            )
-        return self
-
-    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
-        return logged_event(item, place)
 
     # -- models ----------------------------------------------------------------------------------------
 
     def _kept(self) -> dict[str, Any]:
-        return {
-            "random": self._random.getstate(),
-            "default_cost": self._default_cost,
-            "max_pending": self._pending.limit,
-            "time_to_live": self._pending.time_to_live,
-            "expired": self._pending.expired,
-        }
+        return self._decisions.kept()
 
     def _restore(self, kept: dict[str, Any]) -> None:
-        stored = msgspec.convert(kept, _Kept)
-        self._random = random.Random()
-        self._random.setstate(stored.random)
-        self._default_cost = stored.default_cost
-        self._pending = Pending(limit=stored.max_pending, time_to_live=stored.time_to_live)
-        self._pending.expired = stored.expired
-        self._serve(None, sync=False)
+        self._decisions = Decisions.restored(kept, clock=time.monotonic)
 
     @classmethod
     def load(
@@ -555,16 +386,6 @@ class AutoML(AutoModel):
         True
         """
         made = super().load(source)
-        made._pending.clock = clock  # noqa: SLF001 - of this class
-        made._serve(decision_log, sync=sync_log)  # noqa: SLF001
+        made._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
+        made._prepare(decision_log, sync=sync_log)  # noqa: SLF001
         return made
-
-
-class _Kept(msgspec.Struct):
-    """What a model file keeps of a bandit, besides its workspace."""
-
-    random: tuple[int, tuple[int, ...], float | None]
-    default_cost: float | None
-    max_pending: int
-    time_to_live: float
-    expired: int

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from onlineauto.api.champion import champion_of
-from onlineauto.api.feed import Feed, size_of
+from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
@@ -19,17 +19,18 @@ from onlineauto.api.tally import Tally
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.interop.vw.any_model import read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
-    from onlineauto.engine.stream.source import Sources
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["AutoModel"]
@@ -62,12 +63,12 @@ class AutoModel:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._workspace = Workspace(**options)
         self._tally = Tally()
-        self._decisions: list[Entry] = []
+        self._history: list[Entry] = []
         self._observe()
 
     def _observe(self) -> None:
         """Hear of the decisions of the search."""
-        self._workspace.observe(self._decisions.append)
+        self._workspace.observe(self._history.append)
 
     @property
     def workspace(self) -> Workspace:
@@ -90,7 +91,7 @@ class AutoModel:
     def history(self) -> list[dict[str, Any]]:
         """The decisions of the search, oldest first, as the lines of a journal."""
         with self._lock:
-            found: list[dict[str, Any]] = msgspec.to_builtins(self._decisions)
+            found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
             return found
 
     @property
@@ -110,14 +111,15 @@ class AutoModel:
             return text_report(self)
 
     def plot(self, **options: Any) -> Any:
-        """Draw the race of the live configs from `history`; see `onlineauto.pictures`.
+        """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`.
 
         Raises
         ------
         ModuleNotFoundError
             Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
         """
-        return import_module("onlineauto.pictures").race(self.history, **options)
+        end = {"decision": "end", "events": self._workspace.searching.n_events}
+        return import_module("onlineauto.pictures").race([*self.history, end], **options)
 
     def __repr__(self) -> str:
         """Show the champion and how well it has done."""
@@ -142,7 +144,7 @@ class AutoModel:
             f"event {place}: an event is a mapping, a text or a Block, not {type(item).__name__}"
         )
 
-    def _fit(self, source: Sources, *, progress: bool | None = None, n_events: int | None = None) -> None:
+    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
         """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
 
         Raises
@@ -150,17 +152,19 @@ class AutoModel:
         InputError
             The source cannot be read, or nothing in it could be learnt.
         """
+        source = checked(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before = Diagnostics(), self._tally.events
+        found, before, events = Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             run = Run(self._workspace, source)
             run.read, run.diagnostics = feed, found
-            for _, outcomes in run:
+            for block, outcomes in run:
+                events += len(block)
                 with self._lock:
                     self._tally.add_block(outcomes)
         if self._tally.events == before:
-            raise nothing_learnt(self._workspace, feed, found, events=run.position.events)
+            raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:
             warnings.warn(problems_of(found), UserWarning, stacklevel=3)
 
@@ -192,7 +196,7 @@ class AutoModel:
             kept = {
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
-                "history": msgspec.to_builtins(self._decisions),
+                "history": msgspec.to_builtins(self._history),
                 "own": self._kept(),
             }
             save_model(self._workspace.state(), target, run={"api": kept})
@@ -216,11 +220,45 @@ class AutoModel:
         try:
             tally = Tally(*msgspec.convert(kept["tally"], tuple[int, float, float]))
             decisions = msgspec.convert(kept["history"], list[Entry])
-            made.__setstate__({"_workspace": workspace, "_tally": tally, "_decisions": decisions})
+            made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(kept["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
+
+    def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
+        r"""Begin with the champion of another model, its weights included, and return self.
+
+        The champion predicts what it predicts in the other model, and the search goes on from there. This
+        model must not have learnt anything yet.
+
+        Parameters
+        ----------
+        source : path or bytes
+            A model of this program, with or without a search, or one of Vowpal Wabbit.
+        namespaces : iterable of str
+            The full names of the namespaces, if the other model is one of Vowpal Wabbit, which keeps only
+            their first letters.
+
+        Raises
+        ------
+        InputError
+            The file is not a model.
+        OptionError
+            The models differ in what their weights mean, or this model has learnt already.
+
+        Examples
+        --------
+        >>> import io
+        >>> from onlineauto import AutoML, Workspace
+        >>> file, events = io.BytesIO(), ["shared |user tom\n0:-1:0.5 |page a\n|page b\n"] * 9
+        >>> Workspace(cb_explore_adf=True, quadratic="up").fit(events).save(file)
+        >>> AutoML().warm_start(file.getvalue()).champion.interactions
+        ('user*page',)
+        """
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        warm_start(self._workspace, read_model(source), namespaces=namespaces, name=name)
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy, made while no other thread uses this one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -16,20 +17,20 @@ from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.options import format_of
-from onlineauto.formats.sources.source import ByteSource
+from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["Feed", "size_of"]
+__all__ = ["Feed", "checked", "size_of"]
 
 
 class Feed:
@@ -101,20 +102,17 @@ class Feed:
 
     def _file(self, source: Any, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a file, of standard input, or of the bytes of a file."""
-        named = isinstance(source, str | os.PathLike) and source != "-"
-        file: _Counting | _Rest | None = None
-        if named and Path(source).is_file():
+        file: _Watched | None = None
+        if isinstance(source, bytes) or (_is_path(source) and Path(source).is_file()):
             beginning = ByteSource(source)
             head = _head(beginning)
             beginning.close()
             if self._watched:
-                file = _Counting(source, self._advance)
-        elif isinstance(source, bytes):
-            head = _head(ByteSource(source))
+                file = _Watched(_opened(source), self._advance, name=name_of(source))
         else:
             opened = ByteSource(source)
             head = opened.read(ENOUGH)
-            file = _Rest(head, opened)
+            file = _Watched(opened, self._advance, name=opened.name, head=head)
         self.head = self.head or head
         formatted = self._formatted(configuration, head)
         reader = open_source(source if file is None else cast("BinaryIO", file), formatted, diagnostics=found)
@@ -133,10 +131,42 @@ class Feed:
         return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")
 
 
+def _is_path(source: object) -> bool:
+    return isinstance(source, str | os.PathLike) and source != "-"
+
+
+def checked(source: Any) -> Sources:
+    """Return what `fit` was given, as something that `Feed` reads.
+
+    Raises
+    ------
+    InputError
+        It is none; the message says what to give.
+    """
+    if isinstance(source, Block):
+        return [source]
+    if isinstance(source, Mapping):
+        raise InputError("a mapping is one event: give a list of events, or use learn")
+    if isinstance(source, str) and ("\n" in source or "|" in source):
+        raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
+    if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
+        return cast("Sources", source)
+    if isinstance(source, os.PathLike):
+        return source
+    raise InputError(
+        f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "
+        "mappings or texts"
+    )
+
+
 def size_of(source: object) -> tuple[int | None, str]:
     """Return how much there is to learn from a source, None if that is unknown, and the unit."""
-    if isinstance(source, str | os.PathLike) and source != "-" and Path(source).is_file():
-        return Path(source).stat().st_size, "B"
+    if isinstance(source, bytes):
+        return len(source), "B"
+    if _is_path(source) and Path(cast("str", source)).is_file():
+        return Path(cast("str", source)).stat().st_size, "B"
+    if source is None or isinstance(source, str) or hasattr(source, "read"):
+        return None, "B"
     if isinstance(source, list | tuple) and not any(isinstance(item, os.PathLike) for item in source):
         return sum(len(item) if isinstance(item, Block) else 1 for item in source), "events"
     return None, "events"
@@ -167,39 +197,30 @@ def _head(source: ByteSource) -> bytes:
     return head
 
 
-class _Counting(io.RawIOBase):
-    """A file that counts the bytes that are read."""
+def _opened(source: Any) -> IO[bytes]:
+    return io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb", buffering=0)
 
-    def __init__(self, path: str | os.PathLike[str], advance: Callable[[int], object]) -> None:
-        self._file: IO[bytes] = Path(path).open("rb", buffering=0)  # noqa: SIM115 (closed by close)
-        self._advance, self.name = advance, os.fspath(path)
 
-    def read(self, size: int = -1) -> bytes:
+class _Watched:
+    """A file that tells how many bytes of it are read; its first bytes may have been read already."""
+
+    def __init__(
+        self,
+        file: IO[bytes] | ByteSource,
+        advance: Callable[[int], object],
+        *,
+        name: str,
+        head: bytes = b"",
+    ) -> None:
+        self._file, self._advance, self.name, self._head = file, advance, name, head
+
+    def read(self, size: int) -> bytes:
         """Return up to `size` bytes."""
-        data = self._file.read(size)
+        data, self._head = self._head[:size], self._head[size:]
+        data = data or self._file.read(size)
         self._advance(len(data))
         return data
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, if it was opened here."""
         self._file.close()
-        super().close()
-
-
-class _Rest(io.RawIOBase):
-    """A source whose first bytes were read already."""
-
-    def __init__(self, head: bytes, source: ByteSource) -> None:
-        self._head, self._source, self.name = head, source, source.name
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes."""
-        if self._head:
-            data, self._head = self._head[:size], self._head[size:]
-            return data
-        return self._source.read(size)
-
-    def close(self) -> None:
-        """Close the source, if it was opened here."""
-        self._source.close()
-        super().close()

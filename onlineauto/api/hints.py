@@ -1,4 +1,4 @@
-"""What to say of input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
+"""Words on input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["nothing_learnt", "problems_of"]
+__all__ = ["nothing_learnt", "problems_of", "several"]
 
 
 def problems_of(found: Diagnostics) -> str:
     """Return a summary of the problems with a source: how many, of what kinds, and where the first was."""
     kinds = ", ".join(f"{n} {code.name.lower().replace('_', ' ')}" for code, n in found.counts.most_common())
     first = f"; the first: {found.kept[0]}" if found.kept else ""
-    return f"{_several(found.total, 'problem')} in the input ({kinds}){first}"
+    return f"{several(found.total, 'problem')} in the input ({kinds}){first}"
 
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
     """Return the error that says why nothing could be learnt from a source, as far as that can be seen."""
     hint = _hint(workspace, feed.head)
     if events and not found.total:
-        what = f"nothing was learnt: none of the {_several(events, 'event')} has a {_label(workspace)}"
-        return InputError(what + hint)
+        what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
+        return InputError(f"nothing was learnt: {what}{hint}")
     if found.total:
         return InputError(f"nothing was learnt: {problems_of(found)}{hint}")
     return InputError(f"nothing was learnt: the source has no events{hint}")
@@ -46,6 +46,8 @@ def _hint(workspace: Workspace, head: bytes) -> str:
     of_bandit = form == "dsjson" or head.startswith(b"shared") or b"\nshared" in head or b'"_multi"' in head
     if head and of_bandit and not bandit:
         return "; it looks like the log of a contextual bandit, which AutoML learns"
+    if form == "dsjson":
+        return "; rewards that came later than the decisions are joined with AutoML.join"
     if head and not of_bandit and bandit and form == "text" and b"|" in head:
         return "; it looks like single lines, which AutoMLRegressor and AutoMLClassifier learn"
     if head and form == "text" and b"|" not in head:
@@ -59,5 +61,6 @@ def _label(workspace: Workspace) -> str:
     return "label" if workspace.kind == "simple" else "logged cost or reward"
 
 
-def _several(n: int, what: str) -> str:
+def several(n: int, what: str) -> str:
+    """Return a number of things as text."""
     return f"{n} {what}{'' if n == 1 else 's'}"

@@ -15,7 +15,7 @@ __all__ = ["Bar", "progress_bar"]
 
 
 class Bar(NamedTuple):
-    """What advances a progress bar, and whether it is shown."""
+    """A progress bar: the function that advances it, and whether it is shown."""
 
     advance: Callable[[int], object]
     shown: bool
@@ -23,7 +23,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
-    """Show a bar with an estimate of the time that is left, and remove it at the end.
+    """Show a bar with an estimate of the time that is left, and the time that was taken at the end.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator
     if make is None:
         yield Bar(_nothing, shown=False)
         return
-    with make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True, leave=False) as bar:
+    with make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True) as bar:
         yield Bar(bar.update, shown=True)
 
 

@@ -10,12 +10,12 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.api.base import AutoModel
-from onlineauto.api.feed import Feed, size_of
+from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import is_frame, names_of_columns
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -175,6 +175,7 @@ class SingleLines(AutoModel):
                 if column is not None:
                     what = type(source).__name__
                     raise InputError(f"{name} names a column of a frame, and {what} is none")
+            source = checked(source)
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
@@ -207,6 +208,19 @@ class SingleLines(AutoModel):
             self._learn_block(part, [int(y) if y.is_integer() else y for y in labels])
 
     # -- models ----------------------------------------------------------------------------------------
+
+    def warm_start(self, source: object, *, namespaces: Iterable[str] = ()) -> Self:  # noqa: ARG002
+        """Refuse to begin with another model's champion: its numbers and labels have another scale.
+
+        Raises
+        ------
+        OptionError
+            Always.
+        """
+        raise OptionError(
+            f"{type(self).__name__} has its own scale of numbers and labels, so it cannot begin with another "
+            f"model; {type(self).__name__}.load goes on with a saved one"
+        )
 
     def _kept(self) -> dict[str, Any]:
         return {"numbers": self._numbers.state()}

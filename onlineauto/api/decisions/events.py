@@ -23,6 +23,8 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 
 def listed(actions: Actions) -> list[Features]:
     """Return the features of the actions in a list of its own."""
+    if type(actions) is list:  # a fast test, and the usual case
+        return actions[:]
     return list(actions.values() if isinstance(actions, Mapping) else actions)
 
 
@@ -59,6 +61,8 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     InputError
         Both or neither are given, or it is not a finite number.
     """
+    if cost is None and type(reward) is float and math.isfinite(reward):  # the usual case
+        return -reward
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)

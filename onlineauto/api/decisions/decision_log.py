@@ -15,8 +15,8 @@ from weakref import finalize
 
 import msgspec
 
+from onlineauto.api.decisions.feature_texts import FeatureTexts
 from onlineauto.errors import InputError
-from onlineauto.interop.dsjson import event_dsjson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class DecisionLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, hash_seed: int = 0, sync: bool = False) -> None:
-        self.path, self.sync, self._seed = Path(path), sync, hash_seed
+        self.path, self.sync, self._texts = Path(path), sync, FeatureTexts(hash_seed=hash_seed)
         self._second, self._stamp = -1, ""
         self._open()
 
@@ -93,21 +93,19 @@ class DecisionLog:
         Raises
         ------
         InputError
-            The event has names that JSON cannot have.
+            A feature is malformed, or has a name that JSON cannot have.
         OSError
             The file cannot be written.
         """
-        features = event_dsjson({"context": context, "actions": actions}, hash_seed=self._seed)
-        ranked = [action, *(each for each in range(len(actions)) if each != action)]
-        head = _HEAD.encode(
-            {
-                "EventId": event_id,
-                "Timestamp": self._now(),
-                "a": [each + 1 for each in ranked],
-                "p": [pmf[each] for each in ranked],
-            }
-        )
-        self._write(head[:-1] + b"," + features[features.index('"c":') :].encode())
+        texts, count = self._texts, len(actions)
+        shared = texts.object_of(context)[1:-1]
+        objects = ",".join([texts.object_of(each) for each in actions])
+        ranked, chances = list(range(1, count + 1)), list(pmf)
+        ranked.insert(0, ranked.pop(action))
+        chances.insert(0, chances.pop(action))
+        head = _HEAD.encode({"EventId": event_id, "Timestamp": self._now(), "a": ranked, "p": chances})
+        line = f'"c":{{{shared}{"," if shared else ""}"_multi":[{objects}]}}}}\n'
+        self._write(head[:-1] + b"," + line.encode())
 
     def reward(self, event_id: str, reward: float) -> None:
         """Write the reward of a decision.

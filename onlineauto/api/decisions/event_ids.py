@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from typing import ClassVar
 
 __all__ = ["EventIds"]
 
@@ -19,15 +20,21 @@ class EventIds:
     ('-0', '-1', True)
     """
 
-    __slots__ = ("_count", "_prefix", "_process")
+    __slots__ = ("_begun", "_count", "_prefix")
+
+    forks: ClassVar[int] = 0
+    """Number of forks between the first process and this one."""
 
     def __init__(self) -> None:
-        self._prefix, self._count, self._process = secrets.token_hex(6), 0, os.getpid()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._prefix, self._count, self._begun = secrets.token_hex(6), 0, EventIds.forks
 
     def __next__(self) -> str:
         """Return the next id."""
-        if os.getpid() != self._process:
-            self.__init__()  # type: ignore[misc]  # begins anew in the child of a fork
+        if self._begun != EventIds.forks:
+            self._begin()
         count = self._count
         self._count = count + 1
         return f"{self._prefix}-{count}"
@@ -35,3 +42,11 @@ class EventIds:
     def __reduce__(self) -> tuple[type[EventIds], tuple[()]]:
         """Return the recipe of a copy, which begins anew."""
         return EventIds, ()
+
+
+def _count_fork() -> None:
+    EventIds.forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)

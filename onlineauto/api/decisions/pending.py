@@ -65,6 +65,19 @@ class Pending:
         self._waiting: OrderedDict[str, Decision] = OrderedDict()
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
+        now = self.clock()
+        waiting = ((key, each._replace(deadline=each.deadline - now)) for key, each in self._waiting.items())
+        return vars(self) | {"_waiting": OrderedDict(waiting)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a copy."""
+        vars(self).update(state)
+        now = self.clock()
+        waiting = ((key, each._replace(deadline=each.deadline + now)) for key, each in self._waiting.items())
+        self._waiting = OrderedDict(waiting)
+
     def __len__(self) -> int:
         """Count the decisions that wait."""
         return len(self._waiting)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.api.events import cost_of
+from onlineauto.api.decisions.events import cost_of
 from onlineauto.formats.sources.source import ByteSource
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 
 
 class _Line(msgspec.Struct):
-    """What of a line joins it: a decision has a ranking with probabilities, a reward has a value."""
+    """The members of a line that join it: a decision has a ranking with probabilities, a reward a value."""
 
     event_id: str = msgspec.field(name="EventId", default="")
     ranked: list[int] = msgspec.field(name="a", default_factory=list)
