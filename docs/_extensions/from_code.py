@@ -5,13 +5,17 @@
 * ``input-problems``: all messages about malformed input;
 * ``hints``: what a run says that could read nothing;
 * ``journal-lines``: the lines of a journal, with their fields.
+
+The page ``develop/contributing`` is CONTRIBUTING.md.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -210,8 +214,17 @@ def _cell(text: str) -> str:
     return text
 
 
+def contributing(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let CONTRIBUTING.md, whose links are those of the repository, be a page."""
+    if page == "develop/contributing":
+        text = (Path(app.srcdir).parent / "CONTRIBUTING.md").read_text("utf-8")
+        text = re.sub(r"\[([^\]]+)\]\((?:onlineauto|examples)/[^)]+\)", r"\1", text)
+        source[0] = text.replace("](docs/", "](../")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directives to Sphinx."""
+    app.connect("source-read", contributing)
     app.add_directive("help-of", HelpOf)
     app.add_directive("vw-flags", VwFlags)
     app.add_directive("input-problems", InputProblems)

@@ -10,7 +10,7 @@ little-endian), ``shape``, and ``at``, the offset of its first byte from the fir
 array begins at a multiple of 64 bytes of the file, after padding with zeros; its items are in C order.
 
 A file is written beside the old one, flushed to the disk, and then renamed. So whoever opens it finds the old
-file or the complete new one. The tree of a model is described in ``docs/model-file.md``.
+file or the complete new one. The tree of a model is described in ``docs/reference/formats/model-file.md``.
 """
 
 from __future__ import annotations

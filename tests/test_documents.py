@@ -1,0 +1,117 @@
+"""Every block of the README and of the documentation runs, and prints what the page says.
+
+A page is one program. ``python`` blocks share their names, and what one prints is the ``output`` block behind it;
+``console`` blocks are a shell's, with what it prints. Three dots stand for anything. ``sh`` blocks do not run,
+but for the first one of the README. All of a page works in an empty folder that has ``datasets`` in it.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^( *)(```+)(\w+)\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
+FLAGS = doctest.ELLIPSIS
+NEEDS = {"river": "river", "sklearn": "scikit-learn", "coba": "coba"}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page that name a language."""
+    text = page.read_text("utf-8")
+    return [
+        Block(found[3], re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE), text.count("\n", 0, found.start()) + 1)
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def check(page: Path, line: int, expected: str, got: str) -> None:
+    """Compare what was printed with what the page says."""
+    got = re.sub(r"^compiling kernels.*\n", "", got, flags=re.MULTILINE)
+    if not doctest.OutputChecker().check_output(expected, got, FLAGS):
+        pytest.fail(f"{page.name}, line {line}, says\n{expected}\nbut this is printed:\n{got}", pytrace=False)
+
+
+def shell(command: str) -> str:
+    """Return all that a command prints."""
+    command = re.sub(r"^(\s*)onlineauto\b|(?<=\| )onlineauto\b", rf"\1{sys.executable} -m onlineauto", command)
+    environment = os.environ | {"COLUMNS": "110", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )  # noqa: S602
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with the data sets."""
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_page(page: Path, folder: Path) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    found = blocks(page)
+    for block, after in zip(found, [*found[1:], Block("", "", 0)], strict=True):
+        if block.kind == "python":
+            printed = StringIO()
+            code = compile("\n" * block.line + block.text, str(page), "exec")
+            with redirect_stdout(printed):
+                exec(code, names)
+            if after.kind == "output":
+                check(page, block.line, after.text, printed.getvalue())
+            else:
+                assert not printed.getvalue(), f"{page.name}, line {block.line}: what it prints is not shown"
+        elif block.kind == "console":
+            for command, expected in re.findall(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+                check(page, block.line, expected, shell(command))
+
+
+def test_the_first_block_of_the_readme(folder: Path) -> None:
+    first, table = blocks(README)[:2]
+    assert (first.kind, table.kind) == ("sh", "output")
+    *set_up, learn = first.text.splitlines()
+    assert set_up == ["python3 -m venv .venv", ".venv/bin/pip install --quiet ."]
+    assert learn.startswith(".venv/bin/onlineauto -d datasets/")
+    check(README, first.line, table.text, shell(learn.removeprefix(".venv/bin/")))
+    assert len(Path("predictions.txt").read_text().splitlines()) > 10_000
+
+
+def test_the_readme_is_short() -> None:
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 200
+    assert len(text.encode()) <= 16_000
+
+
+def test_links_lead_to_files() -> None:
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
+            assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"
+
+
+def test_pictures_are_drawn(tmp_path: Path) -> None:
+    pictures = ROOT / "docs" / "pictures"
+    subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in pictures.glob("*.svg")}
