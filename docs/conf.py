@@ -1,10 +1,18 @@
 """How Sphinx builds the documentation: ``.ci/docs``."""
 
+import collections.abc
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+import numpy.typing
+
+from onlineauto.api.decisions import choice
+
 sys.path.append(str(Path(__file__).parent / "_extensions"))
+
+# msgspec makes a signature of types that are imported for type checkers only, and autodoc evaluates it.
+vars(choice).update(Hashable=collections.abc.Hashable, NDArray=numpy.typing.NDArray, np=numpy)
 
 project = "onlineauto"
 author = copyright = "the authors of onlineauto"  # noqa: A001 - Sphinx reads this name
@@ -29,6 +37,8 @@ autodoc_typehints = "none"  # the docstrings say what is taken and returned
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 default_role = "code"
+smartquotes = False  # two dashes are an option here
+toc_object_entries_show_parents = "hide"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

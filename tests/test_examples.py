@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
-CONTRIBUTING = README.with_name("CONTRIBUTING.md")
-EXAMPLES = sorted((README.parent / "examples").glob("[0-9]*.py"))
+ROOT = Path(__file__).parent.parent
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 PRINTED = {
     "01_learn_a_file.py": "average loss -",
     "02_read_events.py": "logged (action, cost, probability): ((0, -1.0, 0.5),)",
@@ -26,24 +26,12 @@ PRINTED = {
 }
 
 
-BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{number}")
-    for page in (README, CONTRIBUTING)
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL))
-]
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_python_in_the_documents_runs(block: str) -> None:
-    subprocess.run([sys.executable, "-c", block], cwd=README.parent, check=True)
-
-
 def test_the_walk_names_files_that_are_there() -> None:
     walk = re.findall(
         r"^\d+\. \[`[^`]+`\]\((onlineauto/[^)]+)\)", CONTRIBUTING.read_text("utf-8"), re.MULTILINE
     )
     assert 10 < len(walk) <= 25
-    assert all((README.parent / file).is_file() for file in walk)
+    assert all((ROOT / file).is_file() for file in walk)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

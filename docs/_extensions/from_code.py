@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 INSTEAD: Final = {
-    "active": "choose what to label by yourself: predictions say how sure they are",
     "bfgs": "`--passes`, or `--automl`, which searches learning rates",
     "cbify": "write the log yourself, with `onlineauto.interop.from_frame`",
     "cbify_reg": "write the log yourself, with `onlineauto.interop.from_frame`",
@@ -49,14 +48,12 @@ INSTEAD: Final = {
     "feature_mask": "`--automl` finds out which interactions help",
     "freegrad": "`--automl` searches the learning rate",
     "ftrl": "`--automl` searches the learning rate; `--l1` and `--l2` are there",
-    "igl": "",
     "interact": "`-q`, `--interactions`",
     "log_level": "`--quiet`",
     "log_multi": "`AutoMLClassifier`",
     "log_output": "redirect standard error",
     "lrq": "`--automl` finds interactions",
     "lrqfa": "`--automl` finds interactions",
-    "multitask": "",
     "nn": "`--automl` finds interactions, of three namespaces too",
     "ngram": "make the features in Python: [Data](data.md)",
     "oaa": "`AutoMLClassifier`",

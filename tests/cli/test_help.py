@@ -17,7 +17,7 @@ from onlineauto.cli.pages import PAGES, overview
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_table_has_a_row_for_every_option() -> None:
 def test_updating_a_text() -> None:
     text = f"# Title\n{option_table.BEGIN}\nold\n{option_table.END}\nrest\n"
     new = option_table.update(text)
-    assert new.startswith(f"# Title\n{option_table.BEGIN}\n\n**Input**\n")
+    assert new.startswith(f"# Title\n{option_table.BEGIN}\n\n## Input\n")
     assert new.endswith(f" |\n\n{option_table.END}\nrest\n")
     assert "\nold\n" not in new
     assert option_table.update(new) == new
@@ -146,9 +146,8 @@ def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "`--epsilon FLOAT`" in path.read_text(encoding="utf-8")
 
 
-def test_the_readme_is_current() -> None:
-    text = README.read_text(encoding="utf-8")
-    if option_table.BEGIN in text:
-        assert option_table.update(text) == text, (
-            "run python -m onlineauto.cli.generators.option_table README.md"
-        )
+def test_the_page_of_options_is_current() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert option_table.update(text) == text, (
+        "run python -m onlineauto.cli.generators.option_table docs/reference/options.md"
+    )

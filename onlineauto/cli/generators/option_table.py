@@ -1,6 +1,6 @@
 """Keep the option table of a Markdown file in step with the registry.
 
-``python -m onlineauto.cli.generators.option_table README.md`` rewrites the text between the comments
+``python -m onlineauto.cli.generators.option_table docs/reference/options.md`` rewrites the text between the comments
 ``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether that text is
 current.
 """
@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _table(group: Group) -> Iterator[str]:
-    yield f"**{title_of(group)}**\n"
+    yield f"## {title_of(group)}\n"
     yield "| option | default | meaning |"
     yield "| --- | --- | --- |"
     for option in options_of(group):
