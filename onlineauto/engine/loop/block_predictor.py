@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
 __all__ = ["BlockPredictor", "Predicting"]

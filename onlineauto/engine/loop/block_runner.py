@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
