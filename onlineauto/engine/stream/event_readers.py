@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     OneEventLike: TypeAlias = str | bytes | Mapping[str, Any]
     """VW text or JSON of one event; or a mapping as `onlineauto.interop.from_dicts` takes it."""
 
-__all__ = ["EventReaders", "OneEventLike", "ReadsOne", "event_readers"]
+__all__ = ["EventReaders", "ReadsOne", "event_readers"]
 
 
 class ReadsOne(Protocol):
