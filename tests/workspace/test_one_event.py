@@ -82,7 +82,7 @@ def _lines(n: int = 160) -> list[dict[str, Any]]:
 
 
 def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> None:
-    """Compare events learnt one at a time, as mappings and as texts, with the same events learnt as blocks."""
+    """Compare events learnt one at a time, as mappings and as texts, with the same events in blocks."""
     lines, reader = [event_text(event) for event in events], Workspace(**options)
     blocks = (block for line in lines for block in reader.read(line.encode()))
     _compare_each(options, events, from_dicts(events, events_per_block=1))
