@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from onlineauto.cli.warmup import warm_up
+from onlineauto.cli.machine.warmup import warm_up
 from onlineauto.jit import cache_directory, watch_compiling
 
 __all__ = ["compare", "main", "measure"]

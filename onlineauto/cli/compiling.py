@@ -28,7 +28,7 @@ def shown_compiling(*, quiet: bool = False) -> Iterator[None]:
 
     def show(program: str, done: int, total: int) -> None:
         seconds = time.perf_counter() - begin
-        text = f"onlineauto: compiling {program}, once: {done} of {total} kernels, {seconds:.0f} s so far"
+        text = f"onlineauto: compiling {program}, first run only: {done} of {total}, {seconds:.0f} s so far"
         end = _LINE if done == total else ""
         print(f"{_LINE}{text}{end}", end="", file=sys.stderr, flush=True)
 

@@ -10,9 +10,9 @@ from onlineauto.options import options_of, title_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.options import Group, Option, Registry
+    from onlineauto.options import Option, Registry
 
-__all__ = ["Page", "default_text", "help_text"]
+__all__ = ["LEARN", "Page", "default_text", "help_text", "option_lines"]
 
 _COLUMN: Final = 30
 
@@ -23,17 +23,11 @@ class Page(NamedTuple):
     usage: str
     introduction: str
     examples: str
+    options: tuple[str, ...] = ()  # those that the verb heeds, by name; none is all of the registry
 
 
-_LEARN: Final = Page(
-    """\
-Usage: onlineauto [learn] [options] [FILE ...]
-       onlineauto convert FILE ... TO    text to blocks, or back
-       onlineauto convert MODEL TO       VW's model to ours, or back
-       onlineauto inspect MODEL          what a model is
-       onlineauto merge MODEL ... -f TO  models learnt apart to one
-       onlineauto evaluate LOG ...       what policies would have cost
-       onlineauto warmup    compile the kernels now""",
+LEARN: Final = Page(
+    "Usage: onlineauto [learn] [options] [FILE ...]",
     "Learn from a stream of events and report the loss of what was predicted before each was learnt. The "
     "options have the names and meanings that Vowpal Wabbit 9.11.9 gives them; a + marks those that are "
     "onlineauto's own. Defaults are in brackets.",
@@ -44,10 +38,11 @@ Examples:
   onlineauto -d events.txt.gz --cb_explore_adf -p out    the same, predictions to a file
   zcat events.txt.gz | onlineauto --cb_explore_adf       from standard input""",
 )
+"""The page of ``learn``."""
 
 
-def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
-    """Return the help of every option, group by group.
+def help_text(registry: Registry, *, width: int, page: Page = LEARN) -> str:
+    """Return the help of every option, group by group, or of those that a page names.
 
     Parameters
     ----------
@@ -59,7 +54,12 @@ def help_text(registry: Registry, *, width: int, page: Page = _LEARN) -> str:
     """
     width = min(max(width, 60), 110)
     parts = [page.usage, textwrap.fill(page.introduction, width)]
-    parts += ["\n".join(_group_lines(registry, group, width)) for group in registry.groups]
+    groups = [(title_of(group), options_of(group)) for group in registry.groups]
+    if page.options:
+        groups = [("Options", tuple(registry[name] for name in page.options))]
+    for title, options in groups:
+        lines = (line for option in options for line in option_lines(registry, option, width))
+        parts.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join([*parts, page.examples])
 
 
@@ -70,17 +70,16 @@ def default_text(option: Option) -> str:
     return str(option.default)
 
 
-def _group_lines(registry: Registry, group: Group, width: int) -> Iterator[str]:
-    yield f"{title_of(group)}:"
-    for option in options_of(group):
-        names = _names(option)
-        texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
-        if len(names) > _COLUMN - 2:
-            yield names
-        else:
-            yield f"{names:{_COLUMN}}{texts.pop(0)}"
-        for text in texts:
-            yield " " * _COLUMN + text
+def option_lines(registry: Registry, option: Option, width: int) -> Iterator[str]:
+    """Yield the lines about one option: its names, and what it means."""
+    names = _names(option)
+    texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
+    if len(names) > _COLUMN - 2:
+        yield names
+    else:
+        yield f"{names:{_COLUMN}}{texts.pop(0)}"
+    for text in texts:
+        yield " " * _COLUMN + text
 
 
 def _names(option: Option) -> str:

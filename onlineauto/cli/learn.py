@@ -20,7 +20,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from onlineauto.cli.caching import cache_path, use_cache
 from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cli.hints import nothing_read
 from onlineauto.cli.report import Report
 from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
@@ -76,7 +78,10 @@ def run(configuration: Configuration) -> int:
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
         source = _sources(configuration[InputOptions].data, interrupt, files)
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
-        report = Report(learning, files)
+        cache, warning = use_cache(learning)
+        report = Report(learning, files, cache=cache)
+        if warning:
+            report.say(f"onlineauto: warning: {warning}")
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.say(
@@ -95,8 +100,30 @@ def run(configuration: Configuration) -> int:
             if learning.began:
                 saving.finish()
             raise
-        saving.finish()
-    return _KILLED + interrupt.signal if interrupt.seen else 0
+        saving.finish(interrupted=interrupt.seen)
+    if interrupt.seen:
+        return _KILLED + interrupt.signal
+    _check_something_was_read(learning)
+    return 0
+
+
+def _check_something_was_read(run: Run) -> None:
+    """Refuse to call it a success if there were problems and no event, or none to learn.
+
+    Raises
+    ------
+    InputError
+        If nothing was read or learnt; it says which flag might help.
+    """
+    progress, workspace = run.progress, run.workspace
+    found, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
+    if not found.total or workspace.semantics.reports_as_vw:
+        return
+    events = progress.example_number + progress.holdout_weight
+    if not events or not (predicts or progress.weighted_labelled or progress.holdout_weight):
+        raise InputError(
+            nothing_read(found, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
+        )
 
 
 def _check_files(configuration: Configuration) -> None:
@@ -118,6 +145,7 @@ def _check_files(configuration: Configuration) -> None:
             ByteSource(path).close()
     models = configuration[ModelOptions]
     outputs = {name: getattr(options, name) for name in _OUTPUTS}
+    outputs["cache_file"] = cache_path(configuration)
     for name in MODEL_FILES:
         outputs[name] = path = getattr(models, name)
         if path is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +21,28 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["VERBS", "main"]
 
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
-_VERBS: Final = ("learn", "convert", "evaluate", "inspect", "merge", "help", "warmup")
+_OF_WORDS: Final = {
+    "evaluate": "onlineauto.cli.evaluation.evaluate",
+    "warmup": "onlineauto.cli.machine.warmup",
+    "doctor": "onlineauto.cli.machine.doctor",
+    "demo": "onlineauto.cli.demo",
+    "plot": "onlineauto.cli.plot",
+    "completion": "onlineauto.cli.machine.completion",
+}
+"""Commands with options of their own: the module whose ``run`` takes the words that follow."""
+_OF_OPTIONS: Final = {
+    "learn": "onlineauto.cli.learn",
+    "convert": "onlineauto.cli.convert",
+    "inspect": "onlineauto.cli.models.inspect",
+    "merge": "onlineauto.cli.models.merge",
+}
+"""Commands with the options of the registry: the module whose ``run`` takes the configuration."""
+VERBS: Final = (*_OF_OPTIONS, *_OF_WORDS, "help")
+"""All commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error}", code=2)
     except BrokenPipeError:
         return _reader_gone()
-    except (OnlineautoError, OSError) as error:
+    except OSError as error:
+        return _fail(_told(error), code=1)
+    except OnlineautoError as error:
         return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
         code = _INTERRUPTED
@@ -55,6 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code in (_INTERRUPTED, _TERMINATED):
         _leave_compiler(code)
     return code
+
+
+def _told(error: OSError) -> str:
+    """Return what went wrong with which file; closing a file fails again, without its name."""
+    while error.errno and error.filename is None and isinstance(error.__context__, OSError):
+        error = error.__context__
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
 
 
 def _leave_compiler(code: int) -> None:
@@ -68,23 +97,23 @@ def _leave_compiler(code: int) -> None:
 
 
 def _run(words: list[str]) -> int:
-    verb = words.pop(0) if words and not words[0].startswith("-") else "learn"
-    if verb not in _VERBS:
+    if not words and sys.stdin is not None and sys.stdin.isatty():
+        return _print_help(None)  # somebody looks what this is
+    named = bool(words) and not words[0].startswith("-")
+    verb = words.pop(0) if named else "learn"
+    if verb not in VERBS:
         if not Path(verb).exists() or Path(verb).is_dir():
             raise _unknown_verb(verb)
         words.insert(0, verb)  # a file of events; the verb may be left out before it as well
-    if verb == "evaluate":
-        from onlineauto.cli.evaluation.evaluate import run as run_evaluate
-
-        return run_evaluate(words)
-    if verb == "warmup":
-        from onlineauto.cli.warmup import run as run_warmup
-
-        return run_warmup(words)
+        verb, named = "learn", False
+    if verb == "help":
+        return _run([words[0], "--help"]) if words and words[0] in VERBS[:-1] else _print_help(None)
+    if verb in _OF_WORDS:
+        return int(import_module(_OF_WORDS[verb]).run(words))
     configuration = REGISTRY.parse(words)
     output = configuration[OutputOptions]
-    if output.help or verb == "help":
-        return _print_help()
+    if output.help:
+        return _print_help(verb if named else None)
     if output.version:
         return _print_version()
     if output.quiet:
@@ -92,32 +121,25 @@ def _run(words: list[str]) -> int:
     else:
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
-    if verb == "convert":
-        from onlineauto.cli.convert import run as run_convert
-
-        return run_convert(configuration)
-    if verb == "inspect":
-        from onlineauto.cli.inspect import run as run_inspect
-
-        return run_inspect(configuration)
-    if verb == "merge":
-        from onlineauto.cli.merge import run as run_merge
-
-        return run_merge(configuration)
-    if configuration[ModelOptions].base is not None:
+    if verb != "merge" and configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
     with importing():
-        from onlineauto.cli.learn import run
+        module = import_module(_OF_OPTIONS[verb])
+    return int(module.run(configuration))
 
-    return run(configuration)
 
-
-def _print_help() -> int:
+def _print_help(verb: str | None) -> int:
+    """Print the page of a command, or the overview; return 0."""
     import shutil
 
-    from onlineauto.cli.help import help_text
+    from onlineauto.cli.help import LEARN, help_text
+    from onlineauto.cli.pages import PAGES, overview
 
-    print(help_text(REGISTRY, width=shutil.get_terminal_size().columns))
+    width = shutil.get_terminal_size().columns
+    if verb is None:
+        print(overview(REGISTRY, width=width))
+    else:
+        print(help_text(REGISTRY, width=width, page=PAGES.get(verb, LEARN)))
     return 0
 
 
@@ -131,10 +153,10 @@ def _print_version() -> int:
 def _unknown_verb(verb: str) -> OptionError:
     import difflib
 
-    near = difflib.get_close_matches(verb, _VERBS, n=1)
+    near = difflib.get_close_matches(verb, VERBS, n=1)
     if near:
         return OptionError(f"unknown command {verb!r}; did you mean {near[0]}?")
-    return OptionError(f"unknown command {verb!r}; to learn from a file of that name: onlineauto -d {verb}")
+    return OptionError(f"there is no command and no file {verb!r}; onlineauto --help lists the commands")
 
 
 def _fail(message: str, *, code: int) -> int:

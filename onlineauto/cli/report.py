@@ -5,25 +5,29 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.header import header
+from onlineauto.engine.report.label_range import LabelRange
 from onlineauto.engine.report.metrics import Metrics
 from onlineauto.engine.report.predictions import Predictions, open_sink
 from onlineauto.engine.report.search_story import decay_warning, outside_warning, story
 from onlineauto.engine.report.summary import summary
 from onlineauto.engine.search.journal import Journal
 from onlineauto.errors import OptionError
-from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, summary_of
 from onlineauto.learners._kernels import T
 from onlineauto.learners.options import CbOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import ExitStack
 
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.search.journal import Entry
     from onlineauto.engine.stream.sink import Sink
     from onlineauto.features.block import Block
     from onlineauto.workspace.model_file import State
@@ -46,6 +50,8 @@ class Report:
         The run; this becomes one of its sinks.
     files : ExitStack
         Closes the files that are opened.
+    cache : str
+        The line about the cache.
 
     Raises
     ------
@@ -57,7 +63,7 @@ class Report:
         If an output is another file than in the resumed run.
     """
 
-    def __init__(self, run: Run, files: ExitStack) -> None:
+    def __init__(self, run: Run, files: ExitStack, *, cache: str = "using no cache") -> None:
         self._sinks: dict[str, Sink] = {}
         self._files, self._written = files, run.stored.get("outputs", {})
         self._run, self._workspace = run, (workspace := run.workspace)
@@ -75,15 +81,17 @@ class Report:
         self._search = configuration[AutomlOptions]
         if options.journal is not None and self._search.automl is not None:
             command, began = configuration.command(kept=True), "journal" in self._written
-            self._journal = Journal(self._open("journal"), command=command, began=began)
-            files.callback(workspace.observe(self._journal.append).remove)
-        self._predictions = [
-            Predictions(
+            with self._writing("journal"):
+                self._journal = Journal(self._open("journal"), command=command, began=began)
+            files.callback(workspace.observe(self._append).remove)
+        self._predictions = {
+            name: Predictions(
                 self._open(name), kind=workspace.kind, rank_all=configuration[CbOptions].rank_all, raw=raw
             )
             for name, raw in (("predictions", False), ("raw_predictions", True))
             if getattr(options, name) is not None
-        ]
+        }
+        self._labels = LabelRange(configuration)
         if "metrics" in run.stored and self._metrics is not None:
             self._metrics.recount(run.stored["metrics"])
         self.diagnostics = run.diagnostics = Diagnostics(listener=None if options.quiet else self.say)
@@ -92,7 +100,7 @@ class Report:
         if run.progress.warning:
             self.say(f"onlineauto: warning: {run.progress.warning}")
         seen = float(workspace.learner.model.shared[T])
-        for line in header(configuration, kind=workspace.kind, seen=seen):
+        for line in header(configuration, kind=workspace.kind, seen=seen, cache=cache):
             self.say(line)
 
     def _open(self, name: str) -> Sink:
@@ -115,21 +123,33 @@ class Report:
         return {"outputs": written} | metrics
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Report a block."""
+        """Report a block.
+
+        Raises
+        ------
+        OSError
+            If an output cannot be written.
+        """
+        self._labels.update(outcomes)
         if self._metrics is not None:
             self._metrics.update(block, outcomes)
-        for predictions in self._predictions:
-            predictions.write(block, outcomes)
+        for name, predictions in self._predictions.items():
+            with self._writing(name):
+                predictions.write(block, outcomes)
 
-    def finish(self) -> None:
-        """Print the summary, and write the metrics and the end of the journal."""
+    def finish(self, *, ended: str = "finished run") -> None:
+        """Print the summary, which begins with `ended`, and write the metrics and the end of the journal."""
         self._run.count_passes()
         if self.diagnostics.counts:
             self.say(_counted(self.diagnostics))
-        for line in summary(self._run.progress, self._configuration):
+        for line in summary(self._run.progress, self._configuration, ended=ended):
             self.say(line)
         ours = not self._workspace.semantics.reports_as_vw
+        if ours and (warning := self._labels.warning):
+            self.say(f"onlineauto: warning: {warning}")
         if self._search.automl is not None and ours:
+            if self._configuration[ModelOptions].initial_regressor:
+                self.say("since the model began:")
             for line in story(self._workspace.searching):
                 self.say(line)
             workspace = self._workspace
@@ -140,10 +160,28 @@ class Report:
         if warning := self._workspace.searching.replay_warning:
             self.say(f"onlineauto: warning: {warning}")
         if self._journal is not None:
-            self._journal.end(events=self._workspace.searching.n_events)
+            with self._writing("journal"):
+                self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
             found = self.diagnostics
-            self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
+            with self._writing("extra_metrics"):
+                self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
+
+    def _append(self, entry: Entry) -> None:
+        """Write a decision into the journal."""
+        if self._journal is not None:
+            with self._writing("journal"):
+                self._journal.append(entry)
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Let an error within name the file that option `name` names."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, getattr(self._options, name)) from None
 
     def say(self, line: object) -> None:
         """Print a line to standard error, unless the run is quiet."""
@@ -157,10 +195,7 @@ def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
 
 def _counted(diagnostics: Diagnostics) -> str:
     """Return one line with the number of problems in the input, by kind."""
-    counts = ", ".join(
-        f"{count} {code.removeprefix('vw_').replace('_', ' ')}"
-        for code, count in _by_code(diagnostics).items()
-    )
+    counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)
     shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
     problems = "problem" if diagnostics.total == 1 else "problems"

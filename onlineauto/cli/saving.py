@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.showing import kept_names
 from onlineauto.engine.options.registry import ModelOptions
+from onlineauto.interop.vw.file import begins_as_vw
+from onlineauto.interop.vw.model import load_vw_model
 from onlineauto.workspace.champion_only import spin_off, spun_off
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.run import load_run
@@ -31,8 +33,8 @@ MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
 def begun(configuration: Configuration) -> tuple[Workspace, State]:
     """Return the workspace to begin with, and what its model file knows about the run that saved it.
 
-    With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``, or
-    a new one.
+    With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,
+    which may be one of Vowpal Wabbit, or a new one.
 
     Raises
     ------
@@ -46,9 +48,21 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         return load_run(models.final_regressor, configuration)
     if not models.initial_regressor:
         return Workspace(configuration=configuration), {}
-    workspace, run = load_model(Workspace, models.initial_regressor[0], configuration)
+    path = models.initial_regressor[0]
+    if _is_of_vw(path):
+        workspace, run = load_vw_model(path, configuration)
+    else:
+        workspace, run = load_model(Workspace, path, configuration)
     kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
     return workspace, {name: run[name] for name in kept & run.keys()}
+
+
+def _is_of_vw(path: str) -> bool:
+    """Return whether a file is a model of Vowpal Wabbit."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return begins_as_vw(file.read(16))
 
 
 class Saving:
@@ -77,7 +91,7 @@ class Saving:
         if self._options.save_every is not None and self._unsaved >= self._options.save_every:
             self.save()
 
-    def finish(self) -> None:
+    def finish(self, *, interrupted: bool = False) -> None:
         """Write the model and its texts, then print the summary, which a resumed run must not count."""
         self._run.count_passes()
         try:
@@ -87,7 +101,18 @@ class Saving:
             if self._options.invert_hash is not None:
                 self._write_text(self._options.invert_hash, self._showing.names)
         finally:
-            self._report.finish()
+            if interrupted:
+                self._report.finish(ended=self._interrupted())
+            else:
+                self._report.finish()
+
+    def _interrupted(self) -> str:
+        """Return that the run was interrupted, and where its model is."""
+        said = f"interrupted after {self._run.progress.example_number} events"
+        if self._path is None:
+            return said
+        goes_on = "" if self._options.predict_only_model else "; --resume goes on"
+        return f"{said}; model saved to {self._path}{goes_on}"
 
     def save(self) -> None:
         """Write the model, if ``-f`` names a file."""

@@ -28,6 +28,7 @@ class InputOptions:
         metavar="FILE",
         positional=True,
     )
+    no_stdin: bool = option(False, "Has no effect: standard input is read only where no file is named.")
     compressed: bool = option(False, "The input is gzip or zstd. Without this flag, that is detected too.")
     json: bool = option(
         False,

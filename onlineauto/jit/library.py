@@ -16,7 +16,7 @@ from typing import Any
 from onlineauto.jit.cache import switches
 from onlineauto.jit.levels import runnable_levels
 
-__all__ = ["INDEX", "find"]
+__all__ = ["INDEX", "find", "library_file"]
 
 INDEX = "kernels.json"
 """Name of the file that says what the shared objects beside it hold."""
@@ -29,6 +29,12 @@ def find(symbol: str) -> tuple[int, str] | None:
     if shared is None or symbol not in results:
         return None
     return ctypes.cast(getattr(shared, symbol), ctypes.c_void_p).value or 0, results[symbol]
+
+
+def library_file() -> str | None:
+    """Return the path of the shared object that kernels are taken from; None if all are compiled."""
+    shared, _ = _opened()
+    return None if shared is None else str(shared._name)  # noqa: SLF001 - ctypes has no other name for it
 
 
 @cache

@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = ["unknown_option"]
 
-_CACHE: Final = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 _TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
 _HINTS: Final = {
-    "cache": _CACHE,
-    "cache_file": _CACHE,
-    "kill_cache": _CACHE,
     "csv": _TEXT,
     "csv_trace": "leave it out; --journal has the decisions of --automl",
     "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",
-    "no_stdin": "standard input is read when no file is named: leave it out",
 }
+
+
+_NEAR: Final = 0.75
+"""How similar a known flag is that may have been meant, from 0 to 1."""
 
 
 def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
@@ -45,7 +44,7 @@ def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:
     if name in NAMES:
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         return OptionError(f"{flag} is an option of Vowpal Wabbit that onlineauto does not have{hint}")
-    near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1)
+    near = difflib.get_close_matches("--" + name.replace("-", "_"), known, n=1, cutoff=_NEAR)
     if near:
         return OptionError(f"unknown option {flag}; did you mean {near[0]}?")
     return OptionError(f"unknown option {flag}; `onlineauto --help` lists them all")

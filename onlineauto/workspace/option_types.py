@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
 
     # Input
     data: Word | Sequence[Word] | None
+    no_stdin: bool | None
     compressed: bool | None
     json: bool | None
     dsjson: bool | None
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     progress: Word | None
     audit: bool | None
     quiet: bool | None
+    driver_output_off: bool | None
     extra_metrics: Word | None
     journal: Word | None
     version: bool | None
@@ -68,6 +70,9 @@ class Options(TypedDict, total=False):
     holdout_period: int | None
     holdout_after: int | None
     early_terminate: int | None
+    cache: bool | None
+    cache_file: Word | None
+    kill_cache: bool | None
     replay: Word | None
     threads: int | None
     random_seed: int | None

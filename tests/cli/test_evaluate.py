@@ -30,7 +30,8 @@ def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.Capt
     words = ["evaluate", "log.txt", "--policy", "my.model", "--policy", "--cb_explore_adf --epsilon 1 -b 10"]
     assert main([*words, "--picture", "v.svg", "--report", "v.json"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == ""
+    assert shown.err.startswith("onlineauto: note: my.model is used as it is; if it learnt from this log")
+    assert shown.err.count("\n") == 1
     lines = shown.out.splitlines()
     assert lines[0].startswith("average cost over 1500 events")
     report = json.loads((tmp_path / "v.json").read_text())
@@ -50,7 +51,7 @@ def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.Capt
         (["log.txt", "--policy", "--cb_explore_adf --epsilom 1"], 2, "did you mean --epsilon?"),
         (["log.txt", "--policy", "log.txt"], 1, "log.txt is not a model file of onlineauto"),
         (["none.txt", "--policy", "--cb_adf"], 1, "none.txt"),
-        (["log.txt", "--policy", "--cb_adf", "--picture", "v.doc"], 2, "has to end with .svg, .png or .pdf"),
+        (["log.txt", "--policy", "--cb_adf", "--picture", "v.doc"], 2, "ends with .svg, .png or .pdf"),
         (["log.txt", "--policy", "--cb_adf", "--cost_range", "1"], 2, "--cost_range cannot be 1"),
     ],
 )

@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from onlineauto.cli.generators import option_table
 from onlineauto.cli.help import help_text
-from onlineauto.cli.main import main
+from onlineauto.cli.main import VERBS, main
+from onlineauto.cli.pages import PAGES, overview
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
 
@@ -19,14 +21,46 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["-h"], ["learn", "--help"], ["help"], ["-d", "a.txt", "-h", "-t"]]
+    ("words", "text"),
+    [
+        (["--help"], overview(REGISTRY, width=80)),
+        (["-h"], overview(REGISTRY, width=80)),
+        (["help"], overview(REGISTRY, width=80)),
+        (["-d", "a.txt", "-h", "-t"], overview(REGISTRY, width=80)),
+        (["learn", "--help"], help_text(REGISTRY, width=80)),
+        (["help", "learn"], help_text(REGISTRY, width=80)),
+        (["merge", "--help"], help_text(REGISTRY, width=80, page=PAGES["merge"])),
+        (["help", "convert"], help_text(REGISTRY, width=80, page=PAGES["convert"])),
+        (["inspect", "-h"], help_text(REGISTRY, width=80, page=PAGES["inspect"])),
+    ],
 )
 def test_asking_for_help(
-    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(words) == 0
-    assert capsys.readouterr() == (help_text(REGISTRY, width=80) + "\n", "")
+    assert capsys.readouterr() == (text + "\n", "")
+
+
+def test_the_overview_names_every_command() -> None:
+    text = overview(REGISTRY, width=80)
+    for verb in set(VERBS) - {"learn", "help"}:
+        assert f"\n  onlineauto {verb} " in text
+    assert max(map(len, text.splitlines())) <= 85
+
+
+def test_a_page_shows_the_options_of_its_command_alone() -> None:
+    text = help_text(REGISTRY, width=80, page=PAGES["merge"])
+    assert "--base FILE" in text
+    assert "--epsilon" not in text
+
+
+def test_nothing_typed_on_a_terminal_shows_the_overview(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("Usage: onlineauto ")
 
 
 def test_help_names_every_option_and_group() -> None:

@@ -191,7 +191,10 @@ def test_diagnostics_are_located_and_counted(tmp_path: Path, capsys: pytest.Capt
         "bad.txt:3:7: '4' after label, weight and initial prediction; line skipped",
         "bad.txt:4:1: no '|' in 'foo'; line skipped",
     ]
-    said = "onlineauto: warning: 3 problems in the input: 1 no bar, 1 label not a number, 1 too many numbers"
+    said = (
+        "onlineauto: warning: 3 problems in the input: 1 x no '|'; 1 x label is not a number; "
+        "1 x ... after label, weight and initial prediction"
+    )
     assert lines[lines.index("finished run") - 2] == said
     assert "number of examples = 2" in lines
 
@@ -202,18 +205,22 @@ def test_exact_mode_locates_what_vw_warns_of(tmp_path: Path, capsys: pytest.Capt
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "bad.txt:2:1: 'x' is not a good float; 0 used instead" in captured.err.splitlines()
-    assert "onlineauto: warning: 1 problem in the input: 1 float" in captured.err.splitlines()
+    assert (
+        "onlineauto: warning: 1 problem in the input: 1 x ... is not a good float"
+        in captured.err.splitlines()
+    )
 
 
 def test_many_problems_are_counted_beyond_those_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "bad.txt").write_bytes(b"x |a b\n" * 250)
+    (tmp_path / "bad.txt").write_bytes(b"x |a b\n" * 250 + b"1 |a b\n")
     assert learn("-d bad.txt") == 0
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("bad.txt:") for line in lines) == 100
     assert (
-        "onlineauto: warning: 250 problems in the input, the first 100 shown: 250 label not a number" in lines
+        "onlineauto: warning: 250 problems in the input, the first 100 shown: 250 x label is not a number"
+        in lines
     )
 
 
@@ -310,7 +317,7 @@ def test_the_first_interrupt_finishes_the_block(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert taken == [0, 1]
     error = capsys.readouterr().err
-    assert "finished run\nnumber of examples = 14\n" in error
+    assert "interrupted after 14 events\nnumber of examples = 14\n" in error
     assert (tmp_path / "p").read_text().count("\n") == 14
     assert json.loads((tmp_path / "m").read_bytes())["extra_metrics"]["total_learn_calls"] == 12
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -69,7 +69,7 @@ def test_the_words_of_the_process(learn: Learn, monkeypatch: pytest.MonkeyPatch)
         (
             FileNotFoundError(2, "No such file", "a.txt"),
             1,
-            "onlineauto: error: [Errno 2] No such file: 'a.txt'\n",
+            "onlineauto: error: a.txt: no such file\n",
         ),
         (KeyboardInterrupt(), 130, ""),
     ],
@@ -100,8 +100,8 @@ def test_a_defect_is_not_hidden(learn: Learn) -> None:
         (["--epsilom", "1"], "unknown option --epsilom; did you mean --epsilon?"),
         (["learn", "--epsilon", "2"], "--epsilon cannot be 2; it takes a number from 0 to 1"),
         (["lern", "-d", "a.txt"], "unknown command 'lern'; did you mean learn?"),
-        (["a.txt", "-t"], "unknown command 'a.txt'; to learn from a file of that name: onlineauto -d a.txt"),
-        ([""], "unknown command ''; to learn from a file of that name: onlineauto -d "),
+        (["a.txt", "-t"], "there is no command and no file 'a.txt'; onlineauto --help lists the commands"),
+        ([""], "there is no command and no file ''; onlineauto --help lists the commands"),
     ],
 )
 def test_a_wrong_command_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli import warmup
+from onlineauto.cli.machine import warmup
 from onlineauto.cli.main import main
 from onlineauto.jit import cache_directory
 from onlineauto.jit.compiling import _listeners
@@ -66,7 +66,7 @@ def test_a_terminal_is_shown_how_far_it_is(
     shown, _, last = capsys.readouterr().err.rpartition("\r\x1b[K")
     assert last == "", "the line is cleared in the end"
     lines = [line.rpartition(",")[0] for line in shown.split("\r\x1b[K")[1:]]
-    assert lines == [f"onlineauto: compiling run_events, once: {done} of 17 kernels" for done in (3, 17)]
+    assert lines == [f"onlineauto: compiling run_events, first run only: {done} of 17" for done in (3, 17)]
 
 
 COLD = """

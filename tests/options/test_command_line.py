@@ -7,7 +7,6 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.workspace.options import REGISTRY
 
-CACHE = "leave it out; what is read often is read faster from blocks, see `onlineauto convert`"
 VW_ONLY = "is an option of Vowpal Wabbit that onlineauto does not have"
 
 
@@ -75,11 +74,6 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         (["-z"], "unknown option -z; `onlineauto --help` lists them all"),
         (["--ngram", "2"], f"--ngram {VW_ONLY}"),
         (["--math-mode", "2"], f"--math-mode {VW_ONLY}"),
-        (["-c"], f"-c {VW_ONLY}: {CACHE}"),
-        (
-            ["--kill_cache"],
-            f"--kill_cache {VW_ONLY}: {CACHE}",
-        ),
         (
             ["--ccb_explore_adf", "--invert_hash", "names"],
             "--invert_hash cannot be used with --ccb_explore_adf: names of features are not kept for slots",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 import numpy as np
 
-from onlineauto.cli.evaluation.picture import check_picture, draw
 from onlineauto.cli.evaluation.table import table
 from onlineauto.cli.help import Page, help_text
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
@@ -22,6 +21,8 @@ from onlineauto.evaluation.evaluation import MISSING, Evaluation
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format
 from onlineauto.options import Configuration, Registry, option, options_of
+from onlineauto.pictures import check_picture
+from onlineauto.pictures.values import values as draw_values
 from onlineauto.workspace.model_file import check_target, replace_file
 from onlineauto.workspace.options import REGISTRY as POLICIES
 from onlineauto.workspace.save_load import load_model
@@ -77,6 +78,7 @@ class EvaluateOptions:
     picture: str | None = option(
         None, "Draw the estimates and how they came to be: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
     )
+    dark: bool = option(False, "Draw the picture on a dark background.", vw=False, needs=("picture",))
     report: str | None = option(None, "Write the estimates as JSON.", vw=False, metavar="FILE")
     quiet: bool = option(False, "Say nothing of the input.")
     help: bool = option(False, "Print this help and stop.", short="h")
@@ -146,10 +148,17 @@ def run(words: Sequence[str]) -> int:
     if not options.quiet:
         for warning in evaluation.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
+        for spec in filter(_is_model, options.policy):
+            print(
+                f"onlineauto: note: {spec} is used as it is; if it learnt from this log, its cost looks "
+                "lower than it is",
+                file=sys.stderr,
+            )
     if options.report is not None:
         replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
-        draw(options.picture, values, course.points, alpha=options.alpha)
+        shown = {each.policy: each.dr for each in values}
+        draw_values(shown, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
     return 0
 
 
@@ -177,6 +186,10 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     if given[ModelOptions].initial_regressor:
         return load_model(Workspace, given[ModelOptions].initial_regressor[0], given)[0]
     return Workspace(configuration=given)
+
+
+def _is_model(spec: str) -> bool:
+    return Path(spec).is_file()
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

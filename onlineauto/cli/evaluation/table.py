@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from onlineauto.evaluation.evaluation import Bounded, PolicyValue
 
-__all__ = ["shortened", "table"]
+__all__ = ["table"]
 
 _WIDE = 40
 _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "sample size", "VW's loss")
@@ -20,12 +20,12 @@ _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "
 def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
     """Yield the lines of the table: estimates, intervals as numbers, and the doubly robust ones as bars."""
     yield (
-        f"average cost over {values[0].events} events; in brackets where it is, at all times at once, but "
-        f"with a probability of {alpha:g}"
+        f"average cost over {values[0].events} events, with [{100 * (1 - alpha):g}% confidence sequence]: it "
+        "holds after every event at once"
     )
     rows = [
         (
-            shortened(each.policy),
+            _shortened(each.policy),
             _bounded(each.dr),
             _bounded(each.snips),
             _bounded(each.ips),
@@ -48,7 +48,7 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
     if not known:
         return
     low, high = min(each.dr.low for each in known), max(each.dr.high for each in known)
-    width = max(len(shortened(each.policy)) for each in known)
+    width = max(len(_shortened(each.policy)) for each in known)
 
     def place(cost: float) -> int:
         return round((min(max(cost, low), high) - low) / (high - low or 1.0) * (_WIDE - 1))
@@ -59,11 +59,11 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
         bar[first : last + 1] = "-" * (last + 1 - first)
         bar[first], bar[last] = "[", "]"
         bar[place(each.dr.value)] = "o"
-        yield f"{shortened(each.policy).ljust(width)}  {''.join(bar).rstrip()}"
+        yield f"{_shortened(each.policy).ljust(width)}  {''.join(bar).rstrip()}"
     yield f"{''.ljust(width)}  {f'{low:.3f}'.ljust(_WIDE - 6)}{high:.3f}"
 
 
-def shortened(policy: str) -> str:
+def _shortened(policy: str) -> str:
     """Return the name of a policy, cut off if it is long."""
     return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 

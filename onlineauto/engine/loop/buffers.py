@@ -10,6 +10,7 @@ from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import CB, ROW, SIMPLE, Buffers, Results
 from onlineauto.engine.loop.size_kernels import largest_example
+from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.layout import most_groups
@@ -58,6 +59,11 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     """Return the buffers of a context or, if they are too small for a block, larger ones.
 
     Within a block only lists of features can grow. The arrays of the event's actions are kept then.
+
+    Raises
+    ------
+    InputError
+        They do not fit into memory.
     """
     buffers, task, lines = context.value.buffers, context.value.task, stream.events
     room = len(buffers.cell)
@@ -72,12 +78,18 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
         features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))).record, stream)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
-    larger = make_buffers(
-        features=max(room, features),
-        actions=max(actions, len(buffers.score)),
-        slots=buffers.score.shape[1] - 3,
-        runs=2 * runs,
-    )
+    try:
+        larger = make_buffers(
+            features=max(room, features),
+            actions=max(actions, len(buffers.score)),
+            slots=buffers.score.shape[1] - 3,
+            runs=2 * runs,
+        )
+    except MemoryError:
+        raise InputError(
+            f"a line has {features} features once its namespaces are crossed, which do not fit into memory: "
+            "cross fewer of them"
+        ) from None
     if actions > len(buffers.score):
         return larger
     return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})

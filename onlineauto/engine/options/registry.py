@@ -69,6 +69,14 @@ class RunOptions:
         maximum=2**63 - 1,
         metavar="N",
     )
+    cache: bool = option(
+        False,
+        "Write what is read into FILE.cache, as blocks, and read that in later passes and runs, as long as "
+        "the data are older and are to be read by the same rules.",
+        short="c",
+    )
+    cache_file: str | None = option(None, "The same, with a name for the cache.", metavar="FILE")
+    kill_cache: bool = option(False, "Write the cache anew.", short="k", needs=("cache", "cache_file"))
     replay: str | None = option(
         None,
         "Do not search; repeat the decisions of this journal, which is of the same stream.",
@@ -114,7 +122,9 @@ class OutputOptions:
         "Print the features of each example with their values and weights to standard output.",
         short="a",
     )
-    quiet: bool = option(False, "Print no progress, no summary and no warnings.")
+    quiet: bool = option(
+        False, "Print no progress, no summary and no warnings.", aliases=("driver_output_off",)
+    )
     extra_metrics: str | None = option(None, "File for the run's metrics, as JSON.", metavar="FILE")
     journal: str | None = option(
         None,
@@ -297,7 +307,7 @@ def refuse_command_line(configuration: Configuration) -> None:
     others = (
         option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
     )
-    names = ("data", "verbose_metrics", *others)
+    names = ("data", "cache", "cache_file", "kill_cache", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:
             raise OptionError(f"{name} is for the command line; a Workspace has no use for it")

@@ -40,7 +40,9 @@ _OUTPUTS = {
 }
 
 
-def header(configuration: Configuration, *, kind: str, seen: float | None = None) -> Iterator[str]:
+def header(
+    configuration: Configuration, *, kind: str, seen: float | None = None, cache: str = "using no cache"
+) -> Iterator[str]:
     """Yield the lines above the table and its two lines of titles, without newlines.
 
     Parameters
@@ -51,6 +53,8 @@ def header(configuration: Configuration, *, kind: str, seen: float | None = None
         The kind of events (`Workspace.kind`).
     seen : float, optional
         Weight of the events that the loaded model has learnt.
+    cache : str
+        The line about the cache.
 
     Examples
     --------
@@ -78,7 +82,7 @@ def header(configuration: Configuration, *, kind: str, seen: float | None = None
     if "explore" in kind:
         yield from chosen_explorer(configuration).announced(configuration)
     sources = configuration[InputOptions].data or ("-",)
-    yield "using no cache"
+    yield cache
     yield from (f"Reading datafile = {'stdin' if source == '-' else source}" for source in sources)
     yield f"num sources = {len(sources)}"
     yield from _rates(configuration, initial_t(configuration) if seen is None else seen)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.search_engine import Change, Searching
 
 _MANY = 40
+_SHOWN = 5
+"""Interactions that the story of a change names."""
 _SILENT = 0.1
 
 __all__ = ["decay_warning", "outside_warning", "search_metrics", "story"]
@@ -143,7 +145,11 @@ def _difference(change: Change) -> str:
     """Return the interactions and settings in which the new champion differs from the old one, as text."""
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
-    parts = [f"{word} {words_text(names)}" for word, names in (("gained", gained), ("lost", lost)) if names]
+    parts = [
+        f"{word} {words_text(names, most=_SHOWN)}"
+        for word, names in (("gained", gained), ("lost", lost))
+        if names
+    ]
     turned = dict(change.after_settings).items() - dict(change.before_settings).items()
     parts += [f"has {name} {_shown(value)}" for name, value in sorted(turned)]
     return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"

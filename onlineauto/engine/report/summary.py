@@ -45,8 +45,10 @@ class _Side(NamedTuple):
     weight: np.float32
 
 
-def summary(progress: Progress, configuration: Configuration) -> Iterator[str]:
-    """Yield the lines after the table, an empty one first, without newlines.
+def summary(
+    progress: Progress, configuration: Configuration, *, ended: str = "finished run"
+) -> Iterator[str]:
+    """Yield the lines after the table, an empty one first, without newlines; `ended` is the second.
 
     Examples
     --------
@@ -63,7 +65,7 @@ def summary(progress: Progress, configuration: Configuration) -> Iterator[str]:
     average loss = n.a.
     total feature number = 0
     """
-    yield from ("", "finished run")
+    yield from ("", ended)
     if progress.current_pass <= 1:
         yield f"number of examples = {progress.example_number}"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +26,7 @@ from onlineauto.formats.sources.replaced_file import replacing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-__all__ = ["write_blocks"]
+__all__ = ["BlockWriter", "block_writer", "write_blocks"]
 
 _FRAME_BYTES = 1 << 20
 _POINTERS = {
@@ -75,20 +76,37 @@ def write_blocks(
     OSError
         The file cannot be written.
     """
+    with block_writer(path, rules=rules, frame_bytes=frame_bytes) as writer:
+        for block in blocks:
+            writer.write(block)
+    return writer.n_events
+
+
+@contextmanager
+def block_writer(
+    path: str | os.PathLike[str], *, rules: Mapping[str, object], frame_bytes: int = _FRAME_BYTES
+) -> Iterator[BlockWriter]:
+    """Yield a writer of blocks, whose file appears when the context ends, and never after an error.
+
+    The parameters are those of `write_blocks`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
     with replacing(path) as file:
-        writer = _FrameWriter(file, frame_bytes=frame_bytes)
+        writer = BlockWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
         header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # JSON ignores the blanks
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write(MAGIC + head.tobytes() + header)
-        for block in blocks:
-            writer.write(block)
+        yield writer
         writer.end()
-    return writer.n_events
 
 
-class _FrameWriter:
-    """Writer of the frames of a file, with the numbers of its namespaces."""
+class BlockWriter:
+    """Writer of the frames of a file, with the numbers of its namespaces; `block_writer` makes one."""
 
     def __init__(self, file: IO[bytes], *, frame_bytes: int) -> None:
         self._file = file

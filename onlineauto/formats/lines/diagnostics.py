@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 
-__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "make_diagnostic"]
+__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -22,7 +22,7 @@ _STOPPED = "reading stopped"
 _KEPT = "used as it is"
 
 _TEXTS: dict[Code, tuple[str, str]] = {
-    Code.CONTROL_BYTE: ("control byte {text}, so this is no text", _SKIPPED),
+    Code.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
     Code.NO_BAR: ("no '|' in {text}", _SKIPPED),
     Code.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
     Code.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _SKIPPED),
@@ -218,6 +218,16 @@ class Diagnostics:
             self.kept.append(diagnostic)
             if self.listener is not None:
                 self.listener(diagnostic)
+
+
+def summary_of(code: Code) -> str:
+    """Return what is wrong in all problems of a kind.
+
+    >>> summary_of(Code.LABEL_NOT_A_NUMBER)
+    'label is not a number'
+    """
+    text = _TEXTS[code][0].replace(" {text}", "").format(text="...")
+    return text.rstrip(": ").removesuffix(" in")
 
 
 def _quoted(text: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.cli.tables import markdown, print_tables, tables_of
+from onlineauto.cli.models.tables import markdown, print_tables, tables_of
 from onlineauto.engine.options.registry import InspectOptions
 from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -65,6 +65,8 @@ def run(configuration: Configuration) -> int:
         sys.stdout.write(markdown(tables_of(found)))
     else:
         print_tables(tables_of(found))
+        if found["top_weights"] and not any(each["name"] for each in found["top_weights"]):
+            print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
 
 

@@ -76,7 +76,11 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "options", found["options"] or "none"
     if found["predicts_only"]:
         yield "kind", "the champion alone, to predict with"
-    yield "learnt", f"events of weight {learnt['weight_of_events']:g}, in {learnt['passes']} passes"
+    passes = learnt["passes"]
+    yield (
+        "trained on",
+        f"{learnt['weight_of_events']:,g} events (sum of weights), {passes} pass{'es' * (passes != 1)}",
+    )
     yield "weights", f"{learnt['weights']} that are not 0"
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
     for name, value in found["champion"]["settings"].items():

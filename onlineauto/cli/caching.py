@@ -1,0 +1,119 @@
+"""``use_cache``: the cache of ``-c``, which is a file of blocks beside the data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
+from onlineauto.engine.stream.source import read_blocks, rules_of
+from onlineauto.errors import InputError
+from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.options import InputOptions
+from onlineauto.formats.sources.source import ByteSource
+from onlineauto.workspace.conversion import has_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.run import Run
+
+__all__ = ["cache_path", "use_cache"]
+
+_NONE = "using no cache"
+
+
+def cache_path(configuration: Configuration) -> str | None:
+    """Return the name of the cache that the options ask for, None if they ask for none."""
+    options, data = configuration[RunOptions], configuration[InputOptions].data
+    if not options.cache and options.cache_file is None:
+        return None
+    return options.cache_file or f"{data[0] if data else ''}.cache"
+
+
+def use_cache(run: Run) -> tuple[str, str]:
+    """Let a run read from a cache, or write one while it reads, if the options ask for it.
+
+    The cache appears when the data are read to their end.
+
+    Returns
+    -------
+    tuple of (str, str)
+        The line about it in VW's header, and a warning, or "", if there is no cache although one was asked
+        for.
+    """
+    configuration = run.workspace.configuration
+    options, data = configuration[RunOptions], configuration[InputOptions].data
+    if (named := cache_path(configuration)) is None:
+        return _NONE, ""
+    path = Path(named)
+    if problem := _problem(configuration, path):
+        return _NONE, f"no cache, so each pass reads the text: {problem}"
+    if not options.kill_cache and _is_current(path, data, configuration):
+        run.read = lambda _, configuration, found: read_blocks(path, configuration, found)
+        return f"using cache_file = {path}", ""
+    run.read = _Writing(path)
+    return f"creating cache_file = {path}", ""
+
+
+def _problem(configuration: Configuration, path: Path) -> str:
+    """Return the reason why there can be no cache, or ""."""
+    options, inputs = configuration[RunOptions], configuration[InputOptions]
+    if not inputs.data or not all(Path(each).is_file() for each in inputs.data):
+        return "the input is not a file"
+    if len(inputs.data) > 1 and options.cache_file is None:
+        return "there are several files; --cache_file names one cache for all"
+    if any(has_blocks(each) for each in inputs.data):
+        return "the input is blocks already"
+    if inputs.examples >= 0:
+        return "--examples does not read all of the data"
+    if configuration[OutputOptions].audit or configuration[ModelOptions].invert_hash is not None:
+        return "it has no names of features, for which --audit and --invert_hash ask"
+    try:
+        import xxhash  # noqa: F401
+    except ImportError:
+        return "it needs a package, pip install 'onlineauto[blocks]'"
+    if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
+        return f"{path} cannot be written"
+    if path.exists() and not options.kill_cache and not has_blocks(path):
+        return f"{path} is there, and not one of onlineauto; -k replaces it"
+    return ""
+
+
+def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration) -> bool:
+    """Return whether a cache is newer than the data, and was read by the same rules."""
+    if not path.exists() or path.stat().st_mtime_ns < max(Path(each).stat().st_mtime_ns for each in data):
+        return False
+    source = ByteSource(path)
+    try:
+        BlockReader(source).check_rules(rules_of(configuration))
+    except InputError:
+        return False
+    finally:
+        source.close()
+    return True
+
+
+class _Writing:
+    """Reads the data and writes the cache in the first pass; reads the cache in later ones."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written = False
+
+    def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        if self._written:
+            yield from read_blocks(self._path, configuration, found)
+            return
+        from onlineauto.formats.blocks.writer import block_writer
+
+        with block_writer(self._path, rules=rules_of(configuration)) as writer:
+            for block in read_blocks(source, configuration, found):
+                writer.write(block)
+                yield block
+        self._written = True

@@ -1,0 +1,177 @@
+"""The verb ``demo``: learn a small log that is made up, and explain in plain sentences what happens."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from onlineauto.automl.text import words_text
+from onlineauto.cli.compiling import shown_compiling
+from onlineauto.engine.search.journal import Journal
+from onlineauto.errors import OptionError
+from onlineauto.pictures import check_picture, race
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["run"]
+
+_VISITS: Final = 20_000
+_READERS: Final = ("student", "parent", "commuter", "retired", "gamer")
+_HOURS: Final = ("morning", "noon", "evening", "night")
+_DEVICES: Final = ("phone", "tablet", "desktop")
+_ARTICLES: Final = ("politics", "sport", "cooking", "games", "travel", "science")
+_FAVOURITES: Final = dict(zip(_READERS, ("science", "cooking", "sport", "travel", "games"), strict=True))
+_SEASONABLE: Final = {"morning": "politics", "noon": "sport", "evening": "cooking", "night": "games"}
+_LAST: Final = 5000
+"""Visits at the end over which what was learnt is counted."""
+
+
+def run(words: Sequence[str]) -> int:
+    """Make a log, learn it without and with the search, say what came of it, and draw it; return 0.
+
+    Raises
+    ------
+    OptionError
+        If the folder is there and is not one of an earlier demo.
+    OSError
+        If a file cannot be written.
+    """
+    parser = argparse.ArgumentParser(
+        "onlineauto demo", description="Learn a small log that is made up, explained step by step."
+    )
+    parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("onlineauto-demo"))
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the made-up log")
+    options = parser.parse_args(words)
+    folder: Path = options.into
+    log, journal, model, picture = (
+        folder / name for name in ("log.txt", "journal.jsonl", "demo.model", "story.svg")
+    )
+    if folder.exists() and any(folder.iterdir()) and not log.exists():
+        raise OptionError(f"{folder} is there and not of a demo; --into names another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = _make_log(log, random.Random(options.seed))
+    _say(
+        f"1. The log. {_VISITS:,} visits to a news site that is made up. Each time one of {len(_ARTICLES)} "
+        "articles was shown, drawn by lot, and the log says whether it was clicked. What a visitor likes "
+        "depends on who it is and on the time of day; the device tells nothing. The learner does not know."
+    )
+    print(f"\n     {log}, its first event:\n")
+    with log.open() as file:
+        print(textwrap.indent("".join(next(file) for _ in range(4)), "       ") + "       ...")
+    with shown_compiling():
+        plain = _learn(Workspace(cb_explore_adf=True, epsilon=0.05), log, truth)
+        _say(
+            "2. Without interactions. A learner that knows article, visitor and time, but crosses nothing, "
+            "can only find out which article is liked most by all."
+        )
+        searching = Workspace(cb_explore_adf=True, epsilon=0.05, automl=4)
+        found = _search(searching, log, truth, journal)
+        searching.save(model)
+    _say(
+        "3. With --automl. Four configs learn from the same visits at once: a champion, which chooses, and "
+        "three challengers, which cross other namespaces or learn at another rate. The first champion "
+        "crosses the article with everything else. When a test, which may be looked at after every visit, "
+        "says that a challenger is better, it becomes the champion."
+    )
+    print()
+    for change in searching.searching.changes:
+        gained, lost = set(change.after) - set(change.before), set(change.before) - set(change.after)
+        what = [f"crosses {words_text(sorted(gained), most=4)} too"] if gained else []
+        what += [f"no longer crosses {words_text(sorted(lost), most=4)}"] if lost else []
+        what = what or ["learns at another rate"]
+        print(textwrap.fill(
+            f"after {change.events:,} visits: a champion that {' and '.join(what)}",
+            _width(), initial_indent="     ", subsequent_indent="       ",
+        ))  # fmt: skip
+    best, lot = float(truth.max(axis=1)[-_LAST:].mean()), float(truth[-_LAST:].mean())
+    print(
+        textwrap.indent(f"in the end it crosses {words_text(searching.searching.interactions(0))}", "     ")
+    )
+    _say(f"4. What it is worth: clicks per 100 visits, over the last {_LAST:,}.")
+    print()
+    for name, value in (
+        ("drawn by lot, as in the log", lot),
+        ("without interactions", plain),
+        ("with --automl", found),
+        ("the best that can be, if all were known", best),
+    ):
+        print(f"     {name:42}{100 * value:5.1f}  {'#' * round(60 * value)}")
+    _draw(journal, picture)
+    _say("6. The same by hand, and a look at the model:")
+    print(
+        f"\n     onlineauto {log} --cb_explore_adf --automl --journal {journal} -f {model}\n"
+        f"     onlineauto inspect {model} {log}"
+    )
+    return 0
+
+
+def _make_log(path: Path, draw: random.Random) -> NDArray[np.float64]:
+    """Write the log; return the probability of a click of each article at each visit."""
+    n = len(_ARTICLES)
+    truth = np.empty((_VISITS, n))
+    with path.open("w") as file:
+        for visit in range(_VISITS):
+            who, when, device = draw.choice(_READERS), draw.choice(_HOURS), draw.choice(_DEVICES)
+            truth[visit] = [
+                0.05 + 0.4 * (each == _FAVOURITES[who]) + 0.2 * (each == _SEASONABLE[when])
+                for each in _ARTICLES
+            ]
+            shown = draw.randrange(n)
+            clicked = draw.random() < truth[visit, shown]
+            lines = [f"shared |user {who} |time {when} |device {device}"]
+            lines += [
+                f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == shown else ''}|article {each}"
+                for at, each in enumerate(_ARTICLES)
+            ]
+            file.write("\n".join(lines) + "\n\n")
+    return truth
+
+
+def _learn(workspace: Workspace, log: Path, truth: NDArray[np.float64]) -> float:
+    """Learn the log; return the expected clicks of the last visits, each chosen before it was learnt."""
+    expected: list[float] = []
+    for block, outcomes in workspace.stream(log):
+        visits = np.repeat(np.arange(len(block)), np.diff(outcomes.action_start)) + len(expected)
+        clicks = np.zeros(len(block))
+        np.add.at(clicks, visits - len(expected), truth[visits, outcomes.action] * outcomes.score)
+        expected += clicks.tolist()
+    return float(np.mean(expected[-_LAST:]))
+
+
+def _search(workspace: Workspace, log: Path, truth: NDArray[np.float64], path: Path) -> float:
+    """Learn the log with a search, and write its journal."""
+    with path.open("wb") as file:
+        journal = Journal(file, command=workspace.configuration.command(kept=True))
+        with workspace.observe(journal.append):
+            found = _learn(workspace, log, truth)
+        journal.end(events=workspace.searching.n_events)
+    return found
+
+
+def _draw(journal: Path, picture: Path) -> None:
+    try:
+        check_picture(picture)
+    except OptionError as error:
+        _say(f"5. The picture: {error}. Then: onlineauto plot {journal} -o {picture}")
+        return
+    race(journal).save(picture)
+    _say(f"5. The picture. The search as a race of its live configs is in {picture}: open it in a browser.")
+
+
+def _say(text: str) -> None:
+    """Print a paragraph."""
+    print("\n" + textwrap.fill(text, _width(), subsequent_indent="   ", break_on_hyphens=False), flush=True)
+
+
+def _width() -> int:
+    return min(max(shutil.get_terminal_size().columns, 60), 100)

@@ -1,0 +1,134 @@
+"""``nothing_read``: why a run read nothing, in a line, with the flag that would help."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from onlineauto.formats.options import format_of
+
+if TYPE_CHECKING:
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+__all__ = ["nothing_read"]
+
+_JSON: Final = ("json", "dsjson")
+_ADF: Final = ("cb_adf", "cb_explore_adf", "ccb_explore_adf")
+_ONE_LINE: Final = ("cb", "cb_explore")
+_BANDITS: Final = (*_ADF, *_ONE_LINE)
+_ALL: Final = ("simple", *_BANDITS)
+_LOG: Final = r'\{.*("_label_cost":.*"_label_[Pp]robability"|"EventId"|"c" ?:)'
+_LOOKS: Final = "this looks like"
+_SERVICE: Final = f"{_LOOKS} the log of a decision service: add --dsjson"
+
+
+class _Hint(NamedTuple):
+    """A likely mistake.
+
+    Attributes
+    ----------
+    sign : str
+        A regular expression that is found in the message about the input.
+    formats, kinds : tuple of str
+        The formats and kinds of learning with which it is this mistake.
+    text : str
+        What to do.
+    """
+
+    sign: str
+    formats: tuple[str, ...]
+    kinds: tuple[str, ...]
+    text: str
+
+
+_HINTS: Final = (
+    _Hint(_LOG, ("text",), ("simple",), _SERVICE + " --cb_explore_adf"),
+    _Hint(_LOG, ("text",), _BANDITS, _SERVICE),
+    _Hint(r"'\{", ("text",), _ALL, f"{_LOOKS} JSON: add --json"),
+    _Hint(r"no JSON object: '[^'\[\"]*\|", _JSON, _ALL, f"{_LOOKS} VW's text: leave out the flag of JSON"),
+    _Hint(
+        r"'_multi' in|_label_cost|_labelIndex",
+        _JSON,
+        ("simple",),
+        "these are events of a contextual bandit: add --cb_explore_adf",
+    ),
+    _Hint(
+        r"'ccb",
+        ("text",),
+        ("simple", "cb_adf", "cb_explore_adf"),
+        "these events have slots: use --ccb_explore_adf",
+    ),
+    _Hint(
+        r"'shared",
+        ("text",),
+        ("simple",),
+        "'shared' lines are of a contextual bandit: add --cb_explore_adf",
+    ),
+    _Hint(
+        r"'shared",
+        ("text",),
+        ("ccb_explore_adf", *_ONE_LINE),
+        "these events have a line for each action: use --cb_explore_adf",
+    ),
+    _Hint(
+        r"label '\d+:[^']*:",
+        ("text",),
+        ("simple",),
+        "labels of action:cost:probability are of a contextual bandit: add --cb_explore_adf, or "
+        "--cb_explore K if each event is one line",
+    ),
+    _Hint(
+        r"has no cost|no action before",
+        ("text",),
+        _BANDITS,
+        "labels without action:cost:probability are of regression: leave out the flag of the bandit",
+    ),
+    _Hint(
+        r"on a second line of the event",
+        ("text",),
+        _ADF,
+        "each event seems to be one line: use --cb_explore K; otherwise an empty line ends an event",
+    ),
+    _Hint(
+        r"no '\|' in '[^'{|]*[,;\t]",
+        ("text",),
+        _ALL,
+        f"{_LOOKS} a table: read it in Python, with onlineauto.interop.from_frame",
+    ),
+    _Hint(r"control byte|\\x[0-9a-f]{2}", ("text", *_JSON), _ALL, "this is not text"),
+)
+"""In the order in which they are looked for."""
+
+
+def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool) -> str:
+    """Return an error about a run that had problems with its input and learnt nothing.
+
+    Parameters
+    ----------
+    found : Diagnostics
+        The problems, at least one.
+    configuration : Configuration
+        The options of the run.
+    kind : str
+        The kind of learning (`Workspace.kind`).
+    unlabelled : bool
+        True if events were read, and none of them had a label.
+
+    Examples
+    --------
+    >>> from onlineauto.workspace.options import REGISTRY
+    >>> from onlineauto import Workspace
+    >>> options, bad = REGISTRY.parse(""), Workspace()
+    >>> _ = bad.fit(b"shared |a x")
+    >>> print(nothing_read(bad.diagnostics, options, kind="simple", unlabelled=False))
+    no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
+    """
+    what = "nothing could be learnt: no label could be read" if unlabelled else "no event could be read"
+    lines = format_of(configuration)
+    for hint in _HINTS:
+        if lines in hint.formats and kind in hint.kinds:
+            for each in found.kept:
+                if re.search(hint.sign, each.message):
+                    return f"{what}; {hint.text}"
+    return f"{what}; see the problems above"

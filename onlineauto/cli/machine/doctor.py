@@ -1,0 +1,178 @@
+"""The verb ``doctor``: show what is installed, try it, and say whether all is well."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.cli.compiling import shown_compiling
+from onlineauto.errors import OnlineautoError
+from onlineauto.jit.cache import cache_directory
+from onlineauto.jit.levels import processor_lines, runnable_levels
+from onlineauto.jit.library import library_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["run"]
+
+_REQUIRED: Final = ("numpy", "msgspec")
+_OPTIONAL: Final = (
+    ("numba", "kernels that no library has", "compiler"),
+    ("matplotlib", "pictures", "plot"),
+    ("narwhals", "data frames", "frames"),
+    ("xxhash", "files of blocks", "blocks"),
+    ("rich", "tables of inspect on a terminal", "inspect"),
+)
+"""Packages that something optional needs: the name, what for, and the extra that brings it."""
+_EVENTS: Final = "".join(
+    f"shared |user u{i % 5}\n0:{-(i % 2)}:0.5 |article a\n|article b{i % 3}\n\n" for i in range(2000)
+).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """A line of the report.
+
+    Attributes
+    ----------
+    name, text : str
+        What was looked at, and what was found.
+    problem : str
+        What does not work and what to do; "" if all is well.
+    """
+
+    name: str
+    text: str
+    problem: str = ""
+
+
+def run(words: Sequence[str]) -> int:
+    """Print what is installed and whether it works; return 0 if it does, else 1."""
+    argparse.ArgumentParser(
+        "onlineauto doctor", description="Check this installation. Exit code 0: all is well; 1: it is not."
+    ).parse_args(words)
+    problems = []
+    for look in (_versions, _processor, _kernels, _self_test):
+        for found in look():
+            print(f"{found.name + ':':22}{found.text}", flush=True)
+            if found.problem:
+                problems.append(found.problem)
+    print()
+    for problem in problems:
+        print(f"problem: {problem}")
+    print("onlineauto does not work as it should, see above" if problems else "all is well")
+    return int(bool(problems))
+
+
+def _versions() -> Iterator[_Finding]:
+    yield _Finding("onlineauto", _version("onlineauto") or "not installed as a package")
+    yield _Finding("Python", f"{platform.python_version()}, {sys.executable}")
+    for name in _REQUIRED:
+        yield _imported(name, "")
+    for name, use, extra in _OPTIONAL:
+        if _version(name) is None:
+            yield _Finding(name, f"not installed; {use}: pip install 'onlineauto[{extra}]'")
+        else:
+            yield _imported(name, f", for {use}" if use else "")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _imported(name: str, use: str) -> _Finding:
+    """Return the version of a package, and whether it can be imported."""
+    if name == "numba":  # the self-test imports it if it is needed; by itself it takes a second
+        return _Finding(name, f"{_version(name)}{use}")
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        return _Finding(name, "broken", f"{name} cannot be imported: {error}; install it again")
+    return _Finding(name, f"{_version(name)}{use}")
+
+
+def _processor() -> Iterator[_Finding]:
+    lines = dict(line.split(":", 1) for line in processor_lines() if ":" in line)
+    named = {name.strip(): value.strip() for name, value in lines.items()}
+    name = named.get("model name") or platform.processor() or platform.machine()
+    levels = runnable_levels()
+    level = f", {levels[0]}" if levels else ""
+    yield _Finding("processor", f"{name}{level}, {os.cpu_count()} cores")
+
+
+def _kernels() -> Iterator[_Finding]:
+    library, directory = library_file(), cache_directory()
+    if library is not None:
+        yield _Finding("kernels", f"ahead of time, in {library}")
+    else:
+        yield _Finding(
+            "kernels", "compiled at first use, about a minute in all; onlineauto warmup does it now"
+        )
+        if _version("numba") is None:
+            yield _Finding(
+                "compiler",
+                "none",
+                "there are neither kernels nor a compiler: pip install 'onlineauto[compiler]'",
+            )
+    kept = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
+    size = sum(path.stat().st_size for path in kept)
+    what = f"{len(kept)} kernels, {size / 1e6:.1f} MB"
+    nearest = next((each for each in (directory, *directory.parents) if each.exists()), directory)
+    if os.access(nearest, os.W_OK | os.X_OK):
+        yield _Finding("cache", f"{directory}, {what}")
+        return
+    problem = ""
+    if library is None:
+        problem = (
+            f"{directory} cannot be written, so each process compiles anew; name another folder in "
+            "ONLINEAUTO_CACHE_DIR"
+        )
+    yield _Finding("cache", f"{directory}, not writable, {what}", problem)
+
+
+def _self_test() -> Iterator[_Finding]:
+    """Learn a little log twice, save and load the model, and compare what they predict."""
+    try:
+        with shown_compiling():
+            begin = time.perf_counter()
+            learnt = _learn()
+            first = time.perf_counter() - begin
+            begin = time.perf_counter()
+            equal = learnt() == _learn()()
+            again = time.perf_counter() - begin
+    except (OnlineautoError, OSError, ImportError) as error:
+        yield _Finding("self-test", "failed", f"learning fails: {error}")
+        return
+    if not equal:
+        yield _Finding("self-test", "failed", "the same events give other predictions: please report this")
+        return
+    speed = 2 * len(_EVENTS.split(b"\n\n")) / again
+    loading = f", after {first - again / 2:.1f} s of loading or compiling" if first > again else ""
+    yield _Finding("self-test", f"learns and predicts, {speed:,.0f} events a second{loading}")
+
+
+def _learn() -> Callable[[], bytes]:
+    """Learn the events; return what saves the model, loads it, and predicts with it."""
+    from onlineauto.workspace.workspace import Workspace
+
+    workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=12).fit(_EVENTS)
+
+    def predict() -> bytes:
+        file = io.BytesIO()
+        workspace.save(file)
+        loaded = Workspace.load(file.getvalue(), testonly=True)
+        return b"".join(outcomes.score.tobytes() for _, outcomes in loaded.stream(_EVENTS))
+
+    return predict

@@ -1,0 +1,1 @@
+"""Verbs about model files: what is in one, and several merged to one."""

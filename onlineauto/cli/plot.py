@@ -1,0 +1,122 @@
+"""The verb ``plot``: pictures of a search from its journal, and of runs from what they printed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.errors import InputError, OptionError
+from onlineauto.options import Registry, option
+from onlineauto.pictures import check_picture, crossings, race, reward_bands, rewards
+from onlineauto.pictures.runs import course_of, has_table
+from onlineauto.pictures.story import story_of
+from onlineauto.workspace.model_file import check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.pictures import Picture
+
+__all__ = ["REGISTRY", "PlotOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotOptions:
+    """Options of the verb ``plot``."""
+
+    title: ClassVar[str] = "Options"
+
+    file: tuple[str, ...] = option(
+        (),
+        "Journals, which --journal writes; or files of what runs printed on standard error. The flag may "
+        "be left out.",
+        vw=False,
+        metavar="FILE",
+        positional=True,
+    )
+    output: str = option(
+        "", "Draw into this file: SVG, PNG or PDF, by its ending.", short="o", vw=False, metavar="FILE"
+    )
+    crossings: bool = option(False, "Draw which namespaces the last champion of a journal crosses.", vw=False)
+    loss: bool = option(False, "Draw the loss of runs, and not the reward, as for regression.", vw=False)
+    heading: str = option("", "Title of the picture.", vw=False, metavar="TEXT")
+    dark: bool = option(False, "Draw on a dark background.", vw=False)
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((PlotOptions,))
+"""The flags of this verb."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto plot [options] JOURNAL -o PICTURE\n"
+    "       onlineauto plot [options] RUN ... -o PICTURE",
+    "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
+    "the champion's reward as the search knew it; of several journals, this reward side by side. Or draw the "
+    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed.",
+    """\
+Examples:
+  onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
+  onlineauto plot j.jsonl -o story.svg
+  onlineauto plot j.jsonl --crossings -o crossed.png --dark
+  onlineauto log.txt --cb_explore_adf -P 1.2 2> ours.txt
+  vw -d log.txt --cb_explore_adf -P 1.2 2> vw.txt
+  onlineauto plot ours.txt vw.txt -o runs.svg""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Draw a picture and return 0.
+
+    Raises
+    ------
+    OptionError
+        If no file or picture is named, or the files are not of one kind.
+    InputError
+        If a file is neither a journal nor has a progress table.
+    OSError
+        If a file cannot be read or written.
+    """
+    options = REGISTRY.parse(words)[PlotOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if not options.file or not options.output:
+        raise OptionError("plot takes a journal and -o: onlineauto plot journal.jsonl -o story.svg")
+    check_picture(options.output)
+    check_target(options.output)
+    _draw(options).save(options.output)
+    print(f"the picture is in {options.output}")
+    return 0
+
+
+def _draw(options: PlotOptions) -> Picture:
+    first, *others = options.file
+    if has_table(first):
+        courses = [course_of(path) for path in options.file]
+        return rewards(courses, losses=options.loss, title=options.heading, dark=options.dark)
+    if _is_metrics(first):
+        raise InputError(
+            f"{first} has metrics, of the end of a run alone; plot takes its journal, or what runs printed"
+        )
+    if others and options.crossings:
+        raise OptionError("--crossings takes one journal")
+    if others:
+        names = {Path(path).stem: path for path in options.file}
+        if len(names) < len(options.file):
+            names = {path: path for path in options.file}
+        title = {"title": options.heading} if options.heading else {}
+        return reward_bands(names, dark=options.dark, **title)
+    if not options.crossings:
+        return race(first, title=options.heading, dark=options.dark)
+    story = story_of(first)
+    title = {"title": options.heading} if options.heading else {}
+    return crossings(story.crossed(), namespaces=story.namespaces, dark=options.dark, **title)
+
+
+def _is_metrics(path: str) -> bool:
+    """Return whether a file is one of ``--extra_metrics``."""
+    with Path(path).open("rb") as file:
+        return file.read(32).startswith(b'{"total_log_calls"')

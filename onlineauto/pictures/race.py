@@ -1,0 +1,223 @@
+"""``race``: the search of a run as a race of live configs, from its journal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.automl.config import Kind
+from onlineauto.automl.text import namespace_text
+from onlineauto.pictures.picture import Picture
+from onlineauto.pictures.reward_bands import draw_reward
+from onlineauto.pictures.story import story_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.pictures.look import Look
+    from onlineauto.pictures.story import Journal, Story, Stretch
+
+__all__ = ["difference", "race"]
+
+_WIDTH: Final = 11.0
+_HALF: Final = 0.34
+"""Half of the height of a stretch; lanes are 1 apart."""
+_LETTER: Final = 0.0068
+"""Width of a letter of a label, as a part of the width of the plot."""
+_OUTCOMES: Final = (
+    ("champion", "champion"),
+    ("rising", "became the champion"),
+    ("waiting", "gave way, or still runs"),
+    ("worse", "proved worse"),
+)
+
+
+def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
+    """Draw the live configs of a search over the events, their leases, the swaps, and the champion's reward.
+
+    The reward is bounded as the search knew it at each decision: over the events that a challenger had been
+    compared on.
+
+    Parameters
+    ----------
+    journal : Journal
+        Path of a journal, or its lines.
+    title : str, optional
+        By default it says how often the champion changed.
+    dark : bool
+        True for a dark background.
+
+    Raises
+    ------
+    InputError
+        If it is not a journal, or no config was live.
+    OSError
+        If the file cannot be read.
+    """
+    story = story_of(journal)
+    lanes = max(each.lane for each in story.stretches) + 1
+    row = min(0.42, 12 / lanes)
+    known = bool(story.intervals)
+    height = 2.0 + row * lanes + 2.1 * known
+    picture = Picture(_WIDTH, height, title=title or _title(story), note=_note(journal, story), dark=dark)
+    with picture.drawing() as look:
+        rows = [row * lanes + 0.9, *([2.1] if known else [])]
+        axes = picture.figure.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
+        _draw_lanes(axes[0], story, look, lanes=lanes)
+        if known:
+            draw_reward(axes[1], story, colour=look.champion, dashes=look.quiet)
+            axes[1].set_title("The champion's average reward: an interval at each decision", size=9)
+        axes[-1].set_xlabel("events")
+        axes[-1].set_xlim(0, max(story.events, 1))
+        axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+    return picture
+
+
+def _title(story: Story) -> str:
+    many = len(story.swaps)
+    times = {1: "once", 2: "twice"}.get(many, f"{many} times")
+    changed = f"changed {times}" if many else "never changed"
+    return f"The champion {changed} in {story.events:,} events"
+
+
+def _note(journal: Journal, story: Story) -> str:
+    crossed = story.crossed()
+    parts = [Path(journal).name] if isinstance(journal, str | os.PathLike) else []
+    parts.append(f"the last champion crosses {_shown(crossed, most=6) if crossed else 'nothing'}")
+    parts += _settings_text(story.champion.settings)
+    return " · ".join(parts)
+
+
+def _draw_lanes(axes: Axes, story: Story, look: Look, *, lanes: int) -> None:
+    total = max(story.events, 1)
+    for each in story.stretches:
+        colour = _colour(each, look)
+        axes.broken_barh(
+            [(each.begin, each.end - each.begin)],
+            (each.lane - _HALF, 2 * _HALF),
+            facecolor=colour,
+            edgecolor=look.paper,
+            linewidth=0.8,
+        )
+        _mark_leases(axes, each, look)
+        text = difference(each) if each.lane else _champion_text(each)
+        if lanes <= 24 and len(text) * _LETTER < (each.end - each.begin) / total:
+            ink = look.paper if each.lane == 0 else look.ink
+            axes.text(each.begin + 0.004 * total, each.lane - 0.04, text, size=7.5, va="center", color=ink)
+    for now, lane in story.swaps:
+        axes.vlines(now, 0, lane, color=look.ink, linewidth=1.2, zorder=0.5)  # behind the stretches
+        axes.plot([now], [_HALF + 0.12], marker="^", color=look.ink, markersize=5)
+        axes.axvline(now, color=look.quiet, linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
+    _mark_events(axes, story, look)
+    axes.set_ylim(lanes - 0.5, -0.9 if story.late else -0.5)
+    axes.set_yticks(*_ticks(lanes))
+    axes.grid(visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    _explain(axes, story, look)
+
+
+def _colour(stretch: Stretch, look: Look) -> str:
+    if stretch.lane == 0:
+        return look.champion
+    return {"promoted": look.rising, "worse": look.worse}.get(stretch.outcome, look.waiting)
+
+
+def _mark_leases(axes: Axes, stretch: Stretch, look: Look) -> None:
+    """Draw a notch where a lease was extended."""
+    if stretch.lane:
+        low, high = stretch.lane + 0.55 * _HALF, stretch.lane + _HALF
+        axes.vlines(stretch.leases, low, high, color=look.ink, linewidth=1)
+
+
+def _mark_events(axes: Axes, story: Story, look: Look) -> None:
+    """Draw late namespaces and drift above the lanes."""
+    for now, names in story.late:
+        axes.plot([now], [-0.62], marker="v", color=look.quiet, markersize=5, clip_on=False)
+        if len(story.late) <= 4:
+            axes.annotate(
+                "+ " + ", ".join(map(namespace_text, names)),
+                (now, -0.62),
+                xytext=(5, -2.5),
+                textcoords="offset points",
+                size=7.5,
+                color=look.quiet,
+            )
+    for now in story.drifts:
+        axes.axvline(now, color=look.series[1], linewidth=1.2, linestyle=(0, (4, 2)))
+
+
+def _ticks(lanes: int) -> tuple[list[int], list[str]]:
+    """Return which lanes are labelled, and how."""
+    step = 1 if lanes <= 24 else lanes // 12
+    shown = list(range(0, lanes, step))
+    return shown, ["champion" if lane == 0 else f"challenger {lane}" for lane in shown]
+
+
+def _explain(axes: Axes, story: Story, look: Look) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    seen = {_colour(each, look) for each in story.stretches}
+    handles: list[Any] = [
+        Patch(color=getattr(look, name), label=text)
+        for name, text in _OUTCOMES
+        if getattr(look, name) in seen
+    ]
+    if any(each.leases and each.lane for each in story.stretches):
+        handles.append(
+            Line2D([], [], marker="|", linestyle="", color=look.ink, markersize=6, label="lease extended")
+        )
+    if story.drifts:
+        handles.append(Line2D([], [], color=look.series[1], linestyle=(0, (4, 2)), label="drift"))
+    if story.late:
+        handles.append(
+            Line2D([], [], marker="v", linestyle="", color=look.quiet, markersize=5, label="new namespaces")
+        )
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles), borderaxespad=0.2,
+        borderpad=0, handlelength=1.2, columnspacing=1.6,
+    )  # fmt: skip
+
+
+def _champion_text(stretch: Stretch) -> str:
+    many = len(stretch.config.elements)
+    if stretch.config.kind is Kind.EXCLUSION:
+        return f"all but {many} interactions" if many else "all interactions"
+    return ", ".join(
+        [f"{many or 'no'} interaction{'s' * (many != 1)}", *_settings_text(stretch.config.settings)]
+    )
+
+
+def difference(stretch: Stretch) -> str:
+    """Return how a config differed from the champion when it became live, in few letters."""
+    config, champion = stretch.config, stretch.champion
+    own, theirs = set(config.elements), set(champion.elements)
+    more, less = sorted(own - theirs), sorted(theirs - own)
+    if config.kind is Kind.EXCLUSION:
+        more, less = less, more
+    parts = [
+        f"{sign}{_shown(found, most=2)}" for sign, found in (("+ ", more), ("\N{MINUS SIGN} ", less)) if found
+    ]
+    parts += _settings_text(sorted(set(config.settings) - set(champion.settings)))
+    kept = {name for name, _ in config.settings}
+    parts += [f"{name} as given" for name, _ in champion.settings if name not in kept]
+    return ", ".join(parts) or "as the champion"
+
+
+def _settings_text(settings: Iterable[tuple[str, float | str]]) -> list[str]:
+    return [
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in settings
+    ]
+
+
+def _shown(crossed: list[Interaction], *, most: int) -> str:
+    """Return interactions by name, or their number if they are many."""
+    if len(crossed) > most:
+        return f"{len(crossed)} interactions"
+    return ", ".join("\N{MULTIPLICATION SIGN}".join(map(namespace_text, names)) for names in crossed)

@@ -1,0 +1,239 @@
+"""``Story``: what a journal tells, as stretches of lanes: which config was live where, from when to when."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.engine.search.journal import End, Head, decision_of, read_journal
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.engine.search.journal import Entry
+
+__all__ = ["Interval", "Journal", "Story", "Stretch", "story_of"]
+
+Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entry | End | Head]"
+"""A journal: the path of its file, or its lines, as objects or as dictionaries."""
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The time that a config was live without a change of lane.
+
+    Attributes
+    ----------
+    lane : int
+        Index of the live config; 0 is the champion.
+    config : Config
+        The config.
+    champion : Config
+        The champion when it became live.
+    begin, end : int
+        Events done before and after.
+    leases : list of int
+        Events at which its lease was extended.
+    outcome : {"live", "waiting", "worse", "promoted", "deposed"}
+        How it ended: not at all; it gave way to another; it was proved worse; it became the champion; or it
+        ceased to be.
+    """
+
+    lane: int
+    config: Config
+    champion: Config
+    begin: int
+    end: int = 0
+    leases: list[int] = field(default_factory=list)
+    outcome: str = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds on the champion's average reward over the last `updates` learnt events.
+
+    Attributes
+    ----------
+    events : int
+        Events done.
+    updates : int
+        The number of events that the bounds are about.
+    low, high : float
+        The bounds.
+    """
+
+    events: int
+    updates: int
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class Story:
+    """The search of a run.
+
+    Attributes
+    ----------
+    stretches : list of Stretch
+        In the order in which they begin.
+    swaps : list of (int, int)
+        Events at which the champion changed, and the lane that its challenger was in.
+    drifts : list of int
+        Events at which drift was found.
+    late : list of (int, tuple of bytes)
+        Namespaces that came after the search had begun.
+    intervals : list of Interval
+        Bounds on the champion's reward, in the order of events.
+    namespaces : list of bytes
+        All namespaces, in ascending order.
+    events : int
+        The number of events of the run, so far as the journal tells.
+    """
+
+    stretches: list[Stretch] = field(default_factory=list)
+    swaps: list[tuple[int, int]] = field(default_factory=list)
+    drifts: list[int] = field(default_factory=list)
+    late: list[tuple[int, tuple[bytes, ...]]] = field(default_factory=list)
+    intervals: list[Interval] = field(default_factory=list)
+    namespaces: list[bytes] = field(default_factory=list)
+    events: int = 0
+
+    @property
+    def champion(self) -> Config:
+        """The champion at the end."""
+        return next((each.config for each in reversed(self.stretches) if each.lane == 0), Config())
+
+    def crossed(self) -> list[Interaction]:
+        """Return the interactions of the champion at the end.
+
+        Those of a config that leaves some out are all pairs but these.
+        """
+        champion, names = self.champion, self.namespaces
+        if champion.kind is Kind.INCLUSION:
+            return list(champion.elements)
+        pairs = [(one, other) for at, one in enumerate(names) for other in names[at:]]
+        return [pair for pair in pairs if pair not in champion.elements]
+
+
+def story_of(journal: Journal) -> Story:
+    """Return what a journal tells.
+
+    Raises
+    ------
+    InputError
+        If it is not a journal, or nothing happened in it.
+    OSError
+        If the file cannot be read.
+    """
+    teller = _Teller()
+    for entry in _entries(journal):
+        teller.take(entry)
+    return teller.end()
+
+
+def _entries(journal: Journal) -> Iterator[Entry | End]:
+    """Yield the decisions of a journal, and its end."""
+    if isinstance(journal, str | os.PathLike):
+        with Path(journal).open("rb") as file:
+            yield from read_journal(file, name=os.fspath(journal))
+        return
+    lines = [msgspec.json.encode(line) for line in journal]
+    head = msgspec.json.encode(Head(""))
+    if not lines or b'"search"' not in lines[0]:
+        lines.insert(0, head)
+    yield from read_journal(io.BytesIO(b"\n".join([*lines, b""])))
+
+
+class _Teller:
+    """Follows the decisions of a journal."""
+
+    def __init__(self) -> None:
+        first = Stretch(0, Config(), Config(), 0)  # until the journal names another
+        self._story = Story([first])
+        self._live = [first]
+
+    def take(self, entry: Entry | End) -> None:
+        """Follow a line."""
+        story, now = self._story, entry.events
+        story.events = max(story.events, now)
+        if isinstance(entry, End):
+            return
+        decision = decision_of(entry)
+        self._note_interval(entry)
+        if isinstance(decision, Widen):
+            story.namespaces = sorted({*story.namespaces, *decision.names})
+            if now > 0:
+                story.late.append((now, decision.names))
+        elif isinstance(decision, Reopen):
+            story.drifts.append(now)
+        elif isinstance(decision, Rotate):
+            self._seat(decision.live, decision.config, now)
+        elif isinstance(decision, Extend):
+            self._of(decision.live).leases.append(now)
+        elif isinstance(decision, Remove):
+            self._of(decision.live).outcome = "worse"
+        else:
+            self._swap(decision, now)
+
+    def end(self) -> Story:
+        """Return the story."""
+        story = self._story
+        for each in self._live:
+            each.end = story.events
+        story.stretches = [each for each in story.stretches if each.end > each.begin]
+        if not story.stretches:
+            raise InputError(
+                "the journal has no decision behind the first event, so there is nothing to draw"
+            )
+        return story
+
+    def _of(self, live: int) -> Stretch:
+        if live >= len(self._live):
+            raise InputError(f"the journal decides on live config {live}, which never became live")
+        return self._live[live]
+
+    def _note_interval(self, entry: Entry) -> None:
+        bounds = getattr(entry, "bounds", None)
+        if bounds is not None and bounds.updates > 0:
+            found = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
+            self._story.intervals.append(found)
+
+    def _seat(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
+        """Let a config be live at index `live` from now on."""
+        champion = self._live[0].config if live else config
+        stretch = Stretch(live, config, champion, now)
+        self._story.stretches.append(stretch)
+        if live < len(self._live):
+            self._close(self._live[live], now, outcome)
+            self._live[live] = stretch
+        elif live == len(self._live):
+            self._live.append(stretch)
+        else:
+            self._of(live)
+
+    def _close(self, stretch: Stretch, now: int, outcome: str) -> None:
+        stretch.end = now
+        if stretch.outcome == "live":
+            stretch.outcome = outcome
+
+    def _swap(self, swap: Swap, now: int) -> None:
+        self._story.swaps.append((now, swap.live))
+        old = self._of(0).config
+        self._of(swap.live).outcome = "promoted"
+        self._seat(0, swap.config, now, outcome="deposed")
+        if swap.keeps:
+            self._seat(swap.live, old, now)
+            return
+        for each in self._live[1:]:
+            self._close(each, now, "waiting")
+        del self._live[1:]
+        self._seat(1, old, now)

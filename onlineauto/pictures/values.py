@@ -1,0 +1,107 @@
+"""``values``: estimated costs of policies with their intervals, and how the intervals narrowed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Protocol
+
+from onlineauto.pictures.picture import Picture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["values"]
+
+_MOST_LETTERS: Final = 44
+Point = tuple[int, float, float]
+
+
+class Bounded(Protocol):
+    """An estimate and its interval."""
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+
+
+def values(
+    estimates: Mapping[str, Bounded],
+    growth: Mapping[str, Sequence[Point]],
+    *,
+    alpha: float = 0.05,
+    title: str = "What each policy would have cost",
+    dark: bool = False,
+) -> Picture:
+    """Draw the estimated cost of each policy with its interval, and how the intervals narrowed.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Bounded
+        By policy: the estimate at the end; an infinite interval is not drawn.
+    growth : mapping of str to sequence of (int, float, float)
+        By policy: number of events, and lowest and highest cost after them.
+    alpha : float
+        Probability that an interval is ever wrong.
+    title : str
+        Heads the picture.
+    dark : bool
+        True for a dark background.
+    """
+    share = f"{100 * (1 - alpha):g} %"
+    note = f"Doubly robust, with {share} confidence sequences, which hold after every event. Lower is better."
+    height = max(3.6, 1.9 + 0.42 * len(estimates))
+    picture = Picture(11, height, title=title, note=note, dark=dark)
+    with picture.drawing() as look:
+        ends, course = picture.figure.subplots(1, 2, width_ratios=(5, 6))
+        for row, (policy, each) in enumerate(estimates.items()):
+            colour = look.series[row % len(look.series)]
+            if math.isfinite(each.low) and math.isfinite(each.high):
+                ends.hlines(row, each.low, each.high, color=colour, linewidth=6, alpha=0.35)
+                ends.vlines([each.low, each.high], row - 0.16, row + 0.16, color=colour, linewidth=1.2)
+            ends.plot([each.value], [row], "o", color=colour, markersize=6)
+            known = list(_narrowing(growth.get(policy, ())))
+            if known:
+                events, low, high = zip(*known, strict=True)
+                course.fill_between(events, low, high, color=colour, alpha=0.16, linewidth=0)
+                course.plot(events, low, color=colour, linewidth=0.9)
+                course.plot(events, high, color=colour, linewidth=0.9)
+        ends.set_yticks(range(len(estimates)), [_shortened(policy) for policy in estimates])
+        for label in ends.get_yticklabels():
+            label.set_color(look.ink)
+        ends.set_ylim(len(estimates) - 0.5, -0.5)
+        ends.tick_params(axis="y", length=0)
+        ends.grid(visible=False, axis="y")
+        ends.spines["left"].set_visible(False)
+        ends.set_title("At the end")
+        ends.set_xlabel("average cost")
+        course.set_title("As events came in")
+        course.xaxis.set_major_formatter("{x:,.0f}")
+        course.set_xlabel("labelled events")
+    return picture
+
+
+def _narrowing(points: Sequence[Point]) -> Iterator[Point]:
+    """Yield the points from the last one on at which the interval still was as wide as all costs."""
+    finite = [point for point in points if all(map(math.isfinite, point))]
+    widest = max((high - low for _, low, high in finite), default=0.0)
+    at = next((k for k, (_, low, high) in enumerate(finite) if high - low < widest), len(finite))
+    return iter(finite[max(at - 1, 0) :])
+
+
+def _shortened(policy: str) -> str:
+    """Return the name of a policy in at most two lines."""
+    if len(policy) <= _MOST_LETTERS // 2:
+        return policy
+    cut = policy.rfind(" -", 0, _MOST_LETTERS // 2 + 6)
+    if cut <= 0:
+        return policy if len(policy) <= _MOST_LETTERS else "…" + policy[1 - _MOST_LETTERS :]
+    rest = policy[cut + 1 :]
+    return policy[:cut] + "\n" + (rest if len(rest) <= _MOST_LETTERS else rest[: _MOST_LETTERS - 1] + "…")
