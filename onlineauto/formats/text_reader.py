@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TextReader"]
 
+_MOST_IN_PLACE = 1 << 16
+"""Bytes of the longest text for which room is made whatever may be in it."""
+
 
 class _Bound(NamedTuple):
     """The kernels that read one event after the other, bound to the records of a reader."""
 
+    buffer: NDArray[np.uint8]
     reader: Reader
     most_bytes: int
     sizes: NDArray[np.int64]
@@ -94,10 +98,11 @@ class TextReader(LineReader):
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         bound = self._bound
-        if bound is None or bound.reader is not self._reader or end > bound.most_bytes:
-            if end > self._text_bytes:
-                return None
-            self._bound = bound = self._bind(2 * end)
+        if end > min(_MOST_IN_PLACE, self._text_bytes):
+            return None
+        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self._reader
+        if bound is None or not fits or end > bound.most_bytes:
+            self._bound = bound = self._bind(min(2 * end, _MOST_IN_PLACE))
         self._buffer[:end] = np.frombuffer(data, np.uint8)
         state = self._reader.state[0]
         state["line_number"], state["fatal"] = 0, False
@@ -125,6 +130,7 @@ class TextReader(LineReader):
         )
         reader, sizes = self._reader, np.zeros(SIZES, np.int64)
         return _Bound(
+            self._buffer,
             reader,
             most_bytes,
             sizes,

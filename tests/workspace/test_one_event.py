@@ -118,6 +118,26 @@ def test_numbered_actions_one_at_a_time() -> None:
     _compare({"cb_explore": 4}, events)
 
 
+@pytest.mark.parametrize("options", [{}, {"vw_exact": True}], ids=["native", "exact"])
+def test_texts_of_all_sizes(options: dict[str, Any]) -> None:
+    """Short and very long texts by turns, some with something odd in them."""
+    random, texts = np.random.default_rng(7), []
+    for i, size in enumerate([1, 5, 3000, 2, 60_000, 4, 150_000, 1, 7, 150_000, 3]):
+        words = " ".join(f"w{random.integers(10_000)}:{random.random():.3f}" for _ in range(size))
+        odd = "" if i % 2 else " x:1e99"
+        texts += [f"{i % 3} |a {words}\n", f"{i % 3} |a {words}{odd} |b c\n", "1 |a one two\n"]
+    one, blocks = Workspace(**options), Workspace(**options)
+    for text in texts:
+        read = [block for block in blocks.read(text.encode()) if len(block)]
+        if not read:
+            with pytest.raises(InputError):
+                one.learn(text)
+            continue
+        np.testing.assert_array_equal(one.predict(text), blocks.predict_block(read[0]).one_prediction())
+        np.testing.assert_array_equal(one.learn(text), blocks.learn_block(read[0]).one_prediction())
+    assert model_of(one) == model_of(blocks)
+
+
 def test_a_search_decides_on_the_way() -> None:
     """A long stream, on which leases end and configs change while one event is learnt."""
     random, events = np.random.default_rng(5), []
