@@ -16,7 +16,7 @@ from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from typing import Self, Unpack
 
     import numpy as np
