@@ -99,6 +99,7 @@ FACTOR = np.dtype(
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
 _NO_FEATURES = np.empty(0, FEATURE)
 NO_SLOTS = np.empty((0, 4), np.int64)
+"""The CCB slots of a stream that has none."""
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together; `product` is 0 for linear ones, else 1 + the product."""

@@ -10,16 +10,16 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.formats.lines.line_kernels import DONE
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
-from onlineauto.formats.lines.record_reader import InPlace
-from onlineauto.formats.lines.size_kernels import SIZES, measure
 from onlineauto.formats.quirks import NO_QUIRKS
+from onlineauto.formats.records.record_reader import InPlace
+from onlineauto.formats.records.size_kernels import SIZES, measure
 from onlineauto.formats.text.line_kernels import read_lines
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.records.reader_state_kernels import Reader, Rules
 
 __all__ = ["TextReader"]
 
@@ -49,7 +49,7 @@ class TextReader(LineReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, Rules(multiline=True, simple=False)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)

@@ -16,7 +16,11 @@ from onlineauto.interop import event_text, from_dicts
 from tests.property.snapshot import model_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+    from onlineauto import Block
 
 _ADF: dict[str, Any] = {"cb_explore_adf": True}
 _ACTIONS: dict[str, dict[str, Any]] = {
@@ -78,19 +82,21 @@ def _lines(n: int = 160) -> list[dict[str, Any]]:
 
 
 def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> None:
-    """Compare events learnt as mappings, and as texts, with the same events learnt as blocks."""
-    one, text, blocks = (Workspace(**options) for _ in range(3))
-    for event in events:
-        [block] = from_dicts([event])
-        line = event_text(event)
+    """Compare events learnt one at a time, as mappings and as texts, with the same events in blocks."""
+    lines, reader = [event_text(event) for event in events], Workspace(**options)
+    blocks = (block for line in lines for block in reader.read(line.encode()))
+    _compare_each(options, events, from_dicts(events, events_per_block=1))
+    _compare_each(options, lines, blocks)
+
+
+def _compare_each(options: dict[str, Any], events: Iterable[Any], read: Iterable[Block]) -> None:
+    one, blocks = Workspace(**options), Workspace(**options)
+    for event, block in zip(events, read, strict=True):
         expected = blocks.predict_block(block).one_prediction()
         np.testing.assert_array_equal(one.predict(event), expected)
-        np.testing.assert_array_equal(text.predict(line), expected)
         expected = blocks.learn_block(block).one_prediction()
         np.testing.assert_array_equal(one.learn(event), expected)
-        np.testing.assert_array_equal(text.learn(line), expected)
     assert model_of(one) == model_of(blocks)
-    assert model_of(text) == model_of(blocks)
 
 
 @pytest.mark.parametrize("options", _ACTIONS.values(), ids=_ACTIONS)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Task
     from onlineauto.engine.loop.semantics import Loop
     from onlineauto.features.layout import Layout
-    from onlineauto.formats.lines.reader_state_kernels import Reader
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.jit import Sealed
 
 __all__ = ["OneEvent"]
