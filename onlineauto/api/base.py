@@ -216,7 +216,7 @@ class AutoModel:
         """
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
-        kept = run.get("api", {})
+        kept = run.get("api") or {}
         if kept.get("class") != cls.__name__:
             known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
@@ -226,7 +226,7 @@ class AutoModel:
             decisions = msgspec.convert(kept["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(kept["own"])  # noqa: SLF001 - of this class
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
 

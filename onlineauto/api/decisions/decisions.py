@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -164,6 +164,6 @@ class _Kept(msgspec.Struct):
 
     random: tuple[int, tuple[int, ...], float | None]
     default_cost: float | None
-    limit: int
-    time_to_live: float
-    expired: int
+    limit: Annotated[int, msgspec.Meta(ge=1)]
+    time_to_live: Annotated[float, msgspec.Meta(gt=0)]
+    expired: Annotated[int, msgspec.Meta(ge=0)]
