@@ -83,13 +83,25 @@ class AutoModel:
 
     @property
     def champion(self) -> Champion:
-        """The config that predicts: what it crosses, its learning rate, and what it earns."""
+        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+
+        >>> from onlineauto import AutoML
+        >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> champion = AutoML().fit([event] * 100).champion
+        >>> champion.interactions, champion.learning_rate, champion.events, champion.changes
+        (('page*user',), 0.5, 100, 0)
+        """
         with self._lock:
             return champion_of(self._workspace)
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The decisions of the search, oldest first, as the lines of a journal."""
+        """The decisions of the search, oldest first, as the lines of a journal.
+
+        >>> from onlineauto import AutoML
+        >>> [line["decision"] for line in AutoML(begin_with=["user*page"]).history]
+        ['widen', 'rotate']
+        """
         with self._lock:
             found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
             return found
@@ -101,7 +113,12 @@ class AutoModel:
 
     @property
     def average_loss(self) -> float:
-        """Average loss of the events, each predicted before it was learnt; NaN before the first."""
+        r"""Average loss of the events, each predicted before it was learnt; NaN before the first.
+
+        >>> from onlineauto import AutoML
+        >>> AutoML().fit(["shared |user tom\n0:0.5:0.5 |page a\n|page b\n"]).average_loss
+        0.5
+        """
         with self._lock:
             return self._tally.average
 
@@ -110,7 +127,23 @@ class AutoModel:
         yield from ()
 
     def report(self) -> str:
-        """Return the champion, its evidence and how well it has done, as text."""
+        r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
+
+        >>> from onlineauto import AutoML
+        >>> liked = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> disliked = "shared |user tom\n|page a\n0:0:0.5 |page b\n"
+        >>> print(AutoML(live_configs=1).fit([liked, disliked] * 100).report())
+        AutoML
+          events             200
+          average reward     0.9702
+          champion's reward  0.932 to 1 (95% sure) over its 200 events
+          crosses            page*user
+          learning rate      0.5
+          champions before   0
+          live configs       1
+        <BLANKLINE>
+        champion changes = 0
+        """
         with self._lock:
             return text_report(self)
 
@@ -189,6 +222,13 @@ class AutoModel:
 
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the model to a file. A path is replaced in one step.
+
+        >>> import io
+        >>> from onlineauto import AutoML
+        >>> file, bandit = io.BytesIO(), AutoML(begin_with=["user*page"])
+        >>> bandit.save(file)
+        >>> AutoML.load(file.getvalue()).champion == bandit.champion
+        True
 
         Raises
         ------
