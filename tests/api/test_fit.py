@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,18 @@ def test_frames_are_learnt(fitted: AutoML) -> None:
     with pytest.raises(InputError, match="reward names a column of a frame, and list is none"):
         AutoML().fit([], reward="earned")
     assert fitted.events == N
+
+
+def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"user": ["tom"], "took": ["x"], "p": [1.0], "earned": [1.0]})
+    with pytest.raises(InputError, match="no column 'earnt'; there are user"):
+        AutoML().fit(frame, actions="took", reward="earnt", probability="p")
+    with pytest.raises(InputError, match="LazyFrame is not a source of events: give a path, a frame"):
+        AutoML().fit(frame.lazy())
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
+        AutoML().fit(frame, actions="took", reward="earned", probability="p")
 
 
 def test_malformed_lines_are_summed_up_in_one_warning() -> None:
