@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import CompilerError, InputError, OnlineautoError, OptionError, ParseError
 
 if TYPE_CHECKING:
+    from onlineauto.api.bandit import AutoML
+    from onlineauto.api.decisions.choice import Choice
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.workspace.conversion import convert
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 __all__ = [
+    "AutoML",
     "Block",
+    "Choice",
     "CompilerError",
     "Evaluation",
     "Event",
@@ -40,7 +44,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AutoML": "onlineauto.api.bandit",
     "Block": "onlineauto.features.block",
+    "Choice": "onlineauto.api.decisions.choice",
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
     "Predictor": "onlineauto.workspace.predictor",

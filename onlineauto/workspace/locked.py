@@ -35,6 +35,11 @@ class Locked:
             _FORK.everyone.add(made)
         return made
 
+    @property
+    def lock(self) -> RLock:
+        """The lock, for callers that make several calls as one."""
+        return self._lock
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a copy, made while no other thread holds the lock."""
         made = type(self).__new__(type(self))

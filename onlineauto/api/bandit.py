@@ -1,0 +1,395 @@
+"""``AutoML``: a contextual bandit that tunes itself while it serves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from onlineauto.api.decisions.choice import Choice
+from onlineauto.api.decisions.decisions import Decisions
+from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
+from onlineauto.api.decisions.from_logs import FromLogs
+from onlineauto.errors import InputError, OptionError
+from onlineauto.features.options import FeatureOptions
+from onlineauto.workspace.start.first_champion import begin_with as first_champion
+from onlineauto.workspace.start.first_champion import config_of_names
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from typing import Self, Unpack
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.workspace.option_types import Options
+    from onlineauto.workspace.save_load import ModelSource
+
+__all__ = ["AutoML"]
+
+_EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
+_HASH_BITS = 18
+_AT_ONCE = 16
+"""How many expired decisions are learnt in one call, so that no call takes long."""
+
+
+class AutoML(FromLogs):
+    r"""A contextual bandit that chooses actions, learns from their rewards, and tunes itself meanwhile.
+
+    It tries out which namespaces to cross, and how fast to learn, with several live configs at once; the
+    champion among them decides. Rewards are negative costs. Threads may share it: any number of them may rank
+    and learn at once.
+
+    Examples
+    --------
+    >>> from onlineauto import AutoML
+    >>> bandit = AutoML(seed=7)
+    >>> for step in range(300):
+    ...     user = ("tom", "ann")[step % 2]
+    ...     choice = bandit.rank({"user": user}, [{"article": "politics"}, {"article": "sports"}])
+    ...     bandit.learn(choice, reward=float((user, choice.action) in {("tom", 0), ("ann", 1)}))
+    >>> bandit.predict({"user": "ann"}, [{"article": "politics"}, {"article": "sports"}]).round(3)
+    array([0.025, 0.975], dtype=float32)
+    >>> bandit.champion.interactions
+    ('article*user',)
+
+    Parameters
+    ----------
+    live_configs : int or None
+        Number of configs that learn at once, the champion one of them. None does not search.
+    explorer : {"greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"}
+        How much is explored, and which actions. Others take a number, and are options: ``bag=5``,
+        ``cover=8``, ``rnd=3``, ``first=1000``.
+    seed : int
+        Seed of everything random.
+    begin_with : sequence of str
+        Interactions with which the search begins, by the full names of namespaces: ``"user*article"``. By
+        default each namespace of the context is crossed with each of the actions. Without a search, these
+        are the interactions.
+    hash_bits : int
+        The weights are a table of 2^hash_bits rows.
+    default_reward : float, optional
+        The reward that is learnt for a decision that expires without one. By default none is learnt.
+    max_pending : int
+        How many decisions can wait for their rewards; one more, and the oldest expires.
+    time_to_live : float
+        Seconds for which a decision waits for its reward.
+    decision_log : path, optional
+        A file to which decisions are appended before `rank` returns them, and rewards before they are learnt,
+        as dsjson. `join` learns from it, in another process or after a crash.
+    sync_log : bool
+        Wait for the disk at each line of the log, so that it survives a loss of power too.
+    clock : callable
+        Returns the time in seconds for `time_to_live`; it never goes back.
+    **options
+        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 if the
+        explorer is ``"greedy"``; with ``learning_rate`` the search begins, 0.5 by default.
+
+    Attributes
+    ----------
+    pending, expired : int
+        Number of decisions that wait, and of those that have expired without a reward.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, out of range, or contradicts another.
+    InputError
+        The log cannot be opened.
+    """
+
+    def __init__(
+        self,
+        *,
+        live_configs: int | None = 4,
+        explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
+        seed: int = 0,
+        begin_with: Sequence[str] = (),
+        hash_bits: int = _HASH_BITS,
+        default_reward: float | None = None,
+        max_pending: int = 100_000,
+        time_to_live: float = 3600.0,
+        decision_log: str | os.PathLike[str] | None = None,
+        sync_log: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[Options],
+    ) -> None:
+        if explorer not in _EXPLORERS:
+            raise OptionError(
+                f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
+                "take a number are options: bag=5, cover=8, rnd=3, first=1000"
+            )
+        if max_pending < 1 or not time_to_live > 0:
+            raise OptionError(
+                f"max_pending is {max_pending} and time_to_live {time_to_live}: no decision could wait"
+            )
+        given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
+        if seed:
+            given["random_seed"] = seed
+        if hash_bits != _HASH_BITS:
+            given["bit_precision"] = hash_bits
+        if explorer != "greedy":
+            given[explorer] = True
+        config = config_of_names(begin_with)
+        if live_configs is None and begin_with:
+            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
+        super().__init__(given)
+        if live_configs is not None and begin_with:
+            first_champion(self._workspace, config)
+        self._decisions = Decisions(
+            seed=seed,
+            limit=max_pending,
+            time_to_live=time_to_live,
+            default_cost=None
+            if default_reward is None
+            else cost_of(default_reward, None, where="default_reward"),
+            clock=clock,
+        )
+        self._log_to(decision_log, sync=sync_log)
+
+    def _log_to(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
+        hash_seed = self._workspace.configuration[FeatureOptions].hash_seed
+        self._decisions.log_to(log, hash_seed=hash_seed, sync=sync)
+
+    # -- one event -------------------------------------------------------------------------------------
+
+    def rank(self, context: Features, actions: Actions, *, event_id: str | None = None) -> Choice:
+        """Choose one of the actions, and remember the decision until its reward comes.
+
+        Parameters
+        ----------
+        context : mapping
+            Features of whoever is decided for, as `onlineauto.interop.from_dicts` takes them: numbers, texts,
+            truth values, lists of names and nested mappings, by namespace.
+        actions : list of mappings, or mapping of id to mapping
+            Features of each action. `learn` reads them again, so do not change them in place.
+        event_id : str, optional
+            Names the decision; by default an id that no other process gives.
+
+        Returns
+        -------
+        Choice
+            The action, drawn at random from the probabilities of all.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, there are no actions, or a decision of this id waits already.
+        OSError
+            The log cannot be written; then there is no decision.
+
+        Examples
+        --------
+        >>> bandit = AutoML(epsilon=0.2)
+        >>> choice = bandit.rank({"user": "tom", "age": 30}, {"a7": {"topic": "art"}, "b2": {"price": 2.5}})
+        >>> choice.action, choice.action_id, choice.probability, choice.pmf
+        (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
+        """
+        given, of = copied(context), listed(actions)
+        with self._lock:
+            choice = self._decisions.decide(given, actions, of, self._predict(given, of), event_id)
+            self._learn_expired(_AT_ONCE)
+        return choice
+
+    @overload
+    def learn(
+        self, choice: Choice | str, /, *, reward: float | None = None, cost: float | None = None
+    ) -> None: ...
+
+    @overload
+    def learn(
+        self,
+        context: Features,
+        actions: Actions,
+        /,
+        *,
+        action: Hashable,
+        probability: float,
+        reward: float | None = None,
+        cost: float | None = None,
+    ) -> None: ...
+
+    def learn(
+        self,
+        choice: Choice | str | Features,
+        actions: Actions | None = None,
+        /,
+        *,
+        action: Hashable = None,
+        probability: float | None = None,
+        reward: float | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """Learn the reward of a decision: of one that `rank` has made, or of one that was made elsewhere.
+
+        Rewards may come at any time, in any order, and once each.
+
+        Parameters
+        ----------
+        choice : Choice or str, or mapping
+            What `rank` has returned, or its ``event_id``; or the context of a decision that was made
+            elsewhere.
+        actions, action, probability
+            Of a decision that was made elsewhere: its actions, the one that was chosen (its index, or its id
+            if the actions are a mapping), and the probability with which it was.
+        reward, cost : float
+            What the action earned, or what it cost; one of the two.
+
+        Raises
+        ------
+        InputError
+            No such decision waits: it was learnt already, has expired, or is unknown. Or the reward is not a
+            finite number, or the event is malformed.
+        OSError
+            The log cannot be written; then nothing is learnt.
+
+        Examples
+        --------
+        >>> bandit = AutoML()
+        >>> choice = bandit.rank({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+        >>> bandit.learn(choice.event_id, reward=1)
+        >>> bandit.learn({"user": "ann"}, [{"x": 1}, {"y": 1}], action=0, probability=0.5, cost=-0.5)
+        >>> bandit.events, bandit.average_reward
+        (2, 0.75)
+        """
+        found = cost_of(reward, cost)
+        event_id = choice.event_id if isinstance(choice, Choice) else choice
+        if not isinstance(event_id, str):
+            if actions is None or action is None or probability is None:
+                raise InputError(
+                    "a decision that was made elsewhere needs its context, its actions, the action and its "
+                    "probability: learn(context, actions, action=…, probability=…, reward=…)"
+                )
+            given, of = copied(event_id), listed(actions)
+            chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
+            with self._lock:
+                self._learn(given, of, chosen, probability, found)
+            return
+        with self._lock:
+            waiting = self._decisions.waiting.find(event_id)
+            self._decisions.log_reward(event_id, -found)
+            self._learn(waiting.context, waiting.actions, waiting.action, waiting.probability, found)
+            self._decisions.waiting.end(event_id)
+            self._learn_expired(_AT_ONCE)
+
+    def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]:
+        """Return the probability of each action: float32[n_actions]. Nothing is decided or remembered.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, or there are no actions.
+
+        Examples
+        --------
+        >>> AutoML().predict({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+        array([0.5, 0.5], dtype=float32)
+        """
+        with self._lock:
+            return self._predict(copied(context), listed(actions))
+
+    def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
+        return self._workspace.predict({"context": context, "actions": actions})
+
+    def _learn(
+        self, context: Features, actions: list[Features], action: int, probability: float, cost: float
+    ) -> None:
+        event = {
+            "context": context,
+            "actions": actions,
+            "chosen": action,
+            "cost": cost,
+            "probability": probability,
+        }
+        pmf = self._workspace.learn(event)
+        self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
+
+    # -- decisions that wait ---------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """Number of decisions that wait for their rewards."""
+        return len(self._decisions.waiting)
+
+    @property
+    def expired(self) -> int:
+        """Number of decisions that have expired without a reward."""
+        return self._decisions.waiting.expired
+
+    def expire(self) -> int:
+        """End the decisions that have waited too long, and return how many there were.
+
+        `rank` and `learn` do that too, a few at a time. With ``default_reward`` they are learnt.
+
+        Examples
+        --------
+        >>> now = 0.0
+        >>> bandit = AutoML(time_to_live=60, default_reward=0, clock=lambda: now)
+        >>> choice = bandit.rank({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+        >>> now = 61.0
+        >>> bandit.expire(), bandit.pending, bandit.events
+        (1, 0, 1)
+        """
+        with self._lock:
+            return self._learn_expired(len(self._decisions.waiting))
+
+    def _details(self) -> Iterator[tuple[str, str]]:
+        if self.pending:
+            yield "waiting for rewards", f"{self.pending:,}"
+        if self.expired:
+            yield "expired", f"{self.expired:,}"
+
+    def _learn_expired(self, most: int) -> int:
+        """End at most so many decisions that have expired; return how many there were."""
+        for number in range(most):
+            late = self._decisions.waiting.pop_expired()
+            if late is None:
+                return number
+            cost = self._decisions.default_cost
+            if cost is not None:
+                self._learn(late.context, late.actions, late.action, late.probability, cost)
+        return most
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def _kept(self) -> dict[str, Any]:
+        return self._decisions.kept()
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        self._decisions = Decisions.restored(kept, clock=time.monotonic)
+
+    @classmethod
+    def load(
+        cls,
+        source: ModelSource,
+        *,
+        decision_log: str | os.PathLike[str] | None = None,
+        sync_log: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Self:
+        """Return the model of a file that `save` has written; it goes on as the saved one would.
+
+        No decisions wait in it: those that waited when it was saved are not in the file. The log is not
+        either, so it is named again.
+
+        Raises
+        ------
+        InputError
+            The file is not a model of this class, is incomplete, or is of a later version; or the log cannot
+            be opened.
+
+        Examples
+        --------
+        >>> import io
+        >>> file, bandit = io.BytesIO(), AutoML(seed=3)
+        >>> bandit.save(file)
+        >>> event = {"user": "tom"}, [{"article": "politics"}, {"article": "sports"}]
+        >>> AutoML.load(file.getvalue()).rank(*event).action == bandit.rank(*event).action
+        True
+        """
+        made = super().load(source)
+        made._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
+        made._log_to(decision_log, sync=sync_log)  # noqa: SLF001
+        return made

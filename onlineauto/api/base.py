@@ -1,0 +1,325 @@
+"""``AutoModel``: what `AutoML`, `AutoMLRegressor` and `AutoMLClassifier` have in common."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from onlineauto.api.champion import champion_of
+from onlineauto.api.feed import Feed, checked, size_of
+from onlineauto.api.hints import nothing_learnt, problems_of
+from onlineauto.api.progress_bar import progress_bar
+from onlineauto.api.report import html_report, summary, text_report
+from onlineauto.api.tally import Tally
+from onlineauto.engine.search.journal import Entry
+from onlineauto.errors import InputError
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.interop.vw.any_model import read_model
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run
+from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.start.warm_start import warm_start
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import BinaryIO, Self
+
+    from onlineauto.api.champion import Champion
+    from onlineauto.pictures import Picture
+    from onlineauto.workspace.save_load import ModelSource
+
+__all__ = ["AutoModel"]
+
+
+class AutoModel:
+    """A workspace that searches, with what it has decided and how well it has done.
+
+    A subclass gives `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. Whatever takes
+    several steps holds `_lock`, which is the workspace's own, so threads may share a model.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of the workspace.
+
+    Attributes
+    ----------
+    workspace : Workspace
+        What learns and predicts.
+    champion : Champion
+        The config that predicts.
+    history : list of dict
+        The decisions of the search.
+    """
+
+    _measure: ClassVar[str] = "loss"
+    """What is averaged in reports: ``"loss"`` or ``"reward"``, its negative."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._workspace = Workspace(**options)
+        self._tally = Tally()
+        self._history: list[Entry] = []
+        self._observe()
+
+    def _observe(self) -> None:
+        """Hear of the decisions of the search."""
+        self._workspace.observe(self._history.append)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace that learns and predicts."""
+        return self._workspace
+
+    @property
+    def _lock(self) -> Any:
+        return self._workspace.lock
+
+    # -- what it knows ---------------------------------------------------------------------------------
+
+    @property
+    def champion(self) -> Champion:
+        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+
+        >>> from onlineauto import AutoML
+        >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> champion = AutoML().fit([event] * 100).champion
+        >>> champion.interactions, champion.learning_rate, champion.events, champion.changes
+        (('page*user',), 0.5, 100, 0)
+        """
+        with self._lock:
+            return champion_of(self._workspace)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The decisions of the search, oldest first, as the lines of a journal.
+
+        >>> from onlineauto import AutoML
+        >>> [line["decision"] for line in AutoML(begin_with=["user*page"]).history]
+        ['widen', 'rotate']
+        """
+        with self._lock:
+            found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
+            return found
+
+    @property
+    def events(self) -> int:
+        """Number of events learnt."""
+        return self._tally.events
+
+    @property
+    def average_loss(self) -> float:
+        r"""Average loss of the events, each predicted before it was learnt; NaN before the first.
+
+        >>> from onlineauto import AutoML
+        >>> AutoML().fit(["shared |user tom\n0:0.5:0.5 |page a\n|page b\n"]).average_loss
+        0.5
+        """
+        with self._lock:
+            return self._tally.average
+
+    def _details(self) -> Iterator[tuple[str, str]]:
+        """Yield what else a report says of this model, as names and values."""
+        yield from ()
+
+    def report(self) -> str:
+        r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
+
+        >>> from onlineauto import AutoML
+        >>> liked = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> disliked = "shared |user tom\n|page a\n0:0:0.5 |page b\n"
+        >>> print(AutoML(live_configs=1).fit([liked, disliked] * 100).report())
+        AutoML
+          events             200
+          average reward     0.9702
+          champion's reward  0.932 to 1 (95% sure) over its 200 events
+          crosses            page*user
+          learning rate      0.5
+          champions before   0
+          live configs       1
+        <BLANKLINE>
+        champion changes = 0
+        """
+        with self._lock:
+            return text_report(self)
+
+    def plot(self, *, title: str = "", dark: bool = False) -> Picture:
+        """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
+        """
+        from onlineauto.pictures import race
+
+        end = {"decision": "end", "events": self._workspace.searching.n_events}
+        return race([*self.history, end], title=title, dark=dark)
+
+    def __repr__(self) -> str:
+        """Show the champion and how well it has done."""
+        with self._lock:
+            return f"{type(self).__name__}({summary(self)})"
+
+    def _repr_html_(self) -> str:
+        with self._lock:
+            return html_report(self)
+
+    # -- streams ---------------------------------------------------------------------------------------
+
+    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
+        """Return an item of an iterable as a mapping for `from_dicts`; `place` is for messages.
+
+        Raises
+        ------
+        InputError
+            The item is no event.
+        """
+        raise InputError(
+            f"event {place}: an event is a mapping, a text or a Block, not {type(item).__name__}"
+        )
+
+    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
+        """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read, or nothing in it could be learnt.
+        """
+        source = checked(source)
+        total, unit = size_of(source) if n_events is None else (n_events, "events")
+        found, before, events = Diagnostics(), self._tally.events, 0
+        with progress_bar(show=progress, total=total, unit=unit) as bar:
+            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
+            run = Run(self._workspace, source)
+            run.read, run.diagnostics = feed, found
+            for block, outcomes in run:
+                events += len(block)
+                with self._lock:
+                    self._tally.add_block(outcomes)
+        if self._tally.events == before:
+            raise nothing_learnt(self._workspace, feed, found, events=events)
+        if found.total:
+            warnings.warn(problems_of(found), UserWarning, stacklevel=3)
+
+    # -- models ----------------------------------------------------------------------------------------
+
+    def _kept(self) -> dict[str, Any]:
+        """Return what a model file keeps besides the workspace: numbers, texts, lists and maps of these."""
+        return {}
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        """Take what `_kept` returned.
+
+        Raises
+        ------
+        ValueError
+            It is not what `_kept` returns.
+        """
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write the model to a file. A path is replaced in one step.
+
+        >>> import io
+        >>> from onlineauto import AutoML
+        >>> file, bandit = io.BytesIO(), AutoML(begin_with=["user*page"])
+        >>> bandit.save(file)
+        >>> AutoML.load(file.getvalue()).champion == bandit.champion
+        True
+
+        Raises
+        ------
+        OSError
+            The file cannot be written; an old file at that path is unchanged.
+        """
+        with self._lock:
+            tally = self._tally
+            kept = {
+                "class": type(self).__name__,
+                "tally": [tally.events, tally.weight, tally.loss],
+                "history": msgspec.to_builtins(self._history),
+                "own": self._kept(),
+            }
+            save_model(self._workspace.state(), target, run={"api": kept})
+
+    @classmethod
+    def load(cls, source: ModelSource) -> Self:
+        """Return the model of a file that `save` has written, exactly as it was saved.
+
+        Raises
+        ------
+        InputError
+            The file is not a model of this class, is incomplete, or is of a later version.
+        """
+        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        kept = run.get("api") or {}
+        if kept.get("class") != cls.__name__:
+            known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
+            raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
+        made = cls.__new__(cls)
+        try:
+            tally = Tally(*msgspec.convert(kept["tally"], tuple[int, float, float]))
+            decisions = msgspec.convert(kept["history"], list[Entry])
+            made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
+            made._restore(kept["own"])  # noqa: SLF001 - of this class
+        except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
+            raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
+        return made
+
+    def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
+        r"""Begin with the champion of another model, its weights included, and return self.
+
+        The champion predicts what it predicts in the other model, and the search goes on from there. This
+        model must not have learnt anything yet.
+
+        Parameters
+        ----------
+        source : path or bytes
+            A model of this program, with or without a search, or one of Vowpal Wabbit.
+        namespaces : iterable of str
+            The full names of the namespaces, if the other model is one of Vowpal Wabbit, which keeps only
+            their first letters.
+
+        Raises
+        ------
+        InputError
+            The file is not a model.
+        OptionError
+            The models differ in what their weights mean, or this model has learnt already.
+
+        Examples
+        --------
+        >>> import io
+        >>> from onlineauto import AutoML, Workspace
+        >>> file, events = io.BytesIO(), ["shared |user tom\n0:-1:0.5 |page a\n|page b\n"] * 9
+        >>> Workspace(cb_explore_adf=True, quadratic="up").fit(events).save(file)
+        >>> AutoML().warm_start(file.getvalue()).champion.interactions
+        ('user*page',)
+        """
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        warm_start(self._workspace, read_model(source), namespaces=namespaces, name=name)
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy, made while no other thread uses this one."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        with self._lock:
+            made.__setstate__(deepcopy(vars(self), memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return copies of the attributes for `pickle`."""
+        with self._lock:
+            return deepcopy(vars(self), {id(self): self})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a copy."""
+        vars(self).update(state)
+        self._observe()

@@ -1,0 +1,71 @@
+"""``Champion``: what the best config found so far crosses, how it learns, and what it earns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.text import namespace_text
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners.hyperparameters import Hyperparameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["Champion", "champion_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Champion:
+    """The config that predicts.
+
+    Attributes
+    ----------
+    interactions : tuple of str
+        Namespaces that are crossed, by their full names: ``"user*article"``.
+    settings : mapping of str to float or str
+        The hyperparameters that are searched, such as ``learning_rate``.
+    events : int
+        Number of events since it became the champion.
+    reward : (float, float)
+        Bounds on its average reward over these events; for regression and classification of its negated
+        loss. They hold at all times at once, with the probability of the significance level.
+    changes : int
+        Number of champions before it.
+    """
+
+    interactions: tuple[str, ...]
+    settings: Mapping[str, float | str]
+    events: int
+    reward: tuple[float, float]
+    changes: int
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate."""
+        return float(self.settings["learning_rate"])
+
+
+def champion_of(workspace: Workspace) -> Champion:
+    """Return the champion of a workspace; without a search, the config that the options give."""
+    searching, estimates = workspace.searching, workspace.estimates
+    configuration, live = workspace.configuration, searching.live_configs
+    crossed = ["*".join(map(namespace_text, names)) for names in searching.interactions(0)]
+    if not live.arrays.searching:
+        given = configuration[FeatureOptions]
+        crossed = [*given.quadratic, *given.cubic, *given.interactions]
+        crossed += [text.replace("|", "*") for text in given.experimental_full_name_interactions]
+    searched = searching.options.searched() if live.arrays.searching else ()
+    defaults = Hyperparameters(configuration).defaults
+    settings = {
+        name: value for name, value in defaults.items() if name in searched or name == "learning_rate"
+    }
+    return Champion(
+        interactions=tuple(crossed),
+        settings=settings | dict(live.configs[0].settings),
+        events=live.champion_events,
+        reward=(estimates.lower(0), estimates.upper(0)),
+        changes=searching.n_switches,
+    )

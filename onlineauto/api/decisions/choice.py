@@ -1,0 +1,39 @@
+"""``Choice``: what `AutoML.rank` has decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Choice"]
+
+
+class Choice(msgspec.Struct, frozen=True, eq=False):
+    """The action that was drawn, and the probabilities from which it was drawn.
+
+    Attributes
+    ----------
+    action : int
+        Index of the action, from 0.
+    action_id : hashable
+        Its key, if the actions were given as a mapping; else the index.
+    probability : float
+        The probability with which it was drawn.
+    pmf : float32[n_actions]
+        The probability of each action.
+    event_id : str
+        Names the decision, to learn its reward later.
+    """
+
+    action: int
+    action_id: Hashable
+    probability: float
+    pmf: NDArray[np.float32]
+    event_id: str

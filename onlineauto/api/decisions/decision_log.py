@@ -1,0 +1,137 @@
+"""``DecisionLog``: decisions when they are made, and rewards when they come, as lines of dsjson.
+
+A line is on its way to the disk before the decision is returned: it is written in one step, without a buffer
+of this process, so a process that is killed loses none. With ``sync`` the disk confirms each line, so that a
+machine that loses power loses none either.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+import msgspec
+
+from onlineauto.api.decisions.feature_texts import FeatureTexts
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["DecisionLog"]
+
+
+class DecisionLog:
+    r"""Appends decisions and rewards to a file. Several processes may append to the same one.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made if it is not there.
+    hash_seed : int
+        ``hash_seed`` of the model.
+    sync : bool
+        Wait for the disk at each line.
+
+    Raises
+    ------
+    InputError
+        The file cannot be opened.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "decisions.dsjson"
+    ...     log = DecisionLog(path)
+    ...     log.decision("e1", {"user": "tom"}, [{"topic": "art"}, {"topic": "sports"}], 1, [0.25, 0.75])
+    ...     log.reward("e1", 1.0)
+    ...     decision, reward = path.read_text().splitlines()
+    >>> decision[decision.index('"a":'):decision.index('"_multi"')]
+    '"a":[2,1],"p":[0.75,0.25],"c":{"user":{"user=tom":1.0},'
+    >>> msgspec.json.decode(reward)["RewardValue"]
+    1.0
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, hash_seed: int = 0, sync: bool = False) -> None:
+        self.path, self.sync, self._texts = Path(path), sync, FeatureTexts(hash_seed=hash_seed)
+        self._second, self._stamp = -1, ""
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise InputError(f"cannot log decisions to {self.path}: {error.strerror}") from None
+        finalize(self, os.close, self._file)
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")  # ends the line at which a machine broke off
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the open file, which a copy opens anew."""
+        return {name: value for name, value in vars(self).items() if name != "_file"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a copy, and open the file."""
+        vars(self).update(state)
+        self._open()
+
+    def decision(
+        self,
+        event_id: str,
+        context: Mapping[str, Any],
+        actions: Sequence[Mapping[str, Any]],
+        action: int,
+        pmf: Sequence[float],
+    ) -> None:
+        """Write a decision.
+
+        Raises
+        ------
+        InputError
+            A feature is malformed, or has a name that JSON cannot have.
+        OSError
+            The file cannot be written.
+        """
+        texts, count = self._texts, len(actions)
+        shared = texts.object_of(context)[1:-1]
+        objects = ",".join([texts.object_of(each) for each in actions])
+        ranked, chances = list(range(1, count + 1)), list(pmf)
+        ranked.insert(0, ranked.pop(action))
+        chances.insert(0, chances.pop(action))
+        head = _HEAD.encode({"EventId": event_id, "Timestamp": self._now(), "a": ranked, "p": chances})
+        line = f'"c":{{{shared}{"," if shared else ""}"_multi":[{objects}]}}}}\n'
+        self._write(head[:-1] + b"," + line.encode())
+
+    def reward(self, event_id: str, reward: float) -> None:
+        """Write the reward of a decision.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        late = {"EventId": event_id, "RewardValue": reward, "EnqueuedTimeUtc": self._now()}
+        self._write(_HEAD.encode(late) + b"\n")
+
+    def _now(self) -> str:
+        """Return the time as dsjson has it."""
+        nanoseconds = time.time_ns()
+        second, rest = divmod(nanoseconds, 10**9)
+        if second != self._second:
+            self._second, self._stamp = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{self._stamp}.{rest // 1000:06d}Z"
+
+    def _write(self, line: bytes) -> None:
+        written = os.write(self._file, line)
+        while written < len(line):
+            written += os.write(self._file, line[written:])
+        if self.sync:
+            os.fdatasync(self._file)
+
+
+_HEAD = msgspec.json.Encoder()

@@ -1,0 +1,169 @@
+"""``Decisions``: draws actions, and keeps what was decided until its reward comes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from onlineauto.api.decisions.choice import Choice
+from onlineauto.api.decisions.decision_log import DecisionLog
+from onlineauto.api.decisions.draw import drawn
+from onlineauto.api.decisions.event_ids import EventIds
+from onlineauto.api.decisions.pending import Pending
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.api.decisions.events import Actions, Features
+
+__all__ = ["Decisions"]
+
+
+class Decisions:
+    """The decisions of a bandit. Its caller holds a lock.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the draws.
+    limit, time_to_live, clock
+        As for `Pending`.
+    default_cost : float, optional
+        The cost of decisions that expire, if it is to be learnt.
+
+    Attributes
+    ----------
+    waiting : Pending
+        The decisions that wait for their rewards.
+    default_cost : float or None
+        As above.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int,
+        limit: int,
+        time_to_live: float,
+        default_cost: float | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.waiting = Pending(limit=limit, time_to_live=time_to_live, clock=clock)
+        self.default_cost = default_cost
+        self._random = random.Random(seed)
+        self._ids = EventIds()
+        self._log: DecisionLog | None = None
+
+    def log_to(self, path: str | os.PathLike[str] | None, *, hash_seed: int, sync: bool) -> None:
+        """Log decisions and rewards to a file from now on; None logs them no longer.
+
+        Raises
+        ------
+        InputError
+            The file cannot be opened.
+        """
+        self._log = None if path is None else DecisionLog(path, hash_seed=hash_seed, sync=sync)
+
+    def decide(
+        self,
+        context: dict[str, Any],
+        actions: Actions,
+        features: list[Features],
+        pmf: NDArray[np.float32],
+        event_id: str | None,
+    ) -> Choice:
+        """Draw an action, log it, and let the decision wait.
+
+        Parameters
+        ----------
+        context, features : dict, list of mappings
+            The features of the context and of the actions, which are kept.
+        actions : list or mapping
+            The actions as `AutoML.rank` takes them.
+        pmf : float32[n_actions]
+            Their probabilities.
+        event_id : str, optional
+            Names the decision.
+
+        Raises
+        ------
+        InputError
+            A decision of this id waits already.
+        OSError
+            The log cannot be written; then nothing is decided.
+        """
+        weights: list[float] = pmf.tolist()
+        action = drawn(weights, self._random.random())
+        if event_id is None:
+            event_id = next(self._ids)
+        elif not isinstance(event_id, str):
+            raise InputError(f"event_id is a str, and not {event_id!r}")
+        elif event_id in self.waiting:
+            raise InputError(f"event {event_id!r} waits for its reward: give another id")
+        if self._log is not None:
+            self._log.decision(event_id, context, features, action, weights)
+        self.waiting.add(event_id, context, features, action, weights[action])
+        named = type(actions) is not list and isinstance(actions, Mapping)
+        action_id = list(actions)[action] if named else action
+        return Choice(action, action_id, weights[action], pmf, event_id)
+
+    def log_reward(self, event_id: str, reward: float) -> None:
+        """Log the reward of a decision, if decisions are logged.
+
+        Raises
+        ------
+        OSError
+            The log cannot be written.
+        """
+        if self._log is not None:
+            self._log.reward(event_id, reward)
+
+    def kept(self) -> dict[str, Any]:
+        """Return what a model file keeps: not the decisions that wait."""
+        waiting = self.waiting
+        return {
+            "random": self._random.getstate(),
+            "default_cost": self.default_cost,
+            "limit": waiting.limit,
+            "time_to_live": waiting.time_to_live,
+            "expired": waiting.expired,
+        }
+
+    @classmethod
+    def restored(cls, kept: dict[str, Any], *, clock: Callable[[], float]) -> Decisions:
+        """Return decisions that go on as those of which `kept` was kept.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It is not what `kept` returns.
+        """
+        stored = msgspec.convert(kept, _Kept)
+        made = cls(
+            seed=0,
+            limit=stored.limit,
+            time_to_live=stored.time_to_live,
+            default_cost=stored.default_cost,
+            clock=clock,
+        )
+        made._random.setstate(stored.random)
+        made.waiting.expired = stored.expired
+        return made
+
+
+class _Kept(msgspec.Struct):
+    """The part of decisions that a model file keeps."""
+
+    random: tuple[int, tuple[int, ...], float | None]
+    default_cost: float | None
+    limit: Annotated[int, msgspec.Meta(ge=1)]
+    time_to_live: Annotated[float, msgspec.Meta(gt=0)]
+    expired: Annotated[int, msgspec.Meta(ge=0)]

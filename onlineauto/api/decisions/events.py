@@ -1,0 +1,126 @@
+"""Events as `AutoML` takes them: actions may have ids, and rewards stand for negative costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+__all__ = ["Actions", "Features", "copied", "cost_of", "index_of", "listed", "logged_event"]
+
+Features: TypeAlias = "Mapping[str, Any]"
+"""Features by namespace, as `onlineauto.interop.from_dicts` takes them."""
+
+Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
+"""The features of each action, in a list or by the action's id."""
+
+
+def copied(context: Features) -> dict[str, Any]:
+    """Return a copy of a context, which the caller may change afterwards.
+
+    Raises
+    ------
+    InputError
+        It is not a mapping.
+    """
+    if type(context) is not dict and not isinstance(context, Mapping):
+        raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
+    return dict(context)
+
+
+def listed(actions: Any) -> list[Features]:
+    """Return the features of the actions in a list of its own.
+
+    Raises
+    ------
+    InputError
+        They are neither a list nor a mapping.
+    """
+    if type(actions) is list:  # a fast test, and the usual case
+        return actions[:]
+    if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
+        raise InputError(f"event: actions are a list or a mapping of features, not {type(actions).__name__}")
+    return list(actions.values() if isinstance(actions, Mapping) else actions)
+
+
+def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:
+    """Return the index of an action, given by its id if the actions have ids, else by its index.
+
+    Raises
+    ------
+    InputError
+        There is no such action.
+    """
+    if isinstance(actions, Mapping):
+        if action not in actions:
+            raise InputError(f"{where}: there is no action {action!r}; the ids are {_some(list(actions))}")
+        return list(actions).index(action)
+    if isinstance(action, bool) or not hasattr(action, "__index__"):
+        raise InputError(
+            f"{where}: the action is {action!r}; in a list, it is an index from 0 (a mapping has ids)"
+        )
+    index = int(action.__index__())
+    if not 0 <= index < len(actions):
+        raise InputError(f"{where}: the action is {index}, and there are {len(actions)}, counted from 0")
+    return index
+
+
+def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
+    """Return the cost of an event of which either the reward or the cost is known.
+
+    >>> cost_of(1, None), cost_of(None, 0.5)
+    (-1.0, 0.5)
+
+    Raises
+    ------
+    InputError
+        Both or neither are given, or it is not a finite number.
+    """
+    if cost is None and type(reward) is float and math.isfinite(reward):  # the usual case
+        return -reward
+    if (reward is None) == (cost is None):
+        raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
+    name, value = ("cost", cost) if reward is None else ("reward", reward)
+    if not isinstance(value, float | int | Real) or not math.isfinite(number := float(value)):
+        raise InputError(f"{where}: {name} {value!r} is not a finite number")
+    return number if reward is None else -number
+
+
+def logged_event(event: object, place: int) -> Mapping[str, Any]:
+    """Return an event of `AutoML.fit` as a mapping for `from_dicts`.
+
+    Besides the keys of that, it may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``,
+    and actions by id.
+
+    Raises
+    ------
+    InputError
+        It is not such a mapping; `place` is for the message.
+    """
+    where = f"event {place}"
+    if not isinstance(event, Mapping):
+        raise InputError(f"{where}: an event is a mapping, a text or a Block, not {type(event).__name__}")
+    if "actions" not in event:
+        raise InputError(f"{where}: it has no actions, of which a decision takes one")
+    made = dict(event)
+    actions = made["actions"]
+    made["actions"] = listed(actions)
+    action = made.pop("action", made.get("chosen"))
+    if action is not None:
+        made["chosen"] = index_of(action, actions, where=where)
+    if made.get("reward") is not None:
+        made["cost"] = cost_of(made["reward"], made.get("cost"), where=where)
+    made.pop("reward", None)
+    return made
+
+
+def _some(ids: list[Any]) -> str:
+    """Return the first ids as text."""
+    shown = ", ".join(map(repr, ids[:5]))
+    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

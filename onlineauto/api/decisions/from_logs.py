@@ -1,0 +1,172 @@
+"""``FromLogs``: a bandit that learns from logged decisions, in files, frames, mappings, texts and blocks."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from onlineauto.api.base import AutoModel
+from onlineauto.api.decisions.events import logged_event
+from onlineauto.api.decisions.joining import Joined
+from onlineauto.api.hints import several
+from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.errors import InputError
+from onlineauto.features.options import FeatureOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from onlineauto.api.decisions.events import Features
+    from onlineauto.interop.frames import Names
+
+__all__ = ["FromLogs"]
+
+
+class FromLogs(AutoModel):
+    """A contextual bandit that learns from logs."""
+
+    _measure: ClassVar[str] = "reward"
+
+    @property
+    def average_reward(self) -> float:
+        """Average reward of this model's policy, each event predicted before it was learnt; NaN before.
+
+        Events that were decided with other probabilities are weighted by the ratio of the two.
+        """
+        return -self.average_loss
+
+    def fit(
+        self,
+        source: Any,
+        *,
+        context: Names | None = None,
+        actions: str | Names | None = None,
+        event: str | None = None,
+        choices: Sequence[Any] | Mapping[Any, Features] | None = None,
+        reward: str | None = None,
+        cost: str | None = None,
+        probability: str | None = None,
+        weight: str | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        r"""Learn from logged events, and return self.
+
+        Parameters
+        ----------
+        source : path, iterable, Block, frame, bytes or binary file
+            A path or a file is VW text, JSON, dsjson or blocks, packed with gzip, with zstd or not: its first
+            bytes say. An iterable has events: mappings with ``context``, ``actions``, ``chosen``,
+            ``probability`` and ``reward`` or ``cost``, as `onlineauto.interop.from_dicts` takes them; texts
+            of one event each; blocks; or `pathlib.Path` objects.
+        context, actions, event, choices, probability, weight
+            Columns of a frame, as `onlineauto.interop.from_frame` takes them; the context is all other
+            columns by default.
+        reward, cost : str, optional
+            The column of the rewards or of the costs of a frame.
+        progress : bool, optional
+            Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
+
+        Raises
+        ------
+        InputError
+            The source cannot be read, or nothing in it could be learnt; the message says what it looks like.
+
+        Warns
+        -----
+        UserWarning
+            Some lines were malformed; the others were learnt.
+
+        Examples
+        --------
+        >>> from onlineauto import AutoML
+        >>> liked = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
+        >>> disliked = "shared |u tom\n|a politics\n0:0:0.5 |a sports\n"
+        >>> round(AutoML().fit([liked, disliked] * 100).average_reward, 3)
+        0.97
+        >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
+        >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
+        100
+        """
+        if is_frame(source):
+            features = self._workspace.configuration[FeatureOptions]
+            blocks = decisions_of(
+                source,
+                context=context,
+                actions=actions,
+                event=event,
+                choices=choices,
+                reward=reward,
+                cost=cost,
+                probability=probability,
+                weight=weight,
+                hash=features.hash,
+                hash_seed=features.hash_seed,
+            )
+            self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
+            return self
+        named = {"context": context, "actions": actions, "event": event, "choices": choices}
+        named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
+        for name, value in named.items():
+            if value is not None:
+                raise InputError(f"{name} names a column of a frame, and {type(source).__name__} is none")
+        self._fit(source, progress=progress)
+        return self
+
+    def join(
+        self,
+        log: str | os.PathLike[str],
+        rewards: Mapping[str, float] | str | os.PathLike[str] | None = None,
+        *,
+        default_reward: float | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn from logged decisions and the rewards that came later, and return self.
+
+        Parameters
+        ----------
+        log : path
+            Decisions, as they are logged with ``decision_log``.
+        rewards : mapping of event id to reward, or path, optional
+            A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such
+            lines behind its decisions.
+        default_reward : float, optional
+            The reward of decisions that have none; without it, these are not learnt.
+        progress : bool, optional
+            As for `fit`.
+
+        Raises
+        ------
+        InputError
+            The log cannot be read, or no decision of it has a reward.
+
+        Warns
+        -----
+        UserWarning
+            Some rewards belong to no decision of the log, or some lines were malformed.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from onlineauto import AutoML
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory:
+        ...     log = Path(directory) / "decisions.dsjson"
+        ...     serving = AutoML(decision_log=log)
+        ...     choice = serving.rank({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+        ...     AutoML().join(log, {choice.event_id: 1.0}).average_reward
+        1.0
+        """
+        joined = Joined(log, rewards, default_reward=default_reward)
+        self._fit(joined, progress=progress)
+        if joined.unmatched:
+            warnings.warn(
+                f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
+        return logged_event(item, place)

@@ -1,0 +1,157 @@
+"""``Pending``: decisions that wait for their rewards, in a bounded table with a time-to-live."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Decision", "Pending"]
+
+
+class Decision(NamedTuple):
+    """A decision that waits for its reward."""
+
+    context: Any
+    actions: list[Any]
+    action: int
+    probability: float
+    deadline: float
+
+
+class Pending:
+    """The decisions that wait, oldest first. Its caller holds a lock.
+
+    Parameters
+    ----------
+    limit : int
+        How many can wait; one more, and the oldest expires.
+    time_to_live : float
+        Seconds after which a decision expires.
+    clock : callable
+        Returns the time in seconds; it never goes back.
+
+    Attributes
+    ----------
+    clock : callable
+        Returns the time.
+    expired : int
+        Number of decisions that have expired.
+
+    Examples
+    --------
+    >>> now = 0.0
+    >>> table = Pending(limit=100, time_to_live=60.0, clock=lambda: now)
+    >>> table.add("one", {"user": "tom"}, [{"article": "politics"}], 0, 1.0)
+    >>> now = 61.0
+    >>> [table.pop_expired().context, table.pop_expired(), table.expired]
+    [{'user': 'tom'}, None, 1]
+    >>> table.find("one")
+    Traceback (most recent call last):
+        ...
+    onlineauto.errors.InputError: event 'one' has expired: it waited longer than 60 seconds, or too many did
+    """
+
+    def __init__(
+        self, *, limit: int, time_to_live: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
+        self.clock = clock
+        self._waiting: OrderedDict[str, Decision] = OrderedDict()
+        self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
+        now = self.clock()
+        waiting = ((key, each._replace(deadline=each.deadline - now)) for key, each in self._waiting.items())
+        return vars(self) | {"_waiting": OrderedDict(waiting)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a copy."""
+        vars(self).update(state)
+        now = self.clock()
+        waiting = ((key, each._replace(deadline=each.deadline + now)) for key, each in self._waiting.items())
+        self._waiting = OrderedDict(waiting)
+
+    def __len__(self) -> int:
+        """Count the decisions that wait."""
+        return len(self._waiting)
+
+    def __contains__(self, event_id: str) -> bool:
+        """Return whether a decision waits."""
+        return event_id in self._waiting
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate the ids of the decisions that wait, oldest first."""
+        return iter(self._waiting)
+
+    def add(self, event_id: str, context: Any, actions: list[Any], action: int, probability: float) -> None:
+        """Let a decision wait.
+
+        Raises
+        ------
+        InputError
+            A decision of this id waits already.
+        """
+        if event_id in self._waiting:
+            raise InputError(f"event {event_id!r} waits for its reward already: each needs an id of its own")
+        deadline = self.clock() + self.time_to_live
+        self._waiting[event_id] = Decision(context, actions, action, probability, deadline)
+        self._ended.pop(event_id, None)
+
+    def find(self, event_id: str) -> Decision:
+        """Return a decision that waits.
+
+        Raises
+        ------
+        InputError
+            No decision of this id waits; the message says why.
+        """
+        found = self._waiting.get(event_id)
+        if found is None or found.deadline <= self.clock():
+            raise InputError(self._reason(event_id, expired=found is not None))
+        return found
+
+    def end(self, event_id: str) -> None:
+        """Let a decision wait no longer, since it was learnt."""
+        del self._waiting[event_id]
+        self._end(event_id, "learnt")
+
+    def pop_expired(self) -> Decision | None:
+        """Return a decision that has expired and waits no longer; None if there is none."""
+        waiting = self._waiting
+        if not waiting:
+            return None
+        event_id = next(iter(waiting))
+        if len(waiting) <= self.limit and waiting[event_id].deadline > self.clock():
+            return None
+        self.expired += 1
+        self._end(event_id, "expired")
+        return waiting.pop(event_id)
+
+    def _end(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
+        """Remember how a decision ended, and forget the one that ended first."""
+        self._ended[event_id] = how
+        if len(self._ended) > self.limit:
+            self._ended.popitem(last=False)
+
+    def _reason(self, event_id: str, *, expired: bool) -> str:
+        """Return why a decision cannot be learnt."""
+        how = "expired" if expired else self._ended.get(event_id)
+        if how == "learnt":
+            return f"event {event_id!r} was learnt already: a decision is learnt once"
+        if how == "expired":
+            return (
+                f"event {event_id!r} has expired: it waited longer than {self.time_to_live:g} seconds, or "
+                "too many did"
+            )
+        return (
+            f"no decision {event_id!r} waits for its reward: it was not ranked by this model since it was "
+            "made or loaded; to learn a decision of another model, give its context, actions, action and "
+            "probability"
+        )

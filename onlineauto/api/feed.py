@@ -1,0 +1,226 @@
+"""``Feed``: what `fit` takes, as blocks: files of any format, texts, blocks, and events as mappings."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from onlineauto.api.lines_format import ENOUGH, format_of_lines
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.engine.stream.source import open_source, read_blocks
+from onlineauto.errors import InputError
+from onlineauto.features.block import Block
+from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.options import format_of
+from onlineauto.formats.sources.source import ByteSource, name_of
+from onlineauto.interop.dicts import from_dicts
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.save_load import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import IO
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+__all__ = ["Feed", "checked", "size_of"]
+
+
+class Feed:
+    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for what these can be.
+
+    Parameters
+    ----------
+    event_of : callable
+        Returns an item that is no text, block or file as a mapping for `from_dicts`, given its place.
+    advance : callable
+        Called with the number of bytes of a file, or else of events, as they are read.
+    watched : bool
+        Whether somebody sees how far it is; if not, large files are read faster.
+
+    Attributes
+    ----------
+    head : bytes
+        The first bytes that were read, to say what they look like if none of it could be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        event_of: Callable[[Any, int], Mapping[str, Any]],
+        advance: Callable[[int], object],
+        watched: bool,
+    ) -> None:
+        self._event_of, self._advance, self._watched = event_of, advance, watched
+        self.head = b""
+
+    def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        """Yield the blocks of a source, as `read_blocks` does."""
+        return read_blocks(self._blocks(source, configuration, found), configuration, found)
+
+    def _blocks(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
+            yield from self._file(source, configuration, found)
+            return
+        place = 0
+        for kind, items in groupby(cast("Iterable[Any]", source), _kind_of):
+            if kind is Block:
+                blocks: Iterator[Block] = items
+            elif kind is str:
+                blocks = self._texts(items, configuration, found)
+            elif kind is os.PathLike:
+                for item in items:
+                    yield from self._file(item, configuration, found)
+                continue
+            else:
+                blocks = self._events(items, configuration, place)
+            for block in blocks:
+                place += len(block)
+                yield block
+                self._advance(len(block))
+
+    def _events(self, items: Iterator[Any], configuration: Configuration, place: int) -> Iterator[Block]:
+        """Yield the blocks of events as mappings; `place` is how many events were before them."""
+        features = configuration[FeatureOptions]
+        events = (self._event_of(item, number) for number, item in enumerate(items, place))
+        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed)
+
+    def _texts(
+        self, items: Iterator[str | bytes], configuration: Configuration, found: Diagnostics
+    ) -> Iterator[Block]:
+        """Yield the blocks of texts of one event each, all in the format of the first one."""
+        first = next(items)
+        self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
+        return read_blocks(_again(first, items), self._formatted(configuration, self.head), found)
+
+    def _file(self, source: Any, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        """Yield the blocks of a file, of standard input, or of the bytes of a file."""
+        file: _Watched | None = None
+        if isinstance(source, bytes) or (_is_path(source) and Path(source).is_file()):
+            beginning = ByteSource(source)
+            head = _head(beginning)
+            beginning.close()
+            if self._watched:
+                file = _Watched(_opened(source), self._advance, name=name_of(source))
+        else:
+            opened = ByteSource(source)
+            head = opened.read(ENOUGH)
+            file = _Watched(opened, self._advance, name=opened.name, head=head)
+        self.head = self.head or head
+        formatted = self._formatted(configuration, head)
+        reader = open_source(source if file is None else cast("BinaryIO", file), formatted, diagnostics=found)
+        try:
+            ahead = formatted[RunOptions].threads > 1 and pays(source)
+            yield from read_ahead(reader) if ahead else reader
+        finally:
+            if file is not None:
+                file.close()
+
+    def _formatted(self, configuration: Configuration, head: bytes) -> Configuration:
+        """Return the options with the format of the lines, if they do not name one."""
+        form = format_of_lines(head)
+        if form == "text" or format_of(configuration) != "text":
+            return configuration
+        return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")
+
+
+def _is_path(source: object) -> bool:
+    return isinstance(source, str | os.PathLike) and source != "-"
+
+
+def checked(source: Any) -> Sources:
+    """Return what `fit` was given, as something that `Feed` reads.
+
+    Raises
+    ------
+    InputError
+        It is none; the message says what to give.
+    """
+    if isinstance(source, Block):
+        return [source]
+    if isinstance(source, Mapping):
+        raise InputError("a mapping is one event: give a list of events, or use learn")
+    if isinstance(source, str) and ("\n" in source or "|" in source):
+        raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
+    if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
+        return cast("Sources", source)
+    if isinstance(source, os.PathLike):
+        return source
+    raise InputError(
+        f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "
+        "mappings or texts"
+    )
+
+
+def size_of(source: object) -> tuple[int | None, str]:
+    """Return how much there is to learn from a source, None if that is unknown, and the unit."""
+    if isinstance(source, bytes):
+        return len(source), "B"
+    if _is_path(source) and Path(cast("str", source)).is_file():
+        return Path(cast("str", source)).stat().st_size, "B"
+    if source is None or isinstance(source, str) or hasattr(source, "read"):
+        return None, "B"
+    if isinstance(source, list | tuple) and not any(isinstance(item, os.PathLike) for item in source):
+        return sum(len(item) if isinstance(item, Block) else 1 for item in source), "events"
+    return None, "events"
+
+
+def _kind_of(item: object) -> type:
+    """Return how an item of an iterable is read: as a block, a text, a file, or by `Feed.event_of`."""
+    if isinstance(item, Block):
+        return Block
+    if isinstance(item, str | bytes):
+        return str
+    return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else object
+
+
+def _again(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | bytes]:
+    yield first
+    yield from rest
+
+
+def _head(source: ByteSource) -> bytes:
+    """Return the first bytes of a source; as far as they cannot be unpacked, the reader says so."""
+    head = b""
+    try:
+        while len(head) < ENOUGH and (more := source.read(ENOUGH - len(head))):
+            head += more
+    except InputError:
+        pass
+    return head
+
+
+def _opened(source: Any) -> IO[bytes]:
+    return io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb", buffering=0)
+
+
+class _Watched:
+    """A file that tells how many bytes of it are read; its first bytes may have been read already."""
+
+    def __init__(
+        self,
+        file: IO[bytes] | ByteSource,
+        advance: Callable[[int], object],
+        *,
+        name: str,
+        head: bytes = b"",
+    ) -> None:
+        self._file, self._advance, self.name, self._head = file, advance, name, head
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes."""
+        data, self._head = self._head[:size], self._head[size:]
+        data = data or self._file.read(size)
+        self._advance(len(data))
+        return data
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        self._file.close()

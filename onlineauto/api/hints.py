@@ -1,0 +1,70 @@
+"""Words on input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.api.lines_format import format_of_lines
+from onlineauto.errors import InputError
+from onlineauto.formats.options import format_of
+
+if TYPE_CHECKING:
+    from onlineauto.api.feed import Feed
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.workspace.workspace import Workspace
+
+_KINDS = 5
+"""Number of kinds of problems that a summary has."""
+
+__all__ = ["nothing_learnt", "problems_of", "several"]
+
+
+def problems_of(found: Diagnostics) -> str:
+    """Return a summary of the problems with a source: how many of each kind, and the first of each."""
+    firsts = {each.code: each for each in reversed(found.kept)}
+    kinds = [(n, firsts[code]) for code, n in found.counts.most_common(_KINDS) if code in firsts]
+    lines = [f"  {n}, of which the first: {first}" for n, first in kinds]
+    return "\n".join([f"{several(found.total, 'problem')} in the input:", *lines])
+
+
+def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
+    """Return the error that says why nothing could be learnt from a source, as far as that can be seen."""
+    hint = _hint(workspace, feed.head)
+    if events and not found.total:
+        what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
+        return InputError(f"nothing was learnt: {what}{hint}")
+    if found.total:
+        return InputError(f"nothing was learnt{hint}\n{problems_of(found)}")
+    return InputError(f"nothing was learnt: the source has no events{hint}")
+
+
+def _hint(workspace: Workspace, head: bytes) -> str:
+    """Return what the source looks like, if that is not what the model reads."""
+    form, reads, bandit = (
+        format_of_lines(head),
+        format_of(workspace.configuration),
+        workspace.kind != "simple",
+    )
+    if reads != "text" and form != reads:
+        return f"; it looks like {'VW text' if form == 'text' else form}: leave {reads} out"
+    of_bandit = form == "dsjson" or head.startswith(b"shared") or b"\nshared" in head or b'"_multi"' in head
+    if head and of_bandit and not bandit:
+        return "; it looks like the log of a contextual bandit, which AutoML learns"
+    if form == "dsjson":
+        return "; rewards that came later than the decisions are joined with AutoML.join"
+    if head and not of_bandit and bandit and form == "text" and b"|" in head:
+        return "; it looks like single lines, which AutoMLRegressor and AutoMLClassifier learn"
+    if head and form == "text" and b"|" not in head:
+        return (
+            "; it looks like neither VW text nor JSON: read tables with pandas or polars and pass the frame"
+        )
+    return ""
+
+
+def _label(workspace: Workspace) -> str:
+    return "label" if workspace.kind == "simple" else "logged cost or reward"
+
+
+def several(n: int, what: str) -> str:
+    """Return a number of things as text."""
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,69 @@
+"""``progress_bar``: how much of a source is learnt, on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Bar", "progress_bar"]
+
+
+class Bar(NamedTuple):
+    """A progress bar: the function that advances it, and whether it is shown."""
+
+    advance: Callable[[int], object]
+    shown: bool
+
+
+@contextmanager
+def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
+    """Show a bar with an estimate of the time that is left, and the time that was taken at the end.
+
+    Parameters
+    ----------
+    show : bool or None
+        None shows it if somebody watches, on a terminal or in a notebook, and tqdm is installed.
+    total : int or None
+        What there is to do, if that is known.
+    unit : {"B", "events"}
+        What is counted.
+
+    Raises
+    ------
+    OptionError
+        A bar is asked for, and tqdm is not installed.
+    """
+    make = _maker(show)
+    if make is None:
+        yield Bar(_nothing, shown=False)
+        return
+    with make(total=total, unit=unit if unit == "B" else f" {unit}", unit_scale=True) as bar:
+        yield Bar(bar.update, shown=True)
+
+
+def _maker(show: bool | None) -> Any:
+    """Return what makes a bar; None if there is to be none."""
+    if show is False or (show is None and not _is_watched()):
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ModuleNotFoundError:
+        if show is None:
+            return None
+        raise OptionError("a progress bar needs a package: pip install 'onlineauto[progress]'") from None
+    return tqdm
+
+
+def _is_watched() -> bool:
+    """Return whether standard error is a terminal, or this is a notebook."""
+    return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
+
+
+def _nothing(_: int) -> None:
+    """Advance nothing."""

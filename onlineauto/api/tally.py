@@ -1,0 +1,55 @@
+"""``Tally``: how many events were learnt, and their average loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.outcomes import Outcomes
+
+__all__ = ["Tally"]
+
+FIELDS: Final = ("events", "weight", "loss")
+
+
+class Tally:
+    """Counts events that were learnt, with their weights and their progressive losses.
+
+    Attributes
+    ----------
+    events : int
+        Number of events that had a label.
+    weight, loss : float
+        Sums over these events.
+
+    Examples
+    --------
+    >>> tally = Tally()
+    >>> tally.add(1.0, loss=0.5)
+    >>> tally.add(1.0, loss=0.0)
+    >>> tally.events, tally.average
+    (2, 0.25)
+    """
+
+    __slots__ = FIELDS
+
+    def __init__(self, events: int = 0, weight: float = 0.0, loss: float = 0.0) -> None:
+        self.events, self.weight, self.loss = events, weight, loss
+
+    @property
+    def average(self) -> float:
+        """The average loss, NaN if nothing was learnt."""
+        return self.loss / self.weight if self.weight else float("nan")
+
+    def add(self, weight: float, *, loss: float) -> None:
+        """Count an event; `loss` includes its weight."""
+        self.events += 1
+        self.weight += weight
+        self.loss += loss
+
+    def add_block(self, outcomes: Outcomes) -> None:
+        """Count the events of a block that have a label and were not held out."""
+        counted = outcomes.labelled & ~outcomes.holdout
+        self.events += int(counted.sum())
+        self.weight += float(outcomes.weight[counted].sum(dtype=float))
+        self.loss += float(outcomes.loss[counted].sum(dtype=float))

@@ -1,0 +1,102 @@
+"""First champion: let a search begin with a config of one's own, in place of the oracle's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.automl.config import MOST_FACTORS, Config, Kind
+from onlineauto.automl.decisions import Rotate, Widen
+from onlineauto.automl.search import State
+from onlineauto.automl.text import words_text
+from onlineauto.engine.search.journal import entry_of
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["begin_with", "config_of_names"]
+
+_REVIEWED: Final = 8
+"""The search asks for the first challengers after this part of a first lease."""
+
+
+def config_of_names(interactions: Iterable[str]) -> Config:
+    """Return the config of interactions that are given by the full names of their namespaces.
+
+    >>> config_of_names(["user*article"]).elements
+    ((b'article', b'user'),)
+
+    Raises
+    ------
+    OptionError
+        One of them is not of two or three namespaces.
+    """
+    elements = []
+    for text in interactions:
+        names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in text.split("*")))
+        if not 2 <= len(names) <= MOST_FACTORS or not all(names):
+            raise OptionError(f"{text!r} is no interaction: name two or three namespaces, as 'user*article'")
+        elements.append(names)
+    return Config.of(elements, Kind.INCLUSION)
+
+
+def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[bytes] = ()) -> None:
+    """Make a config the first champion of a search that has learnt nothing yet.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The search.
+    config : Config
+        The champion; it names its interactions.
+    namespaces : iterable of bytes
+        Namespaces that are known besides those of the config. Any other one is new when it is seen, and
+        challengers try it.
+
+    Raises
+    ------
+    OptionError
+        `workspace` does not search by inclusion, or has learnt already.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> search = Workspace(automl=4)
+    >>> begin_with(search, config_of_names(["user*page"]))
+    >>> search.fit(["1 |user tom |page a |hour x"]).searching.interactions(0)
+    ((b'page', b'user'),)
+    """
+    if not workspace.searching.live_configs.arrays.searching:
+        raise OptionError("this model does not search, so it has no first champion")
+    if workspace.searching.n_events:
+        raise OptionError("this model has learnt already: a new one can begin with another champion")
+    for names in config.elements:
+        if len(names) > MOST_FACTORS:
+            text = words_text([names])
+            raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
+    known = sorted({*namespaces}.union(*config.elements))
+    with workspace.lock:
+        tree, search = workspace.state(), workspace.searching.search
+        first = replace(search.candidates[0], config=config, state=State.LIVE)
+        if first.config.kind is not search.candidates[0].config.kind:
+            raise OptionError(
+                "a first champion is for --oracle_type stepwise, whose configs name interactions"
+            )
+        search = replace(
+            search,
+            candidates=(first,),
+            namespaces=tuple(known),
+            n_switches=1,  # so the search takes it for proven, and does not begin with another one
+            review=first.lease // _REVIEWED,
+        )
+        live = tree["search"]["slots"] | {"configs": [config], "namespaces": known}
+        tree["search"] |= {"search": search, "slots": live}
+        tree["layout"] |= {"known": known}
+        workspace.restore(tree)
+        for decision in (Widen(tuple(known)), Rotate(0, 0, config, "where the search was told to begin")):
+            if workspace.searching.observers:
+                entry = entry_of(decision, events=0, statistics=workspace.estimates)
+                workspace.searching.observers.tell(entry)

@@ -1,0 +1,189 @@
+"""Warm start: let a search begin with the champion of another model, its weights included."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from onlineauto.automl.config import Config, Kind
+from onlineauto.errors import OptionError
+from onlineauto.explorers._kernels import LEARNT
+from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
+from onlineauto.features.options import FeatureOptions
+from onlineauto.learners._kernels import NORM, WEIGHT, W
+from onlineauto.learners.hyperparameters import Hyperparameters
+from onlineauto.learners.model_state import materialised
+from onlineauto.learners.options import LossOptions, UpdateOptions
+from onlineauto.options import options_of
+from onlineauto.workspace.start.first_champion import begin_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.automl.config import Interaction
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["warm_start"]
+
+_CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
+
+
+class _Champion(NamedTuple):
+    """The numbers by which a champion predicts and learns."""
+
+    weights: NDArray[np.float32]  # [rows, 4, lanes]
+    sums_of_lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
+    shared: NDArray[np.float64]
+    sums: NDArray[np.int64]
+    explored: int
+    costs: NDArray[np.float32]
+
+
+def warm_start(
+    workspace: Workspace, source: Workspace, *, namespaces: Iterable[str] = (), name: str = "the model"
+) -> None:
+    """Make the champion of `source` the first champion of a search that has learnt nothing yet.
+
+    It predicts what it predicts in `source`, and goes on learning from there; its challengers begin with its
+    weights. What `source` has tried before, and the evidence for it, is not taken.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The search.
+    source : Workspace
+        The other model: with or without a search, native or exact.
+    namespaces : iterable of str
+        The full names of namespaces, if `source` knows only their first letters, as in exact mode.
+    name : str
+        What `source` is called in messages.
+
+    Raises
+    ------
+    OptionError
+        `workspace` does not search, or has learnt already; or the models differ in what weights mean.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> events = ["1 |user tom |page a", "0 |user ann |page a", "1 |user ann |page b"] * 9
+    >>> old, new = Workspace(quadratic="up").fit(events), Workspace(automl=4)
+    >>> warm_start(new, old)
+    >>> new.searching.interactions(0)
+    ((b'user', b'page'),)
+    >>> bool(new.predict(events[0]) == old.predict(events[0]))
+    True
+    """
+    _check(workspace, source, name)
+    with source.lock:
+        names = _full_names(source, (each.encode("utf-8", "surrogateescape") for each in namespaces))
+        _check_wildcards(source, names, name)
+        config, champion = _config(workspace, source, sorted(names)), _champion_of(source)
+    with workspace.lock:
+        begin_with(workspace, config, namespaces=names)
+        _take(workspace, champion)
+
+
+def _check(workspace: Workspace, source: Workspace, name: str) -> None:
+    """Refuse models that cannot have the same champion."""
+    if not workspace.searching.live_configs.arrays.searching:
+        raise OptionError("a warm start is for a model that searches; load goes on with a model as it is")
+    if _of_learning(workspace.kind) != _of_learning(source.kind):
+        raise OptionError(f"{name} learns events of kind {source.kind}, and this model of {workspace.kind}")
+    mine, theirs = workspace.configuration, source.configuration
+    rows = len(workspace.weights), len(source.weights)
+    if rows[0] != rows[1]:
+        raise OptionError(
+            f"{name} has a table of {rows[1]} rows, and this model of {rows[0]}: make this one with "
+            f"hash_bits={rows[1].bit_length() - 1}"
+        )
+    for group in (FeatureOptions, UpdateOptions, LossOptions):
+        for option in options_of(group):
+            if option.name in (*_CROSSED, "bit_precision") or option.tunable or not option.keep:
+                continue
+            if mine.get(option.name) != theirs.get(option.name) and not option.override:
+                raise OptionError(
+                    f"{name} was made with {option.name}={theirs.get(option.name)!r}: make this model with it"
+                )
+    if workspace.learner.width != source.learner.width:
+        raise OptionError(f"{name} has {source.learner.width} models, and this one {workspace.learner.width}")
+
+
+def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
+    """Refuse interactions of any namespaces if it is not known which there are."""
+    options = source.configuration[FeatureOptions]
+    wild = [each for each in (*options.quadratic, *options.cubic, *options.interactions) if ":" in each]
+    if wild and not names:
+        raise OptionError(
+            f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: name them with "
+            "namespaces=[…]"
+        )
+
+
+def _of_learning(kind: str) -> str:
+    """Return the kind of events by which costs are learnt, however actions are explored."""
+    return kind.replace("cb_explore", "cb")
+
+
+def _full_names(source: Workspace, given: Iterable[bytes]) -> set[bytes]:
+    """Return the namespaces that `source` has seen, those given in place of their first letters."""
+    seen, given = set(source.layout.state()["known"]), set(given)
+    letters = {name[:1] for name in given}
+    return given | {name for name in seen if len(name) > 1 or name not in letters}
+
+
+def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> Config:
+    """Return the champion of `source` as a config of the search."""
+    champion = source.searching.live_configs.configs[0]
+    settings = Hyperparameters(source.configuration).defaults | dict(champion.settings)
+    searched = workspace.searching.options.searched()
+    defaults = Hyperparameters(workspace.configuration).defaults
+    config = Config.of(_crossed(source, known), Kind.INCLUSION)
+    for name, value in settings.items():
+        if name in searched and defaults.get(name, value) != value:
+            config = config.setting(name, value)
+    return config
+
+
+def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]:
+    """Yield the interactions of the champion of `source`, by the full names of namespaces."""
+    if source.searching.live_configs.arrays.searching:
+        for names in source.searching.interactions(0):
+            yield from product(
+                *([each for each in known if each.startswith(name)] or [name] for name in names)
+            )
+        return
+    options = source.configuration[FeatureOptions]
+    asked = [*map(parse_letters, (*options.quadratic, *options.cubic, *options.interactions))]
+    asked += map(parse_full_names, options.experimental_full_name_interactions)
+    yield from compile_products(asked, known, keep_duplicates=options.leave_duplicate_interactions)
+
+
+def _champion_of(source: Workspace) -> _Champion:
+    """Return copies of the numbers by which the champion of `source` predicts and learns."""
+    model, lanes = source.learner.model, source.learner.champion_lanes()
+    weights = model.weights[..., lanes]
+    weights[:, W] = materialised(weights[:, W], model.lanes[model.penalised[lanes]])
+    return _Champion(
+        weights=weights,
+        sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
+        shared=model.shared.copy(),
+        sums=model.sums[0].copy(),
+        explored=int(source.learner.task.exploration.counts[LEARNT]),
+        costs=source.learner.task.exploration.costs.copy(),
+    )
+
+
+def _take(workspace: Workspace, champion: _Champion) -> None:
+    """Let the champion of a search that has learnt nothing have the numbers of another one."""
+    model, lanes = workspace.learner.model, workspace.learner.champion_lanes()
+    model.touched[:] = (champion.weights != model.weights[..., lanes]).any(axis=(1, 2))
+    model.weights[..., lanes] = champion.weights
+    model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = champion.sums_of_lanes
+    model.shared[:], model.sums[0] = champion.shared, champion.sums
+    exploration = workspace.learner.task.exploration
+    exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs

@@ -1,0 +1,128 @@
+"""Decisions are logged before they are returned, and joined with rewards that come later."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto import AutoML, InputError
+from tests.api.events import ACTIONS, context, reward, serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SERVING = """
+import sys
+from onlineauto import AutoML
+from tests.api.events import ACTIONS, context
+bandit = AutoML(decision_log=sys.argv[1])
+for step in range(10**9):
+    print(bandit.rank(context(step), ACTIONS).event_id, flush=True)
+"""
+
+
+def test_a_log_of_decisions_and_rewards_teaches_another_model(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serving = AutoML(decision_log=log, seed=1)
+    serve(serving, 200)
+    learnt = AutoML().join(log)
+    assert learnt.events == 200
+    assert (learnt.workspace.weights == serving.workspace.weights).all()
+    assert learnt.average_reward == pytest.approx(serving.average_reward)
+
+
+def test_a_line_has_what_others_read(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    bandit = AutoML(decision_log=log, epsilon=0.3, seed=1)
+    serve(bandit, 20)
+    choice = bandit.rank(context(0), ACTIONS, event_id="last")
+    line = json.loads(log.read_text().splitlines()[-1])
+    assert line["EventId"] == "last"
+    assert line["a"][0] == choice.action + 1
+    assert sorted(line["a"]) == [1, 2, 3]
+    assert line["p"] == pytest.approx([choice.pmf[action - 1] for action in line["a"]])
+    assert line["Timestamp"].endswith("Z")
+    assert len(line["c"]["_multi"]) == 3
+
+
+def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    bandit = AutoML(decision_log=log)
+    choices = [bandit.rank(context(step), ACTIONS) for step in range(30)]
+    rewards = {each.event_id: reward(step, each.action) for step, each in enumerate(choices[:20])}
+    assert AutoML().join(log, rewards).events == 20
+    assert AutoML().join(log, rewards, default_reward=0).events == 30
+    late = tmp_path / "late.dsjson"
+    late.write_text(
+        "".join(f'{{"EventId":"{key}","RewardValue":{value}}}\n' for key, value in rewards.items())
+    )
+    assert AutoML().join(log, late).events == 20
+    with pytest.warns(UserWarning, match="1 reward without a decision in "):
+        AutoML().join(log, rewards | {"nobody": 1.0})
+    with pytest.raises(InputError, match=r"none with a .*; rewards that came later .* AutoML.join"):
+        AutoML().fit(log)
+    with pytest.raises(InputError, match=r"event '.*': reward nan is not a finite number"):
+        AutoML().join(log, {choices[0].event_id: float("nan")})
+
+
+def test_rewards_alone_are_no_events(tmp_path: Path) -> None:
+    log = tmp_path / "rewards.dsjson"
+    log.write_text('{"EventId":"a","RewardValue":1.0}\n')
+    with pytest.raises(InputError, match="nothing was learnt"):
+        AutoML().join(log)
+
+
+def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVING, str(log)], stdout=subprocess.PIPE, text=True, env=os.environ
+    )
+    assert process.stdout is not None
+    ids = [process.stdout.readline().strip() for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    ids += process.stdout.read().split("\n")[:-1]
+    process.wait()
+    process.stdout.close()
+    written = [json.loads(line)["EventId"] for line in log.read_text().splitlines()]
+    assert written[: len(ids)] == ids
+
+
+def test_a_line_that_broke_off_is_ended(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serve(AutoML(decision_log=log), 3)
+    with log.open("a") as file:
+        file.write('{"EventId":"torn","a":[1')
+    serve(AutoML(decision_log=log, sync_log=True), 3)
+    with pytest.warns(UserWarning, match="1 problem in the input"):
+        assert AutoML().join(log).events == 6
+
+
+def test_copies_and_loaded_models_log_too(tmp_path: Path) -> None:
+    log, model = tmp_path / "decisions.dsjson", tmp_path / "model.oam"
+    bandit = AutoML(decision_log=log)
+    serve(copy.deepcopy(bandit), 5)
+    serve(bandit, 5)
+    bandit.save(model)
+    serve(AutoML.load(model), 5)
+    serve(AutoML.load(model, decision_log=log), 5)
+    assert AutoML().join(log).events == 15
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"cannot log decisions to {tmp_path}: "):
+        AutoML(decision_log=tmp_path)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")  # noqa: PTH110
+def test_a_decision_that_could_not_be_logged_is_none() -> None:
+    bandit = AutoML(decision_log="/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        bandit.rank(context(0), ACTIONS)
+    assert bandit.pending == 0

@@ -1,0 +1,81 @@
+"""Decisions that wait: bounds, time to live, default rewards."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from onlineauto import AutoML, InputError
+from tests.api.events import ACTIONS, context
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_decision_expires() -> None:
+    clock = _Clock()
+    bandit = AutoML(time_to_live=10, clock=clock)
+    early = bandit.rank(context(0), ACTIONS)
+    clock.now += 6
+    late = bandit.rank(context(1), ACTIONS)
+    clock.now += 5
+    with pytest.raises(InputError, match="has expired: it waited longer than 10 seconds"):
+        bandit.learn(early, reward=1)
+    bandit.learn(late, reward=1)
+    assert (bandit.events, bandit.pending, bandit.expired) == (1, 0, 1)
+    with pytest.raises(InputError, match="has expired"):
+        bandit.learn(early, reward=1)
+
+
+def test_the_oldest_gives_way() -> None:
+    bandit = AutoML(max_pending=3)
+    choices = [bandit.rank(context(step), ACTIONS) for step in range(5)]
+    assert (bandit.pending, bandit.expired) == (3, 2)
+    with pytest.raises(InputError, match=r"has expired: .* or too many did"):
+        bandit.learn(choices[1], reward=1)
+    bandit.learn(choices[2], reward=1)
+
+
+def test_a_default_reward_is_learnt_when_a_decision_expires() -> None:
+    clock = _Clock()
+    bandit = AutoML(time_to_live=10, clock=clock, default_reward=-2)
+    for step in range(50):
+        bandit.rank(context(step), ACTIONS)
+    clock.now += 11
+    bandit.rank(context(0), ACTIONS)
+    assert 0 < bandit.events < 50  # a few at a time
+    left = 50 - bandit.events
+    assert bandit.expire() == left
+    assert (bandit.events, bandit.expired, bandit.pending) == (50, 50, 1)
+    assert bandit.average_reward == pytest.approx(-2, rel=0.2)
+
+
+def test_ended_decisions_are_forgotten_in_the_end() -> None:
+    bandit = AutoML(max_pending=2)
+    first = bandit.rank(context(0), ACTIONS)
+    bandit.learn(first, reward=1)
+    for step in range(3):
+        bandit.learn(bandit.rank(context(step), ACTIONS), reward=1)
+    with pytest.raises(InputError, match="was not ranked by this model"):
+        bandit.learn(first, reward=1)
+    assert len(bandit._decisions.waiting._ended) == 2
+
+
+def test_a_copy_on_another_machine_counts_from_its_own_clock() -> None:
+    clock = _Clock()
+    bandit = AutoML(time_to_live=10, clock=clock)
+    choice = bandit.rank(context(0), ACTIONS)
+    clock.now += 4
+    data = pickle.dumps(bandit)
+    copied = pickle.loads(data)  # noqa: S301 - our own bytes
+    other = copied._decisions.waiting.clock
+    assert other.now == 104
+    other.now += 5
+    copied.learn(choice, reward=1)
+    assert bandit.pending == 1

@@ -1,0 +1,143 @@
+"""A search begins with the champion of another model, or with interactions of one's own."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import AutoML, InputError, OptionError, Workspace
+from onlineauto.interop import event_text, write_vw_model
+from tests.api.events import ACTIONS, context, logged, serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _texts(n: int = 300) -> list[str]:
+    events = list(logged(n))
+    for event in events:
+        event["cost"] = -event.pop("reward")
+    return list(map(event_text, events))
+
+
+def _bytes(model: Workspace | AutoML) -> bytes:
+    file = io.BytesIO()
+    model.save(file)
+    return file.getvalue()
+
+
+def _same_predictions(one: Any, other: Any) -> bool:
+    texts = [re.sub(r"^0:\S+ ", "", text, flags=re.MULTILINE) for text in _texts(30)]
+    return all((one.predict(text) == other.predict(text)).all() for text in texts)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"quadratic": "::"},
+        {"quadratic": "ua", "learning_rate": 0.2},
+        {"quadratic": "au", "cubic": "unp"},
+        {"experimental_full_name_interactions": "user|article"},
+        {"interactions": "uat", "l2": 1e-4},
+        {"automl": 4, "default_lease": 50},
+        {"automl": 2, "oracle_type": "one_diff", "default_lease": 50},
+    ],
+    ids=str,
+)
+def test_the_champion_predicts_what_it_predicted(options: dict[str, Any]) -> None:
+    old = Workspace(cb_explore_adf=True, **options).fit(_texts())
+    bandit = AutoML(l2=options.get("l2")).warm_start(_bytes(old))
+    assert _same_predictions(bandit.workspace, old)
+    assert bandit.champion.learning_rate == pytest.approx(options.get("learning_rate", 0.5))
+    serve(bandit, 900)
+    assert bandit.predict(context(1), ACTIONS).argmax() == 1
+    assert len(bandit.workspace.estimates) == 4  # the search goes on
+
+
+def test_another_kind_of_exploring_costs_nothing() -> None:
+    old = Workspace(cb_adf=True, quadratic="ua").fit(_texts())
+    bandit = AutoML(explorer="squarecb").warm_start(_bytes(old))
+    costs = old.predict("shared |user user=tom\n|article article=x\n|article article=y\n")
+    pmf = bandit.workspace.predict("shared |user user=tom\n|article article=x\n|article article=y\n")
+    assert np.argmax(pmf) == np.argmin(costs)
+
+
+def test_models_of_vw_are_taken_too(tmp_path: Path) -> None:
+    path = tmp_path / "vw.model"
+    old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="ua", epsilon=0.05).fit(_texts())
+    write_vw_model(old, path)
+    bandit = AutoML().warm_start(path, namespaces=["user", "article", "price", "new", "tags"])
+    assert bandit.champion.interactions == ("user*article",)
+    assert _same_predictions(bandit.workspace, old)
+
+
+def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "vw.model"
+    old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="::").fit(_texts())
+    write_vw_model(old, path)
+    with pytest.raises(OptionError, match=r"crosses '::', .* name them with namespaces="):
+        AutoML().warm_start(path)
+    names = ["user", "article", "price", "new", "tags"]
+    assert _same_predictions(AutoML().warm_start(path, namespaces=names).workspace, old)
+
+
+def test_the_table_has_to_have_as_many_rows() -> None:
+    old = Workspace(cb_explore_adf=True, bit_precision=20)
+    with pytest.raises(OptionError, match=r"a table of 1048576 rows, .* make this one with hash_bits=20"):
+        AutoML().warm_start(_bytes(old))
+    AutoML(hash_bits=20).warm_start(_bytes(old))
+
+
+def test_weights_have_to_mean_the_same() -> None:
+    with pytest.raises(OptionError, match="was made with hash_seed=3: make this model with it"):
+        AutoML().warm_start(_bytes(Workspace(cb_explore_adf=True, hash_seed=3)))
+    with pytest.raises(OptionError, match="learns events of kind simple"):
+        AutoML().warm_start(_bytes(Workspace()))
+    bandit = AutoML()
+    serve(bandit, 3)
+    with pytest.raises(OptionError, match="has learnt already"):
+        bandit.warm_start(_bytes(Workspace(cb_explore_adf=True)))
+    with pytest.raises(OptionError, match="for a model that searches"):
+        AutoML(live_configs=None).warm_start(_bytes(Workspace(cb_explore_adf=True)))
+    with pytest.raises(
+        OptionError, match=r"crosses user\*article\*tags\*price: a search crosses two or three"
+    ):
+        AutoML().warm_start(_bytes(Workspace(cb_explore_adf=True, interactions="uatp").fit(_texts())))
+    with pytest.raises(InputError, match="cannot read the model no/such"):
+        AutoML().warm_start("no/such")
+    with pytest.raises(InputError):
+        AutoML().warm_start(b"what is this")
+
+
+def test_a_search_begins_with_interactions_of_ones_own() -> None:
+    bandit = AutoML(begin_with=["user*article"])
+    serve(bandit, 60)
+    assert bandit.champion.interactions == ("article*user",)
+    plain = AutoML()
+    serve(plain, 60)
+    assert len(plain.champion.interactions) > 1
+    without = AutoML(begin_with=["user*article"], live_configs=None)
+    serve(without, 60)
+    assert without.champion.interactions == ("user*article",)
+    assert without.predict(context(0), ACTIONS).argmax() == 0
+    with pytest.raises(OptionError, match="'user' is no interaction: name two or three"):
+        AutoML(begin_with=["user"])
+
+
+def test_a_warm_started_model_is_saved_and_copied() -> None:
+    old = Workspace(cb_explore_adf=True, quadratic="ua").fit(_texts())
+    bandit = AutoML(seed=3).warm_start(_bytes(old))
+    again = AutoML.load(_bytes(bandit))
+    assert serve(again, 600) == serve(bandit, 600)
+    assert again.history == bandit.history
+
+
+def test_the_history_begins_with_the_first_champion() -> None:
+    bandit = AutoML(begin_with=["user*article"])
+    assert [each["decision"] for each in bandit.history] == ["widen", "rotate"]
+    assert bandit.history[1]["elements"] == [["article", "user"]]
