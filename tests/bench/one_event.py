@@ -3,11 +3,11 @@
     python -m tests.bench.one_event [--rounds 7]
 
 Events have a context of three features and eight actions of three. *AutoML* is `AutoML.rank` and `learn`,
-*ours, mappings* and *ours, text* are `Workspace.predict` and `learn`, each with four live configs. *wheel, text* is Vowpal Wabbit's Python binding with
-``--automl 4`` over the same texts, *wheel, mappings* the same with the texts made of the mappings within the
-measured time, as a service would; *gittins* is that package's linear model, which does not search. Peers that
-are not installed are left out. All take turns in one
-process; the medians of CPU microseconds for an event are printed.
+*ours, mappings* and *ours, text* are `Workspace.predict` and `learn`, each with four live configs. *wheel,
+text* is Vowpal Wabbit's Python binding with ``--automl 4`` over the same texts, *wheel, mappings* the same
+with the texts made of the mappings within the measured time, as a service would; *gittins* is that package's
+linear model, which does not search. Peers that are not installed are left out. All take turns in one process;
+the medians of CPU microseconds for an event are printed.
 """
 
 from __future__ import annotations
@@ -163,9 +163,8 @@ def main(words: Sequence[str] | None = None) -> int:
     ours = median(spent["AutoML"])
     for name, times in spent.items():
         middle = median(times)
-        print(
-            f"{name:16} {middle:7.1f} µs ({min(times):.1f} to {max(times):.1f})  {middle / ours:5.2f} x AutoML"
-        )
+        spread = f"({min(times):.1f} to {max(times):.1f})"
+        print(f"{name:16} {middle:7.1f} µs {spread:18} {middle / ours:5.2f} x AutoML")
     return 0
 
 
