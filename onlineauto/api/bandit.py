@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
-from onlineauto.api.decisions.events import cost_of, index_of, listed
+from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
@@ -16,7 +17,7 @@ from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from typing import Self, Unpack
 
     import numpy as np
@@ -120,6 +121,10 @@ class AutoML(FromLogs):
                 f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
+        if max_pending < 1 or not time_to_live > 0:
+            raise OptionError(
+                f"max_pending is {max_pending} and time_to_live {time_to_live}: no decision could wait"
+            )
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
@@ -137,7 +142,9 @@ class AutoML(FromLogs):
             seed=seed,
             limit=max_pending,
             time_to_live=time_to_live,
-            default_cost=None if default_reward is None else cost_of(default_reward, None),
+            default_cost=None
+            if default_reward is None
+            else cost_of(default_reward, None, where="default_reward"),
             clock=clock,
         )
         self._log_to(decision_log, sync=sync_log)
@@ -180,9 +187,9 @@ class AutoML(FromLogs):
         >>> choice.action, choice.action_id, choice.probability, choice.pmf
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
-        of = listed(actions)
+        given, of = copied(context), listed(actions)
         with self._lock:
-            choice = self._decisions.decide(context, actions, of, self._predict(context, of), event_id)
+            choice = self._decisions.decide(given, actions, of, self._predict(given, of), event_id)
             self._learn_expired(_AT_ONCE)
         return choice
 
@@ -255,9 +262,10 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            chosen = index_of(action, actions)
+            given, of = copied(event_id), listed(actions)
+            chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             with self._lock:
-                self._learn(event_id, listed(actions), chosen, probability, found)
+                self._learn(given, of, chosen, probability, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
@@ -280,7 +288,7 @@ class AutoML(FromLogs):
         array([0.5, 0.5], dtype=float32)
         """
         with self._lock:
-            return self._predict(context, listed(actions))
+            return self._predict(copied(context), listed(actions))
 
     def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
         return self._workspace.predict({"context": context, "actions": actions})

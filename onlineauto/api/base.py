@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from copy import deepcopy
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
+    from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["AutoModel"]
@@ -83,13 +83,25 @@ class AutoModel:
 
     @property
     def champion(self) -> Champion:
-        """The config that predicts: what it crosses, its learning rate, and what it earns."""
+        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+
+        >>> from onlineauto import AutoML
+        >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> champion = AutoML().fit([event] * 100).champion
+        >>> champion.interactions, champion.learning_rate, champion.events, champion.changes
+        (('page*user',), 0.5, 100, 0)
+        """
         with self._lock:
             return champion_of(self._workspace)
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The decisions of the search, oldest first, as the lines of a journal."""
+        """The decisions of the search, oldest first, as the lines of a journal.
+
+        >>> from onlineauto import AutoML
+        >>> [line["decision"] for line in AutoML(begin_with=["user*page"]).history]
+        ['widen', 'rotate']
+        """
         with self._lock:
             found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
             return found
@@ -101,7 +113,12 @@ class AutoModel:
 
     @property
     def average_loss(self) -> float:
-        """Average loss of the events, each predicted before it was learnt; NaN before the first."""
+        r"""Average loss of the events, each predicted before it was learnt; NaN before the first.
+
+        >>> from onlineauto import AutoML
+        >>> AutoML().fit(["shared |user tom\n0:0.5:0.5 |page a\n|page b\n"]).average_loss
+        0.5
+        """
         with self._lock:
             return self._tally.average
 
@@ -110,11 +127,27 @@ class AutoModel:
         yield from ()
 
     def report(self) -> str:
-        """Return the champion, its evidence and how well it has done, as text."""
+        r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
+
+        >>> from onlineauto import AutoML
+        >>> liked = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> disliked = "shared |user tom\n|page a\n0:0:0.5 |page b\n"
+        >>> print(AutoML(live_configs=1).fit([liked, disliked] * 100).report())
+        AutoML
+          events             200
+          average reward     0.9702
+          champion's reward  0.932 to 1 (95% sure) over its 200 events
+          crosses            page*user
+          learning rate      0.5
+          champions before   0
+          live configs       1
+        <BLANKLINE>
+        champion changes = 0
+        """
         with self._lock:
             return text_report(self)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, title: str = "", dark: bool = False) -> Picture:
         """Draw the race of the live configs from `history`; see `onlineauto.pictures.race`.
 
         Raises
@@ -122,8 +155,10 @@ class AutoModel:
         ModuleNotFoundError
             Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
         """
+        from onlineauto.pictures import race
+
         end = {"decision": "end", "events": self._workspace.searching.n_events}
-        return import_module("onlineauto.pictures").race([*self.history, end], **options)
+        return race([*self.history, end], title=title, dark=dark)
 
     def __repr__(self) -> str:
         """Show the champion and how well it has done."""
@@ -190,6 +225,13 @@ class AutoModel:
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the model to a file. A path is replaced in one step.
 
+        >>> import io
+        >>> from onlineauto import AutoML
+        >>> file, bandit = io.BytesIO(), AutoML(begin_with=["user*page"])
+        >>> bandit.save(file)
+        >>> AutoML.load(file.getvalue()).champion == bandit.champion
+        True
+
         Raises
         ------
         OSError
@@ -216,7 +258,7 @@ class AutoModel:
         """
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
-        kept = run.get("api", {})
+        kept = run.get("api") or {}
         if kept.get("class") != cls.__name__:
             known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
@@ -226,7 +268,7 @@ class AutoModel:
             decisions = msgspec.convert(kept["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(kept["own"])  # noqa: SLF001 - of this class
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
 

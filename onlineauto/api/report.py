@@ -21,7 +21,7 @@ _MANY = 6
 
 _STYLE = (
     "border-collapse:collapse;font:13px/1.5 system-ui,sans-serif;color:inherit;background:transparent",
-    "text-align:left;padding:2px 16px 2px 0;font-weight:600;border:0;vertical-align:top;white-space:nowrap;opacity:.75",
+    "text-align:left;padding:2px 16px 2px 0;border:0;vertical-align:top;white-space:nowrap;opacity:.75",
     "text-align:left;padding:2px 0;border:0;color:inherit",
     "text-align:left;font-weight:600;padding:0 0 4px;color:inherit",
 )

@@ -87,9 +87,11 @@ def _columns_of(names: str | Names) -> list[str]:
 
 def _negated(frame: Any, column: str) -> Any:
     """Return a frame with a column of rewards as costs."""
-    import narwhals
-
+    try:
+        import narwhals
+    except ModuleNotFoundError:
+        return frame  # `from_frame` says what to install
     table = narwhals.from_native(frame, eager_only=True)
     if column not in table.columns:
-        return frame  # `from_frame` says so
+        return frame  # `from_frame` says which columns there are
     return table.with_columns(-narwhals.col(column)).to_native()

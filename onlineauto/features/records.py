@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from onlineauto.features.slots import Slots
 
 __all__ = [
+    "CONSTANT",
     "CONSTANT_HASH",
     "COST",
     "FACTOR",
@@ -37,7 +38,6 @@ __all__ = [
     "Stream",
     "largest",
     "make_stream",
-    "put_constant",
 ]
 
 CONSTANT_HASH = np.uint32(11650396)
@@ -97,8 +97,11 @@ FACTOR = np.dtype(
 """Record of a factor of a product."""
 
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
+CONSTANT = _CONSTANT.view(np.uint64)[()]
+"""The constant as the 64 bits of its record."""
 _NO_FEATURES = np.empty(0, FEATURE)
 NO_SLOTS = np.empty((0, 4), np.int64)
+"""The CCB slots of a stream that has none."""
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together; `product` is 0 for linear ones, else 1 + the product."""
@@ -193,11 +196,6 @@ def largest(bounds: NDArray[np.int64]) -> int:
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
-def put_constant(features: Records, i: int) -> None:
-    """Write the constant at an index of the features."""
-    features[i] = _CONSTANT
-
-
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
     """Return a block prepared for kernels, with free space after its features for those that are joined.
 
@@ -216,7 +214,7 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # one more: the constant may be copied
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
-    put_constant(features, n)
+    features[n] = _CONSTANT
     table = NO_SLOTS
     if slots is not None:
         features[n + 1 : room] = indices

@@ -10,23 +10,27 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.formats.lines.line_kernels import DONE
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
-from onlineauto.formats.lines.record_reader import InPlace
-from onlineauto.formats.lines.size_kernels import SIZES, measure
 from onlineauto.formats.quirks import NO_QUIRKS
+from onlineauto.formats.records.record_reader import InPlace
+from onlineauto.formats.records.size_kernels import SIZES, measure
 from onlineauto.formats.text.line_kernels import read_lines
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.records.reader_state_kernels import Reader, Rules
 
 __all__ = ["TextReader"]
+
+_MOST_IN_PLACE = 1 << 16
+"""Bytes of the longest text for which room is made whatever may be in it."""
 
 
 class _Bound(NamedTuple):
     """The kernels that read one event after the other, bound to the records of a reader."""
 
+    buffer: NDArray[np.uint8]
     reader: Reader
     most_bytes: int
     sizes: NDArray[np.int64]
@@ -49,7 +53,7 @@ class TextReader(LineReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, Rules(multiline=True, simple=False)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)
@@ -94,10 +98,11 @@ class TextReader(LineReader):
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         bound = self._bound
-        if bound is None or bound.reader is not self._reader or end > bound.most_bytes:
-            if end > self._text_bytes:
-                return None
-            self._bound = bound = self._bind(2 * end)
+        if end > min(_MOST_IN_PLACE, self._text_bytes):
+            return None
+        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self._reader
+        if bound is None or not fits or end > bound.most_bytes:
+            self._bound = bound = self._bind(min(2 * end, _MOST_IN_PLACE))
         self._buffer[:end] = np.frombuffer(data, np.uint8)
         state = self._reader.state[0]
         state["line_number"], state["fatal"] = 0, False
@@ -125,6 +130,7 @@ class TextReader(LineReader):
         )
         reader, sizes = self._reader, np.zeros(SIZES, np.int64)
         return _Bound(
+            self._buffer,
             reader,
             most_bytes,
             sizes,

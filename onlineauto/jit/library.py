@@ -25,7 +25,7 @@ _FOLDER = Path(__file__).resolve().parent.parent / "_kernels"
 
 def find(symbol: str) -> tuple[int, str] | None:
     """Return the address of a kernel and the kind of its result, None if the library does not have it."""
-    shared, results = _opened()
+    shared, results, _ = _opened()
     if shared is None or symbol not in results:
         return None
     return ctypes.cast(getattr(shared, symbol), ctypes.c_void_p).value or 0, results[symbol]
@@ -33,22 +33,22 @@ def find(symbol: str) -> tuple[int, str] | None:
 
 def library_file() -> str | None:
     """Return the path of the shared object that kernels are taken from; None if all are compiled."""
-    shared, _ = _opened()
-    return None if shared is None else str(shared._name)  # noqa: SLF001 - ctypes has no other name for it
+    return _opened()[2]
 
 
 @cache
-def _opened() -> tuple[Any, dict[str, str]]:
-    """Return the shared object for this processor, and the kinds of the results of its kernels.
+def _opened() -> tuple[Any, dict[str, str], str | None]:
+    """Return the shared object for this processor, the kinds of the results of its kernels, and its path.
 
     ``ONLINEAUTO_KERNELS`` names another folder than the wheel's. None is used where a switch changes what is
     compiled.
     """
     path = Path(os.environ.get("ONLINEAUTO_KERNELS") or _FOLDER) / INDEX
     if switches() or not path.exists():
-        return None, {}
+        return None, {}, None
     index = json.loads(path.read_text())
     for level in runnable_levels():
         if level in index["files"]:
-            return ctypes.CDLL(str(path.parent / index["files"][level])), index["results"]
-    return None, {}
+            file = str(path.parent / index["files"][level])
+            return ctypes.CDLL(file), index["results"], file
+    return None, {}, None

@@ -8,7 +8,8 @@ from onlineauto.pictures.crossings import crossings
 from onlineauto.pictures.picture import Picture, check_picture
 from onlineauto.pictures.pmfs import pmfs
 from onlineauto.pictures.race import race
+from onlineauto.pictures.reward_bands import reward_bands
 from onlineauto.pictures.rewards import rewards
 from onlineauto.pictures.values import values
 
-__all__ = ["Picture", "check_picture", "crossings", "pmfs", "race", "rewards", "values"]
+__all__ = ["Picture", "check_picture", "crossings", "pmfs", "race", "reward_bands", "rewards", "values"]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import namespace_text
 from onlineauto.pictures.picture import Picture
+from onlineauto.pictures.reward_bands import draw_reward
 from onlineauto.pictures.story import story_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from matplotlib.axes import Axes
 
     from onlineauto.automl.config import Interaction
     from onlineauto.pictures.look import Look
-    from onlineauto.pictures.story import Interval, Journal, Story, Stretch
+    from onlineauto.pictures.story import Journal, Story, Stretch
 
 __all__ = ["difference", "race"]
 
@@ -28,8 +28,6 @@ _HALF: Final = 0.34
 """Half of the height of a stretch; lanes are 1 apart."""
 _LETTER: Final = 0.0068
 """Width of a letter of a label, as a part of the width of the plot."""
-_NARROW: Final = 0.5
-"""An interval is drawn if it rests on this part of the events of the one before, or more."""
 _OUTCOMES: Final = (
     ("champion", "champion"),
     ("rising", "became the champion"),
@@ -71,7 +69,8 @@ def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
         axes = picture.figure.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
         _draw_lanes(axes[0], story, look, lanes=lanes)
         if known:
-            _draw_reward(axes[1], story, look)
+            draw_reward(axes[1], story, colour=look.champion, dashes=look.quiet)
+            axes[1].set_title("The champion's average reward: an interval at each decision", size=9)
         axes[-1].set_xlabel("events")
         axes[-1].set_xlim(0, max(story.events, 1))
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
@@ -184,50 +183,6 @@ def _explain(axes: Axes, story: Story, look: Look) -> None:
         handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles), borderaxespad=0.2,
         borderpad=0, handlelength=1.2, columnspacing=1.6,
     )  # fmt: skip
-
-
-def _draw_reward(axes: Axes, story: Story, look: Look) -> None:
-    """Draw the intervals of each champion as a band, broken where the champion changed."""
-    shown: list[Interval] = []
-    bounds = [0, *(now for now, _ in story.swaps), story.events + 1]
-    for begin, end in pairwise(bounds):
-        kept = list(_narrow(each for each in story.intervals if begin <= each.events - (begin > 0) < end))
-        if not kept:
-            continue
-        shown += kept
-        events = [each.events for each in kept]
-        low, high = [each.low for each in kept], [each.high for each in kept]
-        axes.fill_between(events, low, high, color=look.champion, alpha=0.22, linewidth=0)
-        axes.vlines(events, low, high, color=look.champion, linewidth=1, alpha=0.7)
-    for now, _ in story.swaps:
-        axes.axvline(now, color=look.quiet, linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
-    _fit(axes, shown)
-    axes.set_ylabel("reward")
-    axes.set_title("The champion's average reward: an interval at each decision", size=9)
-
-
-def _fit(axes: Axes, intervals: list[Interval]) -> None:
-    """Fit the axis to the intervals that rest on many events; the first ones are as wide as all rewards."""
-    most = max((each.updates for each in intervals), default=0)
-    kept = [each for each in intervals if 8 * each.updates >= most]
-    if not kept:
-        return
-    low, high = min(each.low for each in kept), max(each.high for each in kept)
-    margin = 0.06 * (high - low) or 1.0
-    axes.set_ylim(low - margin, high + margin)
-
-
-def _narrow(intervals: Iterator[Interval]) -> Iterator[Interval]:
-    """Yield the intervals that rest on many events, one for each number of events done."""
-    at: dict[int, Interval] = {}
-    for each in intervals:
-        if each.events not in at or each.updates > at[each.events].updates:
-            at[each.events] = each
-    many = 0
-    for each in at.values():
-        if each.updates >= _NARROW * many:
-            many = each.updates
-            yield each
 
 
 def _champion_text(stretch: Stretch) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -90,12 +91,22 @@ def test_frames_are_learnt(fitted: AutoML) -> None:
     assert fitted.events == N
 
 
+def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"user": ["tom"], "took": ["x"], "p": [1.0], "earned": [1.0]})
+    with pytest.raises(InputError, match="no column 'earnt'; there are user"):
+        AutoML().fit(frame, actions="took", reward="earnt", probability="p")
+    with pytest.raises(InputError, match="LazyFrame is not a source of events: give a path, a frame"):
+        AutoML().fit(frame.lazy())
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
+        AutoML().fit(frame, actions="took", reward="earned", probability="p")
+
+
 def test_malformed_lines_are_summed_up_in_one_warning() -> None:
     text = "\n".join(map(event_text, _with_costs()))
     text += "\nshared |a x\n0:b:1 |a y\n\n0:1:2 |a y\n\n0:1:3 |a y\n\n"
-    with pytest.warns(
-        UserWarning, match=r"^3 problems in the input \(2 .*\); the first: <bytes>:\d+:"
-    ) as all_of:
+    with pytest.warns(UserWarning, match=r"^3 problems in the input:\n  2, .* first: <bytes>:\d+:") as all_of:
         bandit = AutoML().fit(text.encode())
     assert len(all_of) == 1
     assert all_of[0].filename == __file__

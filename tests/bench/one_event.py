@@ -2,11 +2,12 @@
 
     python -m tests.bench.one_event [--rounds 7]
 
-Events have a context of three features and eight actions of three. *ours, mappings* and *ours, text* are
-`Workspace.predict` and `learn` with four live configs; *wheel, text* is Vowpal Wabbit's Python binding with
-``--automl 4`` over the same texts, *wheel, mappings* the same with the texts made of the mappings within the
-measured time, as a service would. All take turns in one
-process; the medians of CPU microseconds for an event are printed.
+Events have a context of three features and eight actions of three. *AutoML* is `AutoML.rank` and `learn`,
+*ours, mappings* and *ours, text* are `Workspace.predict` and `learn`, each with four live configs. *wheel,
+text* is Vowpal Wabbit's Python binding with ``--automl 4`` over the same texts, *wheel, mappings* the same
+with the texts made of the mappings within the measured time, as a service would; *gittins* is that package's
+linear model, which does not search. Peers that are not installed are left out. All take turns in one process;
+the medians of CPU microseconds for an event are printed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto import Workspace
+from onlineauto import AutoML, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,6 +94,30 @@ def _texts() -> Callable[[Event], object]:
     return go
 
 
+def _automl() -> Callable[[Event], object]:
+    bandit = AutoML()
+
+    def go(event: Event) -> None:
+        bandit.learn(bandit.rank(event.context, event.actions), reward=1.0)
+
+    return go
+
+
+def _gittins() -> Callable[[Event], object]:
+    gittins: Any = import_module("gittins")
+    bandit = gittins.create(bits=18, horizon=3600.0)
+
+    def go(event: Event) -> None:
+        candidates = [
+            (str(i), action["article"] | {"source": action["source"]})
+            for i, action in enumerate(event.actions)
+        ]
+        made = gittins.decide(bandit, event.context, candidates, time.time(), "bench")
+        gittins.learn(bandit, made.decision_id, 1.0, time.time())
+
+    return go
+
+
 def _wheel(*, makes_text: bool) -> Callable[[Event], object]:
     import vowpalwabbit
 
@@ -109,10 +135,12 @@ def _wheel(*, makes_text: bool) -> Callable[[Event], object]:
 
 
 def _contestants() -> dict[str, Callable[[Event], object]]:
-    found = {"ours, mappings": _mappings(), "ours, text": _texts()}
+    found = {"AutoML": _automl(), "ours, mappings": _mappings(), "ours, text": _texts()}
     if find_spec("vowpalwabbit"):
         found["wheel, text"] = _wheel(makes_text=False)
         found["wheel, mappings"] = _wheel(makes_text=True)
+    if find_spec("gittins"):
+        found["gittins"] = _gittins()
     return found
 
 
@@ -132,12 +160,11 @@ def main(words: Sequence[str] | None = None) -> int:
                 go(event)
             if turn:  # the first one compiles and grows
                 spent[name].append((time.process_time() - begin) / len(events) * 1e6)
-    ours = median(spent["ours, mappings"])
+    ours = median(spent["AutoML"])
     for name, times in spent.items():
         middle = median(times)
-        print(
-            f"{name:16} {middle:7.1f} µs ({min(times):.1f} to {max(times):.1f})  {middle / ours:5.2f} x ours"
-        )
+        spread = f"({min(times):.1f} to {max(times):.1f})"
+        print(f"{name:16} {middle:7.1f} µs {spread:18} {middle / ours:5.2f} x AutoML")
     return 0
 
 

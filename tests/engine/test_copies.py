@@ -144,8 +144,9 @@ def test_what_shares_memory_in_a_workspace_does_so_in_its_copy(options: Options,
     original.fit(generate.text("planted", events=EVENTS))
     original.predict(bandit(3))
     for workspace in (original, copied := clone(original)):
-        workspace.learn(bandit(2))  # what is made anew when it is needed is there then
-        workspace.predict(bandit(2))
+        for _ in range(2):  # what is made anew when it is needed is there then
+            workspace.learn(bandit(2))
+            workspace.predict(bandit(2))
     arrays, copies = arrays_of(original), arrays_of(copied)
     assert copies.keys() == arrays.keys()
     assert len(arrays) > 80

@@ -78,7 +78,7 @@ def test_the_next_process_loads_model_and_kernel(tmp_path: Path) -> None:
     run(main, *given, "-t", "-i", str(model), "-p", str(predicted))
     first = predicted.read_text().splitlines()[0]
     assert [each.partition(":")[2] for each in first.split(",")] == ["0.761905", "0.190476", "0.047619"]
-    assert "--halving" in run(main, "--help")
+    assert "--halving" in run(main, "learn", "--help")
 
 
 @pytest.mark.parametrize("flag", ["--squarecb", "--share 2", "--first_only"])

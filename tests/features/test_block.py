@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.event import events as events_of
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.text_reader import TextReader
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, make_block

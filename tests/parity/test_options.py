@@ -29,6 +29,9 @@ HOMONYMS = {"search": "what --automl searches; VW's is learning to search, which
 LISTS = {"data": "several files are read one after the other; VW reads one"}
 """Options that can be repeated here and not in VW, and why."""
 
+SINGLE = {"cache_file": "one cache holds all files that are read; VW takes a list of caches"}
+"""Options that can be repeated in VW and not here, and why."""
+
 KEEPS = {
     "bit_precision": "VW's model files hold the number of bits apart from the options",
     "min_prediction": "VW's model files hold the range of labels apart from the options",
@@ -103,7 +106,7 @@ def test_switches_and_kinds() -> None:
         if not option.vw:
             continue
         for theirs in wheel_options()[option.name]:
-            several = option.repeatable and option.name not in LISTS
+            several = (option.repeatable and option.name not in LISTS) or option.name in SINGLE
             expected = list if several else option.kind
             assert type(theirs.default_value) is expected, option.name
 

@@ -16,7 +16,11 @@ from onlineauto.interop import event_text, from_dicts
 from tests.property.snapshot import model_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+    from onlineauto import Block
 
 _ADF: dict[str, Any] = {"cb_explore_adf": True}
 _ACTIONS: dict[str, dict[str, Any]] = {
@@ -78,19 +82,21 @@ def _lines(n: int = 160) -> list[dict[str, Any]]:
 
 
 def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> None:
-    """Compare events learnt as mappings, and as texts, with the same events learnt as blocks."""
-    one, text, blocks = (Workspace(**options) for _ in range(3))
-    for event in events:
-        [block] = from_dicts([event])
-        line = event_text(event)
+    """Compare events learnt one at a time, as mappings and as texts, with the same events in blocks."""
+    lines, reader = [event_text(event) for event in events], Workspace(**options)
+    blocks = (block for line in lines for block in reader.read(line.encode()))
+    _compare_each(options, events, from_dicts(events, events_per_block=1))
+    _compare_each(options, lines, blocks)
+
+
+def _compare_each(options: dict[str, Any], events: Iterable[Any], read: Iterable[Block]) -> None:
+    one, blocks = Workspace(**options), Workspace(**options)
+    for event, block in zip(events, read, strict=True):
         expected = blocks.predict_block(block).one_prediction()
         np.testing.assert_array_equal(one.predict(event), expected)
-        np.testing.assert_array_equal(text.predict(line), expected)
         expected = blocks.learn_block(block).one_prediction()
         np.testing.assert_array_equal(one.learn(event), expected)
-        np.testing.assert_array_equal(text.learn(line), expected)
     assert model_of(one) == model_of(blocks)
-    assert model_of(text) == model_of(blocks)
 
 
 @pytest.mark.parametrize("options", _ACTIONS.values(), ids=_ACTIONS)
@@ -110,6 +116,26 @@ def test_numbered_actions_one_at_a_time() -> None:
     ]
     _compare({"cb": 4}, events)
     _compare({"cb_explore": 4}, events)
+
+
+@pytest.mark.parametrize("options", [{}, {"vw_exact": True}], ids=["native", "exact"])
+def test_texts_of_all_sizes(options: dict[str, Any]) -> None:
+    """Short and very long texts by turns, some with something odd in them."""
+    random, texts = np.random.default_rng(7), []
+    for i, size in enumerate([1, 5, 3000, 2, 60_000, 4, 150_000, 1, 7, 150_000, 3]):
+        words = " ".join(f"w{random.integers(10_000)}:{random.random():.3f}" for _ in range(size))
+        odd = "" if i % 2 else " x:1e99"
+        texts += [f"{i % 3} |a {words}\n", f"{i % 3} |a {words}{odd} |b c\n", "1 |a one two\n"]
+    one, blocks = Workspace(**options), Workspace(**options)
+    for text in texts:
+        read = [block for block in blocks.read(text.encode()) if len(block)]
+        if not read:
+            with pytest.raises(InputError):
+                one.learn(text)
+            continue
+        np.testing.assert_array_equal(one.predict(text), blocks.predict_block(read[0]).one_prediction())
+        np.testing.assert_array_equal(one.learn(text), blocks.learn_block(read[0]).one_prediction())
+    assert model_of(one) == model_of(blocks)
 
 
 def test_a_search_decides_on_the_way() -> None:

@@ -22,7 +22,7 @@ from onlineauto.explorers.exploration import kernel_of, pmf_address
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.formats.blocks.checks import SHAPES, problem_of
 from onlineauto.formats.json_reader import JsonReader
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling

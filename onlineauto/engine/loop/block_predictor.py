@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.event.state import Task
-    from onlineauto.engine.loop.ccb_slots import SlotFinder
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
 __all__ = ["BlockPredictor", "Predicting"]

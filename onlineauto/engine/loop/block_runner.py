@@ -8,9 +8,9 @@ import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.ccb_slots import SlotFinder
 from onlineauto.engine.loop.one_event import OneEvent
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
+from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.engine.event.state import CB, ROW, SIMPLE, Results
 from onlineauto.features.layout import most_spans
-from onlineauto.features.records import NO_SLOTS, Stream, put_constant
+from onlineauto.features.records import CONSTANT, NO_SLOTS, Stream
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Task
     from onlineauto.engine.loop.semantics import Loop
     from onlineauto.features.layout import Layout
-    from onlineauto.formats.lines.reader_state_kernels import Reader
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.jit import Sealed
 
 __all__ = ["OneEvent"]
@@ -59,6 +59,7 @@ class OneEvent:
         "_n_actions",
         "_room",
         "_row",
+        "_words",
         "context",
         "cursor",
         "records",
@@ -72,7 +73,6 @@ class OneEvent:
         self.context, self.records = context, records
         task, buffers = context.value.task, context.value.buffers
         features = (len(records.features) - 2) // 3
-        put_constant(records.features, features)
         self.stream = Stream(
             events=records.events[:2],
             holdout=np.zeros(1, bool),
@@ -92,6 +92,7 @@ class OneEvent:
             name=np.zeros(0, np.uint64),
             named=np.zeros(1, bool),
         )
+        self._words = records.features.view(np.uint64)
         self._row = self.results.rows.view(np.uint8)
         self._n_actions = self.results.rows["n_actions"]
         self._is_simple = task.shape == SIMPLE
@@ -110,6 +111,7 @@ class OneEvent:
         lines, spans, features, widest = self._room
         if found.lines > lines or found.spans > spans or found.features > features or found.widest > widest:
             return False
+        self._words[self.stream.constant] = CONSTANT  # a longer text may have been there
         self._row[:] = 0
         self.cursor[:] = 0
         self._loop()

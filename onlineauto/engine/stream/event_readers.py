@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.line_reader import LineReader
-    from onlineauto.formats.lines.reader_state_kernels import Reader
-    from onlineauto.formats.lines.record_reader import InPlace
+    from onlineauto.formats.records.reader_state_kernels import Reader
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
     OneEventLike: TypeAlias = str | bytes | Mapping[str, Any]
     """VW text or JSON of one event; or a mapping as `onlineauto.interop.from_dicts` takes it."""
 
-__all__ = ["EventReaders", "OneEventLike", "ReadsOne", "event_readers"]
+__all__ = ["EventReaders", "ReadsOne", "event_readers"]
 
 
 class ReadsOne(Protocol):

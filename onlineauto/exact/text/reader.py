@@ -17,7 +17,7 @@ class VwTextReader(TextReader):
 
     Source: VW 9.11.9, ``parse_example_text.cc``.
 
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", Rules())]
     [2]
     """

@@ -12,8 +12,8 @@ from onlineauto.errors import InputError, ParseError
 from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.record_reader import InPlace, RecordReader
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.record_reader import InPlace, RecordReader
 from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 __all__ = ["LineReader"]

@@ -14,9 +14,6 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.line_kernels import begin_records, close_records, open_line
-from onlineauto.formats.lines.namespace_table_kernels import name_slot
-from onlineauto.formats.lines.reader_state_kernels import Text
-from onlineauto.formats.lines.size_kernels import FINE, NAMES, measure
 from onlineauto.formats.mappings.token_kernels import (
     DICT,
     END,
@@ -30,6 +27,9 @@ from onlineauto.formats.mappings.token_kernels import (
     truth_at,
     whole_at,
 )
+from onlineauto.formats.records.namespace_table_kernels import name_slot
+from onlineauto.formats.records.reader_state_kernels import Text
+from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["read_event"]
 

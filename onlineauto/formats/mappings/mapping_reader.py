@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.formats.lines.reader_state_kernels import Rules
-from onlineauto.formats.lines.record_reader import InPlace, RecordReader
-from onlineauto.formats.lines.size_kernels import SIZES
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.records.reader_state_kernels import Rules
+from onlineauto.formats.records.record_reader import InPlace, RecordReader
+from onlineauto.formats.records.size_kernels import SIZES
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 DICT, END, LIST, TUPLE, NONE, MISSING = b"{0[(N."
+"""First bytes of values; `MISSING` is that of Ellipsis, which stands for what an event does not have."""
 _TRUE, _FALSE, _INT, _LONG, _FLOAT, _TEXT, _INTERNED = b"TFilgut"
 _SURROGATE = 0xED, 0xA0
 _MOST_DIGITS = 4

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["FINE", "NAMES", "SIZES", "measure"]
 

@@ -9,15 +9,15 @@ import numpy as np
 from onlineauto.features.block import Block
 from onlineauto.features.namespaces import DEFAULT, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.formats.lines.namespace_table_kernels import insert
-from onlineauto.formats.lines.reader_state_kernels import NAME, RULES, STATE, Reader
+from onlineauto.formats.records.namespace_table_kernels import insert
+from onlineauto.formats.records.reader_state_kernels import NAME, RULES, STATE, Reader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Rules as BlockRules
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import Rules
 
 __all__ = ["InPlace", "RecordReader"]
 
