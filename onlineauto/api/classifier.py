@@ -141,12 +141,13 @@ class AutoMLClassifier(SingleLines):
         """Return float64[n_events, n_labels] for what each model predicts."""
         if len(self._codes) == 1:
             return np.ones((len(columns[0]), 1))
-        each = np.array(columns, float).T
+        each: NDArray[np.float64] = np.array(columns, np.float64).T
         if len(self._codes) == 2:
             return np.hstack([each, 1 - each])
         each[:, 1] = 1 - each[:, 1]  # see `_add_class`
         each += _LEAST
-        return each / each.sum(axis=1, keepdims=True)
+        each /= each.sum(axis=1, keepdims=True)
+        return each
 
     def _checked(self, label: Any) -> Any:
         """Return a label; a scalar of NumPy as the value of Python that it is."""

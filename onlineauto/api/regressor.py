@@ -69,7 +69,7 @@ class AutoMLRegressor(SingleLines):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(
+    def __init__(  # type: ignore[misc]  # link is an option, with a default of its own
         self,
         *,
         live_configs: int | None = 4,
