@@ -54,7 +54,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What tells this learner from others in a table of results."""
+        """The parameters, as coba shows them in its table of learners."""
         return {"family": "onlineauto", **self._given, "seed": self._draw.seed}
 
     def _pmf(self, context: Any, actions: Sequence[Any]) -> tuple[list[float], dict[str, Any]]:

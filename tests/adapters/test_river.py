@@ -66,7 +66,7 @@ def test_options_are_kept_by_clones() -> None:
 
 def test_policy_finds_the_arms() -> None:
     policy, rewards = AutoMLPolicy(seed=1, burn_in=2), 0
-    arms = ["politics", "sports"]
+    arms: list[int | str] = ["politics", "sports"]
     for number in range(400):
         context = {"user": ("tom", "ann")[number % 2]}
         arm = policy.pull(arms, context)
