@@ -66,8 +66,9 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        held = {"model_": pickle.loads(state["model_"])} if "model_" in state else {}  # noqa: S301
-        super().__setstate__(state | held)
+        super().__setstate__(
+            state | {"model_": pickle.loads(state["model_"])} if "model_" in state else state
+        )
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
@@ -147,4 +148,5 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class for each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
