@@ -40,8 +40,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _learn(self, X: NDArray[Any], labels: list[Any], passes: int | None) -> Self:
         pairs, draw = list(zip(self._rows(X), labels, strict=True)), Random(self.seed)
         for _ in range(passes or 1):
-            order = pairs if passes is None else draw.sample(pairs, len(pairs))
-            self.model_.fit(order, progress=False)
+            self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
 
     def _asked(self, X: Any) -> list[dict[str, Any]]:
@@ -66,9 +65,8 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(
-            state | {"model_": pickle.loads(state["model_"])} if "model_" in state else state
-        )
+        model = {name: pickle.loads(state[name]) for name in ("model_",) if name in state}
+        super().__setstate__(state | model)
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
