@@ -23,6 +23,7 @@ PRINTED = {
     "08_models.py": "the same weights: True",
     "09_evaluate.py": "all pairs             -0.67",
     "10_own_explorer.py": "probabilities: 0.57",
+    "11_serve.py": "the same from the log: True",
 }
 
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
-from onlineauto.api.decisions.events import cost_of, index_of, listed
+from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
-from onlineauto.interop.dicts import from_dicts
-from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from typing import Self, Unpack
 
     import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
@@ -123,6 +121,10 @@ class AutoML(FromLogs):
                 f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
+        if max_pending < 1 or not time_to_live > 0:
+            raise OptionError(
+                f"max_pending is {max_pending} and time_to_live {time_to_live}: no decision could wait"
+            )
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
@@ -140,16 +142,16 @@ class AutoML(FromLogs):
             seed=seed,
             limit=max_pending,
             time_to_live=time_to_live,
-            default_cost=None if default_reward is None else cost_of(default_reward, None),
+            default_cost=None
+            if default_reward is None
+            else cost_of(default_reward, None, where="default_reward"),
             clock=clock,
         )
-        self._prepare(decision_log, sync=sync_log)
+        self._log_to(decision_log, sync=sync_log)
 
-    def _prepare(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
-        """Make what no model file has: the encoder of events, and the log."""
-        features = self._workspace.configuration[FeatureOptions]
-        self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
-        self._decisions.log_to(log, hash_seed=features.hash_seed, sync=sync)
+    def _log_to(self, log: str | os.PathLike[str] | None, *, sync: bool) -> None:
+        hash_seed = self._workspace.configuration[FeatureOptions].hash_seed
+        self._decisions.log_to(log, hash_seed=hash_seed, sync=sync)
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -185,9 +187,9 @@ class AutoML(FromLogs):
         >>> choice.action, choice.action_id, choice.probability, choice.pmf
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
-        of = listed(actions)
+        given, of = copied(context), listed(actions)
         with self._lock:
-            choice = self._decisions.decide(context, actions, of, self._predict(context, of), event_id)
+            choice = self._decisions.decide(given, actions, of, self._predict(given, of), event_id)
             self._learn_expired(_AT_ONCE)
         return choice
 
@@ -260,9 +262,10 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            chosen = index_of(action, actions)
+            given, of = copied(event_id), listed(actions)
+            chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             with self._lock:
-                self._learn(event_id, listed(actions), chosen, probability, found)
+                self._learn(given, of, chosen, probability, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
@@ -285,11 +288,10 @@ class AutoML(FromLogs):
         array([0.5, 0.5], dtype=float32)
         """
         with self._lock:
-            return self._predict(context, listed(actions))
+            return self._predict(copied(context), listed(actions))
 
     def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
-        block = self._block({"context": context, "actions": actions})
-        return self._workspace.predict_block(block).by_action()
+        return self._workspace.predict({"context": context, "actions": actions})
 
     def _learn(
         self, context: Features, actions: list[Features], action: int, probability: float, cost: float
@@ -301,12 +303,8 @@ class AutoML(FromLogs):
             "cost": cost,
             "probability": probability,
         }
-        outcomes = self._workspace.learn_block(self._block(event))
-        self._tally.add_block(outcomes)
-
-    def _block(self, event: Mapping[str, Any]) -> Block:
-        [block] = from_dicts([event], names=self._names)
-        return block
+        pmf = self._workspace.learn(event)
+        self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
 
@@ -336,6 +334,12 @@ class AutoML(FromLogs):
         """
         with self._lock:
             return self._learn_expired(len(self._decisions.waiting))
+
+    def _details(self) -> Iterator[tuple[str, str]]:
+        if self.pending:
+            yield "waiting for rewards", f"{self.pending:,}"
+        if self.expired:
+            yield "expired", f"{self.expired:,}"
 
     def _learn_expired(self, most: int) -> int:
         """End at most so many decisions that have expired; return how many there were."""
@@ -387,5 +391,5 @@ class AutoML(FromLogs):
         """
         made = super().load(source)
         made._decisions.waiting.clock = clock  # noqa: SLF001 - of this class
-        made._prepare(decision_log, sync=sync_log)  # noqa: SLF001
+        made._log_to(decision_log, sync=sync_log)  # noqa: SLF001
         return made

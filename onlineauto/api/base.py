@@ -27,7 +27,7 @@ from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
@@ -83,13 +83,25 @@ class AutoModel:
 
     @property
     def champion(self) -> Champion:
-        """The config that predicts: what it crosses, its learning rate, and what it earns."""
+        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+
+        >>> from onlineauto import AutoML
+        >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> champion = AutoML().fit([event] * 100).champion
+        >>> champion.interactions, champion.learning_rate, champion.events, champion.changes
+        (('page*user',), 0.5, 100, 0)
+        """
         with self._lock:
             return champion_of(self._workspace)
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The decisions of the search, oldest first, as the lines of a journal."""
+        """The decisions of the search, oldest first, as the lines of a journal.
+
+        >>> from onlineauto import AutoML
+        >>> [line["decision"] for line in AutoML(begin_with=["user*page"]).history]
+        ['widen', 'rotate']
+        """
         with self._lock:
             found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
             return found
@@ -101,12 +113,37 @@ class AutoModel:
 
     @property
     def average_loss(self) -> float:
-        """Average loss of the events, each predicted before it was learnt; NaN before the first."""
+        r"""Average loss of the events, each predicted before it was learnt; NaN before the first.
+
+        >>> from onlineauto import AutoML
+        >>> AutoML().fit(["shared |user tom\n0:0.5:0.5 |page a\n|page b\n"]).average_loss
+        0.5
+        """
         with self._lock:
             return self._tally.average
 
+    def _details(self) -> Iterator[tuple[str, str]]:
+        """Yield what else a report says of this model, as names and values."""
+        yield from ()
+
     def report(self) -> str:
-        """Return the champion, its evidence and how well it has done, as text."""
+        r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
+
+        >>> from onlineauto import AutoML
+        >>> liked = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
+        >>> disliked = "shared |user tom\n|page a\n0:0:0.5 |page b\n"
+        >>> print(AutoML(live_configs=1).fit([liked, disliked] * 100).report())
+        AutoML
+          events             200
+          average reward     0.9702
+          champion's reward  0.932 to 1 (95% sure) over its 200 events
+          crosses            page*user
+          learning rate      0.5
+          champions before   0
+          live configs       1
+        <BLANKLINE>
+        champion changes = 0
+        """
         with self._lock:
             return text_report(self)
 
@@ -186,6 +223,13 @@ class AutoModel:
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         """Write the model to a file. A path is replaced in one step.
 
+        >>> import io
+        >>> from onlineauto import AutoML
+        >>> file, bandit = io.BytesIO(), AutoML(begin_with=["user*page"])
+        >>> bandit.save(file)
+        >>> AutoML.load(file.getvalue()).champion == bandit.champion
+        True
+
         Raises
         ------
         OSError
@@ -212,7 +256,7 @@ class AutoModel:
         """
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
-        kept = run.get("api", {})
+        kept = run.get("api") or {}
         if kept.get("class") != cls.__name__:
             known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
@@ -222,7 +266,7 @@ class AutoModel:
             decisions = msgspec.convert(kept["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(kept["own"])  # noqa: SLF001 - of this class
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
 

@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.workspace.workspace import Workspace
 
+_KINDS = 5
+"""Number of kinds of problems that a summary has."""
+
 __all__ = ["nothing_learnt", "problems_of", "several"]
 
 
 def problems_of(found: Diagnostics) -> str:
-    """Return a summary of the problems with a source: how many, of what kinds, and where the first was."""
-    kinds = ", ".join(f"{n} {code.name.lower().replace('_', ' ')}" for code, n in found.counts.most_common())
-    first = f"; the first: {found.kept[0]}" if found.kept else ""
-    return f"{several(found.total, 'problem')} in the input ({kinds}){first}"
+    """Return a summary of the problems with a source: how many of each kind, and the first of each."""
+    firsts = {each.code: each for each in reversed(found.kept)}
+    kinds = [(n, firsts[code]) for code, n in found.counts.most_common(_KINDS) if code in firsts]
+    lines = [f"  {n}, of which the first: {first}" for n, first in kinds]
+    return "\n".join([f"{several(found.total, 'problem')} in the input:", *lines])
 
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
@@ -30,7 +34,7 @@ def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, even
         what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
         return InputError(f"nothing was learnt: {what}{hint}")
     if found.total:
-        return InputError(f"nothing was learnt: {problems_of(found)}{hint}")
+        return InputError(f"nothing was learnt{hint}\n{problems_of(found)}")
     return InputError(f"nothing was learnt: the source has no events{hint}")
 
 

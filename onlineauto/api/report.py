@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.report.search_story import story
+from onlineauto.workspace.inspection.inspection import inspection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.api.base import AutoModel
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["html_report", "summary", "text_report"]
 
@@ -18,7 +21,7 @@ _MANY = 6
 
 _STYLE = (
     "border-collapse:collapse;font:13px/1.5 system-ui,sans-serif;color:inherit;background:transparent",
-    "text-align:left;padding:2px 16px 2px 0;font-weight:600;border:0;vertical-align:top;opacity:.75",
+    "text-align:left;padding:2px 16px 2px 0;border:0;vertical-align:top;white-space:nowrap;opacity:.75",
     "text-align:left;padding:2px 0;border:0;color:inherit",
     "text-align:left;font-weight:600;padding:0 0 4px;color:inherit",
 )
@@ -29,7 +32,7 @@ def summary(model: AutoModel) -> str:
     """Return what a model has learnt, how well it does, and what its champion crosses, in a line."""
     if not model.events:
         return "nothing learnt yet"
-    return ", ".join(f"{name}: {value}" for name, value in _rows(model, most=_MANY))
+    return ", ".join(f"{name}: {value}" for name, value in islice(_rows(model, most=_MANY), 4))
 
 
 def text_report(model: AutoModel) -> str:
@@ -39,7 +42,8 @@ def text_report(model: AutoModel) -> str:
     lines = [type(model).__name__, *(f"  {name.ljust(width)}  {value}" for name, value in rows)]
     searching = model.workspace.searching
     if searching.live_configs.arrays.searching:
-        lines += ["", *story(searching)]
+        lines += ["", *_challengers(model.workspace)]
+        lines += [line for line in story(searching) if not line.startswith("champion's")]
     return "\n".join(lines)
 
 
@@ -57,13 +61,19 @@ def html_report(model: AutoModel) -> str:
 
 def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a model, as names and values."""
-    champion, sign = model.champion, -1 if model._measure == "reward" else 1  # noqa: SLF001 - one package
-    yield "events", f"{model.events}"
+    champion, measure = model.champion, model._measure  # noqa: SLF001 - one package
+    sign = -1 if measure == "reward" else 1
+    yield "events", f"{model.events:,}"
     if model.events:
-        yield f"average {model._measure}", f"{sign * model.average_loss:.4g}"  # noqa: SLF001
+        yield f"average {measure}", f"{sign * model.average_loss:.4g}"
+    options = model.workspace.searching.options
     if champion.events:
         low, high = champion.reward if sign < 0 else (-champion.reward[1], -champion.reward[0])
-        yield "champion's", f"{low:.4g} to {high:.4g} over its {champion.events} events"
+        sure = f"{1 - options.automl_significance_level:.0%}"
+        yield (
+            f"champion's {measure}",
+            f"{low:.4g} to {high:.4g} ({sure} sure) over its {champion.events:,} events",
+        )
     crossed, more = champion.interactions[:most], len(champion.interactions) - most
     yield "crosses", (", ".join(crossed) or "nothing") + (f" and {more} more" if more > 0 else "")
     for name, value in champion.settings.items():
@@ -71,3 +81,19 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
     if model.workspace.searching.live_configs.arrays.searching:
         yield "champions before", f"{champion.changes}"
         yield "live configs", f"{len(model.workspace.estimates)}"
+    yield from model._details()  # noqa: SLF001
+
+
+def _challengers(workspace: Workspace) -> Iterator[str]:
+    """Yield a line for each challenger: in what it differs from the champion, and the evidence for it."""
+    live_configs = inspection(workspace, names={}, top=0)["live_configs"]
+    champion = live_configs[0]["settings"]
+    for found in live_configs[1:]:
+        differs = found["differs_by"]
+        parts = differs[:_MANY] + [f"{len(differs) - _MANY} more"] * (len(differs) > _MANY)
+        turned = found["settings"].items() - champion.items()
+        parts += [f"{name} {value}" for name, value in sorted(turned)]
+        parts += [f"{name} as before" for name in sorted(champion.keys() - found["settings"].keys())]
+        evidence = f", evidence {found['evidence']:.3g}" if "evidence" in found else ""
+        what = ", ".join(parts) or "the champion's double"
+        yield f"challenger {found['index']}: {what} (over {found['events']:,} events{evidence})"

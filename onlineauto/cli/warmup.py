@@ -22,11 +22,12 @@ from onlineauto.explorers.exploration import kernel_of, pmf_address
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.formats.blocks.checks import SHAPES, problem_of
 from onlineauto.formats.json_reader import JsonReader
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
 from onlineauto.jit.compiler.build import build_library
+from onlineauto.jit.levels import compiles_for
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(words: Sequence[str]) -> int:
         print(f"the library of kernels is in {options.library}")
         return 0
     if options.cpu is not None:
-        os.environ["NUMBA_CPU_NAME"] = options.cpu
+        os.environ |= compiles_for(options.cpu)
     compiled: set[str] = set()
     begin = time.perf_counter()
     with watch_compiling(lambda program, *_: compiled.add(program)), shown_compiling():
@@ -111,7 +112,10 @@ def warm_up() -> None:
 def _use_blocks() -> None:
     """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
-    for block in from_dicts([{"actions": [{"a": {"x": 1}}]}], hash_seed=1):
+    event = {"actions": [{"a": {"x": 1}}]}
+    drawing.learn(event)
+    drawing.learn("|a x\n|b y\n")
+    for block in from_dicts([event], hash_seed=1):
         drawing.learn_block(block)
         problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
     checksum_of([b"x"])

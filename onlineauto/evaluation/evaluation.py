@@ -27,8 +27,8 @@ from onlineauto.estimators.evaluation_kernels import (
 from onlineauto.estimators.evidence import make_evidence
 from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.options import InputOptions
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

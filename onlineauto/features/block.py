@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onlineauto.errors import InputError
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 
 if TYPE_CHECKING:
@@ -37,10 +38,22 @@ Rules = Mapping[str, str | int | bool]
 UNLABELLED = np.float32(np.finfo(np.float32).max)
 """The label or cost of a line that has none (VW's FLT_MAX)."""
 
+_ARRAYS = (
+    ("event_start", np.dtype(np.int64)),
+    ("lines", LINE),
+    ("costs", COST),
+    ("spans", SPAN),
+    ("features", FEATURE),
+)
+"""Arrays of a block that kernels read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
     """Consecutive events of a stream.
+
+    An array that is not contiguous, aligned and writeable is copied. Offsets are trusted: `of_columns` checks
+    them, and who makes a block otherwise vouches for them.
 
     Attributes
     ----------
@@ -109,7 +122,13 @@ class Block:
         rules: Rules | None = None,
         **columns: Any,
     ) -> Block:
-        """Return a Block with copies of columns, all of which must be given but `slot`."""
+        """Return a Block with copies of columns, all of which must be given but `slot`.
+
+        Raises
+        ------
+        InputError
+            An offset or a namespace points to what there is not.
+        """
         lines = np.zeros(len(columns["line_start"]), LINE)
         for name, column in (("start", "line_start"), ("cost", "cost_start"), ("tag", "tag_start")):
             lines[name] = columns[column]
@@ -125,7 +144,7 @@ class Block:
         spans["namespace"][:-1] = columns["span_namespace"]
         features = np.zeros(len(columns["hash"]), FEATURE)
         features["hash"], features["value"] = columns["hash"], columns["value"]
-        return cls(
+        made = cls(
             event_start=np.array(event_start, np.int64),
             lines=lines,
             costs=costs,
@@ -135,6 +154,38 @@ class Block:
             namespaces=namespaces,
             rules=rules or {},
         )
+        made._check_offsets()
+        return made
+
+    def __post_init__(self) -> None:
+        """Hold arrays to what kernels take.
+
+        Raises
+        ------
+        InputError
+            An array has another dtype, or several axes.
+        """
+        for name, dtype in _ARRAYS:
+            array = getattr(self, name)
+            known = type(array) is np.ndarray and array.dtype is dtype and array.ndim == 1
+            if not (known and array.flags.carray):
+                object.__setattr__(self, name, _taken(name, array, dtype))
+
+    def _check_offsets(self) -> None:
+        ends = (
+            ("event_start", self.n_lines),
+            ("line_start", len(self.spans) - 1),
+            ("cost_start", len(self.costs)),
+            ("tag_start", len(self.tag)),
+            ("span_start", self.n_features),
+        )
+        for name, end in ends:
+            starts = getattr(self, name)
+            if not len(starts) or starts[0] < 0 or starts[-1] > end or (starts[1:] < starts[:-1]).any():
+                raise InputError(f"a block cannot be made: {name} must ascend, and end at {end} at most")
+        numbers = self.span_namespace
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self.namespaces):
+            raise InputError("a block cannot be made: span_namespace has a number of no namespace")
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -253,3 +304,13 @@ class Block:
     def value(self) -> NDArray[np.float32]:
         """Feature values: float32[n_features]."""
         return self.features["value"]  # type: ignore[no-any-return]
+
+
+def _taken(name: str, given: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of a block as kernels take it, copied if need be."""
+    array: NDArray[Any] = np.asarray(given)
+    if array.ndim != 1 or array.dtype != dtype:
+        raise InputError(
+            f"a block cannot be made: {name} is of {array.dtype} in {array.ndim} axes, not of {dtype} in one"
+        )
+    return np.require(array, requirements=["C", "A", "W"])

@@ -51,6 +51,11 @@ def most_groups(spans: int) -> int:
     return 2 * spans + 8
 
 
+def most_spans(groups: int) -> int:
+    """Return the largest number of spans of which so many groups are enough for an event's lines."""
+    return (groups - 8) // 2
+
+
 class Keys(NamedTuple):
     """Group keys of the namespaces of a block."""
 
@@ -148,9 +153,9 @@ class Layout:
     def update(self, block: Block) -> None:
         """Add the namespaces of a block."""
         names = block.namespaces
-        renumbered = self._names is not names
-        if not renumbered and self._n_names == len(names) and self._all_seen:
+        if self.knows(names):
             return
+        renumbered = self._names is not names
         if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
             known = names.names[:]  # a copy: a thread that reads ahead may add names
@@ -169,6 +174,10 @@ class Layout:
         for i in numbers[np.argsort(first)]:  # in order of first feature, however events are cut into blocks
             self._add(self._known_as(names.names[i]))
         self._make_interactions()
+
+    def knows(self, names: Namespaces) -> bool:
+        """Return whether events with these namespaces, which the last block had, need no `update`."""
+        return self._names is names and self._n_names == len(names) and self._all_seen
 
     def view(self) -> Layout:
         """Return a copy for events that are only predicted: what it adds is not added here, nor warned of."""

@@ -21,6 +21,7 @@ __all__ = [
     "GROUP",
     "INDEX_FEATURE",
     "LINE",
+    "NO_SLOTS",
     "PLACE",
     "RUN",
     "SHARED_LINE",
@@ -36,6 +37,7 @@ __all__ = [
     "Stream",
     "largest",
     "make_stream",
+    "put_constant",
 ]
 
 CONSTANT_HASH = np.uint32(11650396)
@@ -96,7 +98,8 @@ FACTOR = np.dtype(
 
 _CONSTANT = np.array((CONSTANT_HASH, 1), FEATURE)
 _NO_FEATURES = np.empty(0, FEATURE)
-_NO_SLOTS = np.empty((0, 4), np.int64)
+NO_SLOTS = np.empty((0, 4), np.int64)
+"""The CCB slots of a stream that has none."""
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together; `product` is 0 for linear ones, else 1 + the product."""
@@ -191,6 +194,11 @@ def largest(bounds: NDArray[np.int64]) -> int:
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
+def put_constant(features: Records, i: int) -> None:
+    """Write the constant at an index of the features."""
+    features[i] = _CONSTANT
+
+
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
     """Return a block prepared for kernels, with free space after its features for those that are joined.
 
@@ -209,8 +217,8 @@ def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = 
     most = largest(block.span_start[block.line_start[block.event_start]])
     features = np.empty(room + 2 * most + 1, FEATURE)  # one more: the constant may be copied
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
-    features[n] = _CONSTANT
-    table = _NO_SLOTS
+    put_constant(features, n)
+    table = NO_SLOTS
     if slots is not None:
         features[n + 1 : room] = indices
         table = slots.table(n + 1)

@@ -12,13 +12,13 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
-from onlineauto.formats.lines.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
-from onlineauto.formats.lines.reader_state_kernels import STATE
+from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
+from onlineauto.formats.records.reader_state_kernels import STATE
 
 if TYPE_CHECKING:
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 __all__ = ["JsonReader"]
@@ -47,7 +47,7 @@ class JsonReader(LineReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> text = b'{"c": {"User": {"age": 30}, "_multi": [{"A": {"x": "y"}}, {}]}, "_label_cost": 1, '
     >>> text += b'"_label_probability": 0.5, "_labelIndex": 1, "a": [2, 1]}'
     >>> for block in JsonReader(text, Rules(multiline=True, simple=False, log=True)):

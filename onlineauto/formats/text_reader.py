@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
+from onlineauto.formats.lines.line_kernels import DONE
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.quirks import NO_QUIRKS
+from onlineauto.formats.records.record_reader import InPlace
+from onlineauto.formats.records.size_kernels import SIZES, measure
 from onlineauto.formats.text.line_kernels import read_lines
+from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from numpy.typing import NDArray
+
+    from onlineauto.formats.records.reader_state_kernels import Reader, Rules
 
 __all__ = ["TextReader"]
+
+
+class _Bound(NamedTuple):
+    """The kernels that read one event after the other, bound to the records of a reader."""
+
+    reader: Reader
+    most_bytes: int
+    sizes: NDArray[np.int64]
+    mark: Bound
+    read: Bound
+    measure: Bound
 
 
 class TextReader(LineReader):
@@ -32,7 +49,7 @@ class TextReader(LineReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
     >>> for block in TextReader(text, Rules(multiline=True, simple=False)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)
@@ -40,6 +57,9 @@ class TextReader(LineReader):
     """
 
     quirks = NO_QUIRKS
+    _read_lines = staticmethod(read_lines)
+    """The kernel that reads."""
+    _bound: _Bound | None = None
 
     @property
     def _unit(self) -> Literal["line", "event"]:
@@ -63,4 +83,52 @@ class TextReader(LineReader):
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_lines(self._buffer, p, end, self._reader)
+        return self._read_lines(self._buffer, p, end, self._reader)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all but the addresses of arrays."""
+        return vars(self) | {"_bound": None}
+
+    def read(self, text: str | bytes) -> InPlace | None:
+        """Read a text of one usual event into the records, and return its sizes; None if it is another."""
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        end = len(data)
+        bound = self._bound
+        if bound is None or bound.reader is not self._reader or end > bound.most_bytes:
+            if end > self._text_bytes:
+                return None
+            self._bound = bound = self._bind(2 * end)
+        self._buffer[:end] = np.frombuffer(data, np.uint8)
+        state = self._reader.state[0]
+        state["line_number"], state["fatal"] = 0, False
+        bound.mark(end)
+        reason, _ = bound.read(end)
+        bound.measure()
+        fine, names, *sizes = bound.sizes.tolist()
+        if names != len(self.namespaces):
+            self._collect_names()
+        if reason == DONE and fine:
+            return InPlace._make(sizes)
+        state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
+        return None
+
+    def _bind(self, most_bytes: int) -> _Bound:
+        """Return the kernels that read, bound to records with room for any text of so many bytes."""
+        self._make_bitmaps(most_bytes)
+        self._make_records(
+            events=most_bytes,
+            lines=most_bytes + 1,
+            spans=most_bytes,
+            features=3 * most_bytes + 2,
+            costs=2 * most_bytes,
+            tag=most_bytes,
+        )
+        reader, sizes = self._reader, np.zeros(SIZES, np.int64)
+        return _Bound(
+            reader,
+            most_bytes,
+            sizes,
+            mark=Bound(find_marks, self._buffer, 0, reader.marks, reader.breaks, varying=1),
+            read=Bound(self._read_lines, self._buffer, 0, 0, reader, varying=2),
+            measure=Bound(measure, reader, sizes),
+        )

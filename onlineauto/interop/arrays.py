@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
-from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.interop.rows import Labels, Rows, assembled, rows_of_matrix
 
 if TYPE_CHECKING:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from itertools import islice
-from struct import pack
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onlineauto.errors import InputError
-from onlineauto.features.block import UNLABELLED, Block
-from onlineauto.features.records import COST, FEATURE, LINE, SPAN
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, named_event
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_block import named_block
+from onlineauto.formats.mappings.named_event import NamedEvent, named_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from onlineauto.features.records import Records
+    from onlineauto.features.block import Block
 
-__all__ = ["from_dicts", "named_block"]
+__all__ = ["from_dicts"]
 
 
 def from_dicts(
@@ -107,66 +103,3 @@ def from_dicts(
         if len(taken) < events_per_block:
             return
         line_number += sum(len(event.lines) + event.multiline for event in taken)
-
-
-def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number: int = 1) -> Block:
-    """Return a block of events with names.
-
-    Parameters
-    ----------
-    events : sequence of NamedEvent
-        At least one event.
-    names : NameHashes
-        Hashes names, and numbers the namespaces of all blocks of a stream.
-    line_number : int
-        Number that the first line would have in a text.
-    """
-    lines: list[Any] = []
-    costs: list[Any] = []
-    spans: list[Any] = []
-    features: list[Any] = []
-    tag = b""
-    starts = [0]
-    n_lines = n_spans = n_features = n_costs = 0
-    for event in events:
-        for line in event.lines:
-            label = UNLABELLED if line.label is None else line.label
-            lines += line_number, n_spans, n_costs, len(tag)
-            lines += label, line.weight, line.initial, line.shared, line.slot
-            line_number += 1
-            tag += line.tag.encode()
-            for action, cost, probability in line.costs:
-                costs += (action, UNLABELLED if cost is None else cost, probability)
-                n_costs += 1
-            for name, named in line.spans:
-                namespace, before = names.namespace(name), n_features
-                for feature, value in named:
-                    if value:
-                        features += (names.feature(feature, namespace), value)
-                        n_features += 1
-                if n_features > before:
-                    spans += (before, namespace)
-                    n_spans += 1
-        line_number += event.multiline
-        n_lines += len(event.lines)
-        starts.append(n_lines)
-    lines += 0, n_spans, n_costs, len(tag), 0.0, 0.0, 0.0, False, False
-    spans += n_features, 0
-    return Block(
-        event_start=np.array(starts, np.int64),
-        lines=_records(LINE, "4q3f2?2x", n_lines + 1, lines),
-        costs=_records(COST, "I2f", n_costs, costs),
-        spans=_records(SPAN, "qi4x", n_spans + 1, spans),
-        features=_records(FEATURE, "If", n_features, features),
-        tag=np.frombuffer(tag, np.uint8),
-        namespaces=names.namespaces,
-        rules=names.rules,
-    )
-
-
-def _records(dtype: np.dtype[Any], form: str, n: int, values: list[Any]) -> Records:
-    """Return `n` records of values in a row; `form` is what `struct` calls the dtype.
-
-    For the few records of one event that is several times as fast as NumPy's conversions.
-    """
-    return np.frombuffer(bytearray(pack(f"={n * form}", *values)), dtype)

@@ -9,9 +9,9 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
 from onlineauto.formats.text.writer import number_text
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
 from onlineauto.interop.text import write_events
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from onlineauto.features.event import Line
-    from onlineauto.interop.named_event import NamedLine
+    from onlineauto.formats.mappings.named_event import NamedLine
 
 __all__ = ["event_dsjson", "write_dsjson"]
 

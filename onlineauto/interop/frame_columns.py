@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.interop.name_hashes import NameHashes
+    from onlineauto.formats.mappings.name_hashes import NameHashes
 
 __all__ = ["Columns"]
 

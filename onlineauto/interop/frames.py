@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
 from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import spans_of
 from onlineauto.interop.rows import Labels, Rows, assembled
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.errors import OptionError
 from onlineauto.features.event import events
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_event import NamedEvent, NamedLine
 from onlineauto.formats.options import format_of
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, NamedLine
 from onlineauto.interop.names import words_of
 from onlineauto.interop.remembered_lines import RememberedLines
 from onlineauto.workspace.options import REGISTRY

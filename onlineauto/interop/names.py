@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from onlineauto.features.namespaces import DEFAULT
-from onlineauto.interop.name_hashes import NameHashes
+from onlineauto.formats.mappings.name_hashes import NameHashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

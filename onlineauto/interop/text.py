@@ -8,10 +8,10 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import Event
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_event import NamedEvent, named_event, outcomes_of
 from onlineauto.formats.sources.replaced_file import replacing
 from onlineauto.formats.text.writer import NO_WEIGHT, number_text
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import NamedEvent, named_event, outcomes_of
 
 if TYPE_CHECKING:
     import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from onlineauto.features.event import Line
-    from onlineauto.interop.named_event import NamedLine
+    from onlineauto.formats.mappings.named_event import NamedLine
 
     AnyEvent: TypeAlias = Mapping[str, Any] | NamedEvent | Event
 

@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("onlineauto")
+_SIZE = 1 << 20
+"""Bytes of a large program."""
 _SWITCHES = (
     *("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
     *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
@@ -58,7 +60,10 @@ def cache_directory() -> Path:
     ``ONLINEAUTO_CACHE_DIR`` names its parent. Without it the parent is ``onlineauto`` in ``XDG_CACHE_HOME``
     or in ``~/.cache``.
     """
-    return _directory_for(os.environ.get("NUMBA_CPU_NAME") or _processor())
+    named = os.environ.get("NUMBA_CPU_NAME")
+    if named and "NUMBA_CPU_FEATURES" not in os.environ:  # it has the features of this processor, too
+        named += f"\n{_processor()}"
+    return _directory_for(named or _processor())
 
 
 @cache
@@ -104,8 +109,9 @@ def can_keep() -> bool:
     directory = cache_directory()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return True
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(_SIZE))
+        return True
     except OSError as error:
         _say_unwritable(error.strerror)
         return False
@@ -122,6 +128,9 @@ def keep(symbol: str, code: bytes, result: str) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(head.encode() + b"\n" + code)
+            Path(name).chmod(
+                0o644
+            )  # for everyone who may read the directory: it was made for its writer alone
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):

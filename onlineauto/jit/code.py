@@ -7,7 +7,7 @@ import json
 from functools import partial
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from onlineauto.errors import CompilerError
 from onlineauto.jit import library
@@ -17,15 +17,15 @@ from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FunctionType
 
     from onlineauto.jit.packing import Packed
 
-__all__ = ["Code", "code_for"]
+__all__ = ["FRAME", "Code", "code_for"]
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_FRAME = 16
+FRAME = 16
 """Bytes in front of the words: the code may write a result of its own, and where an error is described."""
 
 _COMPILER = ("numba", "llvmlite")
@@ -46,8 +46,13 @@ class Code:
         self.address = address
         self._name, self._struct, self._result = name, packed.struct, result
         self._results = Struct("=" + result.format)
-        self._frame = ctypes.c_char * (_FRAME + packed.struct.size + self._results.size)
+        self._frame = ctypes.c_char * (FRAME + packed.struct.size + self._results.size)
         self._call = _CALL(address)
+
+    @property
+    def returns(self) -> bool:
+        """Return whether it returns anything."""
+        return self._results.size > 0
 
     def call(self, words: list[Any]) -> Any:
         """Call it with the words of its arguments, and return its result.
@@ -57,14 +62,31 @@ class Code:
         IndexError
             It is compiled with checks of every index, and one was wrong.
         """
-        frame, struct = self._frame(), self._struct
-        struct.pack_into(frame, _FRAME, *words)
+        frame = self.frame(words)
+        if self.caller(frame)():
+            self.fail()
+        return self.result(frame)
+
+    def frame(self, words: list[Any]) -> ctypes.Array[ctypes.c_char]:
+        """Return memory for a call, with the words of its arguments, the first of them at `FRAME`."""
+        frame = self._frame()
+        self._struct.pack_into(frame, FRAME, *words)
+        return frame
+
+    def caller(self, frame: ctypes.Array[ctypes.c_char]) -> Callable[[], int]:
+        """Return what calls it with the arguments in a frame; the call returns 0 if all went well."""
         begin = ctypes.addressof(frame)
-        if self._call(begin, begin + 8, begin + _FRAME):
-            raise IndexError(f"the kernel {self._name} was asked for what an array does not have")
+        return partial(self._call, begin, begin + 8, begin + FRAME)
+
+    def fail(self) -> NoReturn:
+        """Raise the error of a call that did not go well."""
+        raise IndexError(f"the kernel {self._name} was asked for what an array does not have")
+
+    def result(self, frame: ctypes.Array[ctypes.c_char]) -> Any:
+        """Return the result of a call, which is in its frame."""
         if not self._results.size:
             return None
-        return _value(self._result, iter(self._results.unpack_from(frame, _FRAME + struct.size)))
+        return _value(self._result, iter(self._results.unpack_from(frame, FRAME + self._struct.size)))
 
 
 def _value(kind: Kind, words: Iterator[Any]) -> Any:

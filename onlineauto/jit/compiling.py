@@ -19,12 +19,13 @@ from onlineauto.jit.cache import cache_directory, can_keep, keep, kept, locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "watch_compiling"]
+__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "unforked", "watch_compiling"]
 
 _LOG = logging.getLogger("onlineauto")
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
-_lock = threading.Lock()
+unforked = threading.Lock()
+"""Held to load a kernel, and to begin or end compiling one: no fork happens meanwhile."""
 _pending: dict[str, Future[tuple[bytes, str]]] = {}
 
 
@@ -46,7 +47,13 @@ class _Program:
         self.begun: set[str] = set()
 
 
-_current: list[_Program] = []
+class _Current(threading.local):
+    """The program that this thread compiles."""
+
+    program: _Program | None = None
+
+
+_current = _Current()
 
 
 @contextmanager
@@ -61,7 +68,8 @@ def watch_compiling(listener: Listener) -> Iterator[None]:
 
 def note_begin(kernel: str) -> None:
     """Tell who listens that a kernel begins to be compiled."""
-    for program in _current[-1:]:
+    program = _current.program
+    if program is not None:
         program.begun.add(kernel)
         _tell(program, min(len(program.begun), program.total - 1))
 
@@ -117,27 +125,27 @@ def compiled(
                 found = kept(symbol)
                 if found is None:
                     can_keep()
-                    _current.append(program)
-                    try:
-                        found = make()
-                    finally:
-                        _current.remove(program)
+                    _current.program = program
+                    found = make()
                     _tell(program, total)
                     keep(symbol, *found)
             future.set_result(found)
         except BaseException as error:
             future.set_exception(error)
         finally:
-            with _lock:
+            with unforked:
                 del _pending[symbol]
 
-    with _lock:
+    with unforked:
         future = _pending.get(symbol)
         if future is None:
             future = _pending[symbol] = Future()
             before = threading.stack_size(_STACK)
             try:
                 threading.Thread(target=work, args=(future,), daemon=True).start()
+            except BaseException:  # nobody would end the others' waiting
+                del _pending[symbol]
+                raise
             finally:
                 threading.stack_size(before)
     return future.result()
@@ -145,14 +153,14 @@ def compiled(
 
 def _finish_before_fork() -> None:
     """Wait for what is being compiled: a child would have locks of its threads, but not the threads."""
-    _lock.acquire()
+    unforked.acquire()
     while undone := [each for each in _pending.values() if not each.done()]:
-        _lock.release()
+        unforked.release()
         wait(undone)
-        _lock.acquire()
+        unforked.acquire()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_finish_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release
+        before=_finish_before_fork, after_in_parent=unforked.release, after_in_child=unforked.release
     )

@@ -2,8 +2,8 @@
 
 A kernel's machine code has in it the kernels that it calls, and the constants that these name. So the hash is
 over the files of all these kernels, and over the values of what the kernels name in other files. It is the
-same under every Python and NumPy. Code that is found under it is never stale, and a change of one file leaves
-alone what does not depend on it.
+same under every Python and NumPy, but for a kernel without a file, whose bytecode is taken instead. Code that
+is found under it is never stale, and a change of one file leaves alone what does not depend on it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,20 @@ _MODULES = ("math", "numpy")
 
 @cache
 def _file_digest(path: str) -> bytes:
-    """Return the hash of a file, of its name if there is none to be read, as in a notebook."""
+    """Return the hash of a file, nothing if there is none to be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).digest()
     except OSError:
-        return path.encode()
+        return b""
+
+
+def _bytecode(code: CodeType) -> bytes:
+    """Return bytes that tell code without a file, as in a notebook or a shell, from any other."""
+    inner = (
+        _bytecode(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts
+    )
+    names = code.co_names, code.co_varnames, code.co_freevars
+    return repr((code.co_code, names)).encode() + b"(" + b",".join(inner) + b")"
 
 
 @cache
@@ -108,8 +117,10 @@ def _described(value: Any) -> bytes:
     """
     if isinstance(value, FunctionType):
         name = f"{value.__module__}.{value.__qualname__} ".encode()
+        code = value.__code__
         around = b",".join(_described(each) for _, each in _closure(value))
-        return name + _file_digest(value.__code__.co_filename) + b"(" + around + b")"
+        text = _file_digest(code.co_filename) or _bytecode(code)
+        return name + text + b"(" + around + b")" + b"".join(map(_described, value.__defaults__ or ()))
     if isinstance(value, np.ndarray | np.generic):
         form = value.shape, value.strides, value.flags.writeable
         return _described(value.dtype) + repr(form).encode() + value.tobytes()

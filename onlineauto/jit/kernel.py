@@ -7,17 +7,19 @@ the library of kernels that a wheel may carry, from the cache on the disk, from 
 from __future__ import annotations
 
 from functools import cached_property, update_wrapper
+from struct import Struct, calcsize
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from onlineauto.jit.code import Code, code_for
+from onlineauto.jit.code import FRAME, Code, code_for
 from onlineauto.jit.packing import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType
 
-__all__ = ["Kernel", "entry_kernel", "inline_kernel", "kernel", "prepare"]
+__all__ = ["Bound", "Kernel", "entry_kernel", "inline_kernel", "kernel", "prepare"]
 
+_NUMBER = Struct("=q")
 F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")
 
@@ -40,8 +42,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel from Python."""
         packed, words = pack(arguments)
-        code = self._codes.get(packed) or self._code(packed)
-        return code.call(words)
+        return self.code(packed).call(words)
 
     def address(self, *arguments: Any) -> int:
         """Return where the machine code is for arguments of the kinds of these, compiled if need be.
@@ -49,7 +50,11 @@ class Kernel:
         It is another in every process, so it must be kept in nothing that is copied or saved.
         """
         packed, _ = pack(arguments)
-        return (self._codes.get(packed) or self._code(packed)).address
+        return self.code(packed).address
+
+    def code(self, packed: Packed) -> Code:
+        """Return the machine code for arguments of certain kinds."""
+        return self._codes.get(packed) or self._code(packed)
 
     def _code(self, packed: Packed) -> Code:
         code = self._codes[packed] = code_for(cast("FunctionType", self.py_func), packed)
@@ -61,6 +66,49 @@ class Kernel:
         from onlineauto.jit.compiler.compile import type_for_callers
 
         return type_for_callers(self.py_func, inline=self._inline)
+
+
+class Bound:
+    """A kernel with its arguments, which are packed once, to be called again and again.
+
+    One thread at a time may call it. It holds addresses of this process, so it cannot be copied.
+
+    Parameters
+    ----------
+    kernel : callable
+        The kernel.
+    *arguments
+        Its arguments. The content of arrays may change.
+    varying : int, optional
+        Index of the argument, a whole number, that each call is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlineauto.features.hash_kernels import murmur3
+    >>> data = np.frombuffer(b"tested", np.uint8).copy()
+    >>> hash_of_first = Bound(murmur3, data, 0, 0, np.uint32(0), varying=2)
+    >>> hash_of_first(6), hash_of_first(4)
+    (2247989476, 3127628307)
+    """
+
+    __slots__ = ("_arguments", "_call", "_code", "_frame", "_offset", "_returns")
+
+    def __init__(self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1) -> None:
+        packed, words = pack(arguments)
+        self._arguments = arguments  # their arrays must not go
+        self._code = cast("Kernel", kernel).code(packed)
+        self._frame = self._code.frame(words)
+        self._call, self._returns = self._code.caller(self._frame), self._code.returns
+        self._offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[: max(varying, 0)])
+
+    def __call__(self, number: int | None = None) -> Any:
+        """Call the kernel and return its result."""
+        if number is not None:
+            _NUMBER.pack_into(self._frame, self._offset, number)
+        if self._call():
+            self._code.fail()
+        return self._code.result(self._frame) if self._returns else None
 
 
 def entry_kernel(function: F) -> F:

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
-__all__ = ["levels", "processor_lines", "runnable_levels"]
+__all__ = ["compiles_for", "levels", "processor_lines", "runnable_levels"]
 
 _LEVELS = {
     "x86_64": ("x86-64-v3", "x86-64-v2"),
@@ -26,6 +26,14 @@ _FLAGS = {
 def levels() -> tuple[str, ...]:
     """Return the levels of this kind of machine, the most capable first."""
     return _LEVELS.get(platform.machine(), ())
+
+
+def compiles_for(processor: str) -> dict[str, str]:
+    """Return the switches by which a process compiles for a processor, and for nothing that it may not have.
+
+    Numba would give it all features of the machine that compiles, if it were not told that there are none.
+    """
+    return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
 
 
 @cache

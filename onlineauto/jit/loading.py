@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from functools import cache
 from typing import Any
 
 from llvmlite import binding
 
-__all__ = ["load"]
+from onlineauto.jit.compiling import unforked
 
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child would have the locks of a thread that loads, but not the thread
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+__all__ = ["load"]
 
 
 @cache
@@ -29,7 +25,7 @@ def _engine() -> Any:
 
 def load(code: bytes, symbol: str) -> int:
     """Return the address of a function of object code, loaded into this process for as long as it runs."""
-    with _lock:
+    with unforked:
         engine = _engine()
         address: int = engine.get_function_address(symbol)
         if not address:  # another thread may have been faster

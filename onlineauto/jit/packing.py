@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from functools import cache
 from struct import Struct
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -133,8 +132,11 @@ def _text(kind: Kind) -> str:
 
 
 _MOST_DTYPES = 4096
-"""Number of dtype objects whose kinds are remembered; each array that was unpickled may bring one of its own."""
+"""Number of dtype objects whose kinds are remembered; each unpickled array may bring one of its own."""
+# These are told apart by their identity. So there may be only one of each, and it must never go, whatever
+# threads do at once: `setdefault` keeps the first, and returns it to all.
 _known: dict[tuple[Any, ...], Packed] = {}
+_same: dict[ArrayKind, ArrayKind] = {}
 _array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
 """Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
 
@@ -147,7 +149,7 @@ def pack(values: tuple[Any, ...]) -> tuple[Packed, list[Any]]:
         _flatten(value, key, words)
     known = _known.get(tuple(key))
     if known is None:
-        known = _known[tuple(key)] = Packed(tuple(map(_kind_of, values)))
+        known = _known.setdefault(tuple(key), Packed(tuple(map(_kind_of, values))))
     return known, words
 
 
@@ -190,14 +192,8 @@ def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
         if len(_array_kinds) >= _MOST_DTYPES:
             _array_kinds.clear()
         kind = ArrayKind(dtype, value.ndim, flags.c_contiguous, flags.writeable)
-        found = _array_kinds[key] = _same_array_kind(kind), dtype
+        found = _array_kinds[key] = _same.setdefault(kind, kind), dtype
     return found[0]
-
-
-@cache
-def _same_array_kind(kind: ArrayKind) -> ArrayKind:
-    """Return one object for all equal kinds."""
-    return kind
 
 
 def _kind_of(value: Any) -> Kind:
@@ -248,15 +244,15 @@ class Sealed(Generic[T]):
         return Sealed, (self.value,)
 
 
-_sealed_kinds: dict[int, RecordKind] = {}
+_sealed_kinds: dict[Packed, RecordKind] = {}
 
 
 def _sealed_kind(known: Packed) -> RecordKind:
     """Return the kind of a record that was packed alone, as one that is taken by its address."""
-    kind = _sealed_kinds.get(id(known))
+    kind = _sealed_kinds.get(known)
     if kind is None:
         record = known.kinds[0]
         if not isinstance(record, RecordKind):
             raise TypeError("what is sealed is a NamedTuple")
-        kind = _sealed_kinds[id(known)] = record._replace(sealed=True)
+        kind = _sealed_kinds.setdefault(known, record._replace(sealed=True))
     return kind

@@ -13,6 +13,8 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import onlineauto.jit  # noqa: F401 - see the end
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -89,5 +91,7 @@ class _Fork:
 
 
 _FORK = _Fork()
+# What is registered last is called first. A thread that holds a lock of these may wait for a kernel, so the
+# hook of `onlineauto.jit`, which lets no kernel be compiled or loaded, has to be registered before this one.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_FORK.before, after_in_parent=_FORK.after, after_in_child=_FORK.after)

@@ -7,7 +7,8 @@ from threading import local
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
-from onlineauto.engine.stream.source import kind_of, open_lines, rules_of
+from onlineauto.engine.stream.event_readers import event_readers
+from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
 from onlineauto.errors import OptionError
 from onlineauto.learners.model import copied_model
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
@@ -37,19 +39,26 @@ class Asked(BlockPredictor):
     ) -> None:
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
-        self._parser = open_lines(b"", configuration)
+        self._readers = event_readers(configuration)
 
-    def parse(self, text: str | bytes, layout: Layout) -> Block:
-        """Return the block of one event, for a model with this layout.
+    def predict_event(self, event: OneEventLike, model: Predicting) -> NDArray[np.float32]:
+        """Return the prediction of one event, a text or a mapping.
 
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
-        if len(self._parser.namespaces) > layout.n_namespaces + _MOST_NAMES:
-            self._parser = open_lines(b"", self._configuration)
-        return self._parser.parse_one(text)
+        reader = self._readers.reader_of(event)
+        if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
+            self._readers = event_readers(self._configuration)
+            reader = self._readers.reader_of(event)
+        prediction = self.predict_one(reader, reader.read(event), model)
+        return (
+            self.predict(reader.parse_one(event), model).one_prediction()
+            if prediction is None
+            else prediction
+        )
 
 
 class Predictor:
@@ -100,21 +109,23 @@ class Predictor:
         self._model, self._rules = model, rules_of(configuration)
         self._of_thread = local()
 
+    def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
+        """Return the recipe of a copy, for which no thread has a working memory yet."""
+        return Predictor, (self.configuration, self._model)
+
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"
 
-    def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON; return as `Workspace.predict` does.
+    def predict(self, event: OneEventLike) -> NDArray[np.float32]:
+        """Predict one event, given as for `Workspace.predict`; return as that does.
 
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
-        asked = self._asked()
-        outcomes = asked.predict(asked.parse(text, self._model.layout), self._model)
-        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+        return self._asked().predict_event(event, self._model)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.

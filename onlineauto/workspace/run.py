@@ -103,7 +103,7 @@ class Run:
         self.progress = Progress(workspace.configuration, kind=workspace.kind)
         if "progress" in self.stored:
             self.progress.recount(self.stored["progress"])
-        self._first_pass = workspace.current_pass - self.progress.current_pass
+        self._first_pass = workspace.learner.current_pass - self.progress.current_pass
         self.sinks: list[RunSink] = []
         self.diagnostics: Diagnostics = workspace.diagnostics
         self.read: BlockSource = read_blocks
@@ -138,7 +138,11 @@ class Run:
         ------
         InputError
             As `Workspace.stream`; everything before is learnt and taken by the sinks.
+        ValueError
+            `n` is negative.
         """
+        if n is not None and n < 0:
+            raise ValueError(f"a run cannot step by {n} events")
         done, self._wanted = 0, n
         while self._wanted != 0 and (taken := self._next()) is not None:
             events = len(taken[0])
@@ -165,7 +169,8 @@ class Run:
         OptionError
             A journal is replayed.
         """
-        save_model(self.workspace.state(), target, run=self.state())
+        with self.workspace._lock:  # noqa: SLF001 - its arrays are written
+            save_model(self.workspace.state(), target, run=self.state())
 
     @classmethod
     def resume(cls, checkpoint: ModelSource, source: Sources, **options: Unpack[Options]) -> Run:
@@ -185,7 +190,7 @@ class Run:
 
     def count_passes(self) -> None:
         """Count the passes that have ended."""
-        while self._first_pass + self.progress.current_pass < self.workspace.current_pass:
+        while self._first_pass + self.progress.current_pass < self.workspace.learner.current_pass:
             self.progress.end_pass()
 
     def _next(self) -> tuple[Block, Outcomes] | None:

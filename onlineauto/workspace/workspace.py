@@ -14,11 +14,11 @@ from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
+from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.position import Position, behind, cut
 from onlineauto.engine.stream.source import (
     can_be_read_again,
     kind_of,
-    open_lines,
     open_source,
     read_blocks,
     rules_of,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.search.estimates import Estimates
     from onlineauto.engine.search.observers import Observation, Observer
+    from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.event_reader import EventReader
@@ -136,7 +137,7 @@ class Workspace(Locked):
             semantics=self.semantics,
         )
         self._rules = rules_of(configuration)
-        self._parser = open_lines(b"", configuration)
+        self._readers = event_readers(configuration)
         self._asked = Asked(
             configuration,
             self.layout,
@@ -155,11 +156,6 @@ class Workspace(Locked):
         There is a lane for each live config, the champion's first, and more for estimates and policies.
         """
         return self.learner.model.weights
-
-    @property
-    def current_pass(self) -> int:
-        """Number of passes completed."""
-        return self.learner.current_pass
 
     @property
     def search(self) -> Search:
@@ -265,7 +261,7 @@ class Workspace(Locked):
     def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
-        valid, message = self._first_invalid(block)
+        valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
@@ -274,11 +270,6 @@ class Workspace(Locked):
         passes, events, _ = self.position
         self.position = Position(passes, events + len(part), holdout.counts())
         return part, outcomes, message
-
-    def _first_invalid(self, block: Block) -> tuple[int, str]:
-        """Return the first invalid event and the problem with it; slots are checked when they are read."""
-        task = self.learner.task
-        return first_invalid_event(block) if task.shape == CB_ADF and not task.slots else (len(block), "")
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -404,8 +395,13 @@ class Workspace(Locked):
 
     # -- one event, or a few ---------------------------------------------------------------------------
 
-    def learn(self, text: str | bytes) -> NDArray[np.float32]:
-        """Learn one event of VW text or JSON; return the prediction made for it before.
+    def learn(self, event: OneEventLike) -> NDArray[np.float32]:
+        """Learn one event; return the prediction made for it before.
+
+        Parameters
+        ----------
+        event : str, bytes or mapping
+            VW text or JSON; or a mapping as `onlineauto.interop.from_dicts` takes it.
 
         Returns
         -------
@@ -417,24 +413,27 @@ class Workspace(Locked):
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
         with self._lock:
-            return self._prediction(self.learn_block(self._parser.parse_one(text)))
+            reader = self._readers.reader_of(event)
+            prediction = self._runner.learn_one(reader, reader.read(event))
+            if prediction is None:
+                prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+            return prediction
 
-    def predict(self, text: str | bytes) -> NDArray[np.float32]:
-        """Predict one event of VW text or JSON without changing the model; return as `learn` does.
+    def predict(self, event: OneEventLike) -> NDArray[np.float32]:
+        """Predict one event without changing the model; take and return what `learn` does.
 
         Raises
         ------
         InputError
-            The text is not exactly one event.
+            It is not exactly one event.
         """
         with self._lock:
-            return self._prediction(self.predict_block(self._asked.parse(text, self.layout)))
-
-    def _prediction(self, outcomes: Outcomes) -> NDArray[np.float32]:
-        return outcomes.prediction if self.kind == "simple" else outcomes.by_action()
+            if self.semantics.notices_predicted:
+                return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
+            return self._asked.predict_event(event, self._predicting())
 
     # -- blocks ----------------------------------------------------------------------------------------
 
@@ -459,7 +458,7 @@ class Workspace(Locked):
             raise InputError(
                 f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
             )
-        _, message = self._first_invalid(block)
+        _, message = first_invalid_event(block, self.kind)
         if message:
             raise InputError(message)
         with self._lock:

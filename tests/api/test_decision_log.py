@@ -59,6 +59,11 @@ def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
     rewards = {each.event_id: reward(step, each.action) for step, each in enumerate(choices[:20])}
     assert AutoML().join(log, rewards).events == 20
     assert AutoML().join(log, rewards, default_reward=0).events == 30
+    late = tmp_path / "late.dsjson"
+    late.write_text(
+        "".join(f'{{"EventId":"{key}","RewardValue":{value}}}\n' for key, value in rewards.items())
+    )
+    assert AutoML().join(log, late).events == 20
     with pytest.warns(UserWarning, match="1 reward without a decision in "):
         AutoML().join(log, rewards | {"nobody": 1.0})
     with pytest.raises(InputError, match=r"none with a .*; rewards that came later .* AutoML.join"):

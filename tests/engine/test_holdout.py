@@ -122,6 +122,6 @@ def test_passes_hold_out_and_stop_early() -> None:
     text = b"".join(b"%d |a x\n" % (number % 10 == 0) for number in range(1, 41))
     workspace = Workspace(passes=50, bit_precision=9)
     blocks = [outcomes for _, outcomes in workspace.stream(text)]
-    assert workspace.current_pass == 4  # the first one, and three that are no better
-    assert len(blocks) == workspace.current_pass
+    assert workspace.learner.current_pass == 4  # the first one, and three that are no better
+    assert len(blocks) == workspace.learner.current_pass
     assert all(np.flatnonzero(outcomes.holdout).tolist() == [9, 19, 29, 39] for outcomes in blocks)

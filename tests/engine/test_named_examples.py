@@ -91,7 +91,7 @@ def test_names_are_crossed() -> None:
 
 
 def _number(name: str, namespace: str) -> int:
-    from onlineauto.interop.name_hashes import NameHashes
+    from onlineauto.formats.mappings.name_hashes import NameHashes
 
     hashes = NameHashes()
     return (hashes.feature(name, hashes.namespace(namespace)) - name_hash(namespace.encode())) % 2**32

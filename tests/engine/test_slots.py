@@ -126,7 +126,7 @@ def test_draws_of_slots_are_not_the_same_draw() -> None:
     text = "ccb shared |U u\n" + "ccb action |A a\n" * 6 + "ccb slot |\n" * 6
     chosen = [int(np.flatnonzero(row == 0).size) for row in workspace.predict(text)]
     assert chosen == [0, 1, 2, 3, 4, 5]
-    block = workspace._parser.parse_one(text)
+    block = workspace._readers.text.parse_one(text)
     outcomes = workspace.predict_block(block)
     places = outcomes.action[outcomes.action_start[:-1]].tolist()
     assert places != sorted(places)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import text_reader
 from tests.naive.blocks import Event, as_text

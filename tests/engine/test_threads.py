@@ -237,6 +237,42 @@ def test_a_process_that_is_forked_while_a_thread_learns_goes_on_from_a_whole_eve
     assert done.stdout == f"{[0] * 12}\n", done.stderr
 
 
+LOADS = """
+import os, threading
+from onlineauto import Workspace
+from tests.engine.event_texts import FORMATS
+
+Workspace().learn("1 |a x")  # so that all that forks wait for is there
+
+def learn():
+    for options, event in FORMATS:
+        Workspace(**options, bit_precision=8).learn(event(3))
+
+thread = threading.Thread(target=learn)
+thread.start()
+codes = set()
+while thread.is_alive():
+    if child := os.fork():
+        codes.add(os.waitpid(child, 0)[1])
+        continue
+    os._exit(0)
+print(codes)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_does_not_wait_forever_for_a_thread_whose_first_event_loads_kernels() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LOADS],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=2 * PATIENCE,
+    )
+    assert done.stdout == "{0}\n", done.stderr
+
+
 # -- what must not keep threads waiting ----------------------------------------------------------------
 
 

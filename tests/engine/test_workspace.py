@@ -219,7 +219,7 @@ def test_learning_rate_decays_after_each_pass() -> None:
     workspace.end_pass()
     workspace.end_pass()
     assert workspace.learner.rule.learning_rate == 0.0625
-    assert workspace.current_pass == 2
+    assert workspace.learner.current_pass == 2
 
 
 def test_learning_rate_of_zero_moves_no_weight() -> None:

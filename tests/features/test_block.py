@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.event import events as events_of
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.text_reader import TextReader
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, make_block
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of, predictions_of
 from tests.property.strategies import bandit_events, simple_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COLUMNS = (
     "line_number",
@@ -115,3 +122,84 @@ def test_to_learn_the_head_is_to_learn_its_events(
     got, expected = one.learn_block(make_block(events).head(n)), other.learn_block(make_block(events[:n]))
     assert predictions_of([got]) == predictions_of([expected])
     assert model_of(one) == model_of(other)
+
+
+# -- arrays as others make them ------------------------------------------------------------------------
+
+ARRAYS = ("event_start", "lines", "costs", "spans", "features")
+
+
+def strided(array: Any) -> Any:
+    spaced = np.zeros(2 * len(array), array.dtype)
+    spaced[::2] = array
+    return spaced[::2]
+
+
+def unaligned(array: Any) -> Any:
+    moved = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype)
+    moved[:] = array
+    return moved
+
+
+def read_only(array: Any) -> Any:
+    return np.frombuffer(array.tobytes(), array.dtype)
+
+
+def subclassed(array: Any) -> Any:
+    return array.view(type("Sub", (np.ndarray,), {}))
+
+
+def unpacked(array: Any) -> Any:
+    """The same numbers, with no bytes between them or fewer of each."""
+    fields = array.dtype.names
+    packed = [(name, array.dtype[name]) for name in fields or ()]
+    return array.astype(np.dtype(packed) if fields else np.int32)
+
+
+@pytest.mark.parametrize("odd", [strided, unaligned, read_only, subclassed])
+def test_arrays_are_held_to_what_kernels_take(odd: Callable[[Any], Any]) -> None:
+    block = read_block(TAGGED)
+    other = replace(block, **{name: odd(getattr(block, name)) for name in ARRAYS})
+    for name in ARRAYS:
+        mine, theirs = getattr(other, name), getattr(block, name)
+        assert type(mine) is np.ndarray
+        assert (mine.dtype, mine.flags.carray) == (theirs.dtype, True)
+        assert mine.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda array: array.view(np.uint8), lambda array: array[None], lambda array: array.dtype.itemsize],
+    ids=["dtype", "axes", "number"],
+)
+def test_an_array_of_another_kind_is_refused(name: str, wrong: Callable[[Any], Any]) -> None:
+    block = read_block(TAGGED)
+    with pytest.raises(InputError, match=f"a block cannot be made: {name} is of"):
+        replace(block, **{name: wrong(getattr(block, name))})
+
+
+@pytest.mark.parametrize("name", ["event_start", "lines", "spans"])
+def test_so_is_one_of_smaller_items(name: str) -> None:
+    block = read_block(TAGGED)
+    with pytest.raises(InputError, match=f"a block cannot be made: {name} is of"):
+        replace(block, **{name: unpacked(getattr(block, name))})
+
+
+@pytest.mark.parametrize("name", ["event_start", "line_start", "cost_start", "tag_start", "span_start"])
+@pytest.mark.parametrize(("at", "change"), [(0, -1), (-1, 99), (-2, 99)], ids=["before", "beyond", "back"])
+def test_offsets_that_point_elsewhere_are_refused(name: str, at: int, change: int) -> None:
+    block = read_block(TAGGED)
+    columns = {each: getattr(block, each).copy() for each in (*COLUMNS, "event_start")}
+    columns[name][at] += change
+    with pytest.raises(InputError, match=f"a block cannot be made: {name} must ascend"):
+        Block.of_columns(tag=block.tag, namespaces=block.namespaces, **columns)
+
+
+@pytest.mark.parametrize("number", [-1, 99])
+def test_a_namespace_that_there_is_not_is_refused(number: int) -> None:
+    block = read_block(TAGGED)
+    columns = {each: getattr(block, each).copy() for each in (*COLUMNS, "event_start")}
+    columns["span_namespace"][0] = number
+    with pytest.raises(InputError, match="a block cannot be made: span_namespace"):
+        Block.of_columns(tag=block.tag, namespaces=block.namespaces, **columns)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.exact.quirks import READING
 from onlineauto.exact.text.reader import VwTextReader
 from onlineauto.formats.json_reader import JsonReader
-from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.quirks import NO_QUIRKS
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
 

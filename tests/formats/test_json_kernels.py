@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onlineauto.formats.json.mark_kernels import find_json_marks
 from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
 from onlineauto.formats.lines.mark_kernels import bitmap_size, next_one
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.json_values import Scanner
 from tests.naive.lines import BadLineError
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from onlineauto.errors import ParseError
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.formats.reading import json_reader, text_reader
 from tests.naive.lines import Line, unpack
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
-from onlineauto.formats.lines.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.sources.source import ByteSource, Source
 from onlineauto.formats.text_reader import TextReader
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import InputError, OptionError
+from onlineauto.formats.mappings.named_event import named_event, spans_of
 from onlineauto.interop import event_text, from_dicts
-from onlineauto.interop.named_event import named_event, spans_of
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
 
 WORDS = st.one_of(

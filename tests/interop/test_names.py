@@ -101,7 +101,7 @@ def test_of_several_names_with_one_hash_each_has_its_turn() -> None:
 
 
 def _hash(name: str) -> int:
-    from onlineauto.interop.name_hashes import NameHashes
+    from onlineauto.formats.mappings.name_hashes import NameHashes
 
     hashes = NameHashes()
     return hashes.feature(name, hashes.namespace("a"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +74,22 @@ def test_what_lies_on_the_disk_is_loaded_without_writing(tmp_path: Path) -> None
         path.chmod(0o555 if path.is_dir() else 0o444)
     assert run(SHOWN, tmp_path) == (WARM, "")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*")} == before
+
+
+def test_everyone_may_read_what_one_has_compiled(tmp_path: Path) -> None:
+    run(SILENT, tmp_path)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in compiled(tmp_path)} == {0o644}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_a_full_disk_is_told_of_before_anything_is_compiled(tmp_path: Path) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+    out, err = run(limit + SILENT, tmp_path)
+    assert out == "50.0 50.0\n"
+    first, second = err.splitlines()
+    assert first.endswith(" cannot be written (File too large)")
+    assert second == "compiling kernels: it usually takes half a minute"
+    assert compiled(tmp_path) == []
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

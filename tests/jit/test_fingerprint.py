@@ -124,6 +124,35 @@ def test_values_that_change_places_change_it(tmp_path: Path) -> None:
         assert fingerprint_of(module.outer.py_func) == one
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "def f(x): return x + 2",
+        "def f(x): return x - 1",
+        "def f(x, y=1): return x + 1",
+        "def f(x): return len(x)",
+        "def f(x): return (lambda: x + 1)()",
+    ],
+)
+def test_a_kernel_without_a_file_is_told_apart_by_what_it_does(other: str) -> None:
+    def made(text: str) -> Any:
+        exec(text, found := {"__name__": "shell"})  # noqa: S102 - as a shell does
+        return found["f"]
+
+    text = "def f(x): return x + 1"
+    assert fingerprint_of(made(other)) != fingerprint_of(made(text)) == fingerprint_of(made(text))
+
+
+def test_default_values_tell_a_kernel_apart() -> None:
+    def made(value: float) -> Any:
+        def f(x: float, y: float = value) -> float:
+            return x + y
+
+        return f
+
+    assert fingerprint_of(made(1.0)) != fingerprint_of(made(2.0)) == fingerprint_of(made(2.0))
+
+
 def coloured(red: int) -> Any:
     return IntEnum("Colour", {"RED": red})
 

@@ -51,10 +51,12 @@ def test_the_directory_of_a_level_is_searched_by_processors_of_it(
     monkeypatch.setattr(cache, "runnable_levels", lambda: runnable)
     with monkeypatch.context() as inner:
         inner.setenv("ONLINEAUTO_CACHE_DIR", str(tmp_path))
-        inner.setenv("NUMBA_CPU_NAME", "x86-64-v3")
+        for switch, value in levels.compiles_for("x86-64-v3").items():
+            inner.setenv(switch, value)
         forget()
         cache.keep("symbol", b"code", '"q"')
-        inner.delenv("NUMBA_CPU_NAME")
+        for switch in levels.compiles_for("x86-64-v3"):
+            inner.delenv(switch)
         forget()
         assert cache.kept("symbol") == ((b"code", '"q"') if found else None)
     forget()
@@ -78,9 +80,37 @@ def test_another_processor_of_the_level_compiles_nothing(tmp_path: Path) -> None
             | environment,
         ).stdout
 
-    assert compiles("builder", *mine, NUMBA_CPU_NAME=mine[0]) == "True\n"
+    assert compiles("builder", *mine, **levels.compiles_for(mine[0])) == "True\n"
     assert compiles("another", *mine) == "False\n"
     assert compiles("lesser") == "True\n"
+
+
+def test_what_is_compiled_for_a_level_has_none_of_the_features_beyond_it() -> None:
+    script = "from onlineauto.jit.compiler.numba_private import processor; print(*processor(), sep=',')"
+    for level in levels.levels():
+        out = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env=os.environ | levels.compiles_for(level),
+        ).stdout
+        assert out == f"{level},\n"
+
+
+def test_a_processor_with_the_features_of_this_one_has_a_directory_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directories = []
+    for switches in ({}, {"NUMBA_CPU_NAME": "x86-64-v3"}, levels.compiles_for("x86-64-v3")):
+        with monkeypatch.context() as inner:
+            for switch, value in switches.items():
+                inner.setenv(switch, value)
+            forget()
+            directories.append(cache.cache_directory())
+    forget()
+    assert len(set(directories)) == 3
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import math
 import pickle
 import struct
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -280,3 +281,26 @@ def test_kinds_have_one_name_in_every_order() -> None:
     assert len(set(names)) == len(names)
     assert [pack((value,))[0].name for value in reversed(values)] == names[::-1]
     assert pack((1, 2.0))[0] is pack((3, -1.0))[0]
+
+
+def test_threads_that_meet_a_kind_at_once_agree_on_it() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for n in range(60):
+            value = (np.zeros(1, np.dtype([(f"only {n}", np.int64)])), 1)
+            together, found = threading.Barrier(6), list[object]()
+
+            def meet(value: Any = value, together: Any = together, found: Any = found) -> None:
+                together.wait()
+                found.append(pack(value)[0])
+
+            threads = [threading.Thread(target=meet) for _ in range(6)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            assert len(found) == 6
+            assert len(set(map(id, found))) == 1
+    finally:
+        sys.setswitchinterval(before)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.json_values import Scanner
 from tests.naive.lines import NOTHING, FatalError, Line
 from tests.naive.vw_text import read_vw_costs, read_vw_simple

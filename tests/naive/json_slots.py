@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.json_labels import JsonLabels, Labelled
 from tests.naive.lines import NOTHING, Line
 from tests.naive.slots import CONFINED

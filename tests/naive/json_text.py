@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.json_labels import Labelled
 from tests.naive.json_slots import LISTS, JsonSlots
 from tests.naive.lines import BadLineError, Feature, Line, Reading, Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.lines import BadLineError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.floats import parse_decimal, parse_vw_float
 from tests.naive.lines import BadLineError
 

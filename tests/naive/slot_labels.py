@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.lines import NOTHING, BadLineError, FatalError, Line
 from tests.naive.numbers import label_number, probability_problem, vw_number, vw_probability
 from tests.naive.slots import CONFINED

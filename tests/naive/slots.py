@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 
 if TYPE_CHECKING:
     from tests.naive.lines import Line, Settings

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.hashing import hash_name
 from tests.naive.lines import NOTHING, BadLineError, FatalError, Feature, Line, Reading, Settings
 from tests.naive.numbers import label_number, number_of, probability_problem

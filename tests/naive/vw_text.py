@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from tests.naive.floats import parse_vw_float
 from tests.naive.hashing import hash_name
 from tests.naive.lines import FatalError, Feature, Line, Settings

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import resource
 import sys
 import threading
@@ -156,3 +158,10 @@ def test_a_predictor_takes_its_own_copy_of_the_weights() -> None:
     before = answers(predictor)
     workspace.weights[:] = np.float32(7)
     assert answers(predictor) == before
+
+
+def test_copies_of_a_predictor_answer_the_same() -> None:
+    predictor = Workspace(**OPTIONS).fit(EVENTS).predictor()
+    expected = answers(predictor)
+    for copied in (copy.copy(predictor), copy.deepcopy(predictor), pickle.loads(pickle.dumps(predictor))):  # noqa: S301 - its own bytes
+        assert answers(copied) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,6 +74,25 @@ def test_a_run_is_resumed_from_any_checkpoint_with_the_same_result(passes: int) 
     run.step()
     assert bytes_of(run.workspace) == bytes_of(whole.workspace)
     assert counted(run) == counted(whole)
+
+
+def test_a_run_does_not_step_back() -> None:
+    run = Run(Workspace(**OPTIONS), TEXT)
+    with pytest.raises(ValueError, match="a run cannot step by -1 events"):
+        run.step(-1)
+    assert run.position.events == 0
+
+
+def test_a_checkpoint_waits_for_who_changes_the_workspace() -> None:
+    run = Run(Workspace(bit_precision=6), ["1 |a x"] * 3)
+    run.step(1)
+    done = threading.Thread(target=run.checkpoint, args=(io.BytesIO(),), daemon=True)
+    with run.workspace._lock:
+        done.start()
+        done.join(0.2)
+        assert done.is_alive()
+    done.join(60)
+    assert not done.is_alive()
 
 
 def test_a_checkpoint_is_a_model_that_loads(tmp_path: Any) -> None:

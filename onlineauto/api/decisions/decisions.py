@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -74,7 +74,7 @@ class Decisions:
 
     def decide(
         self,
-        context: Features,
+        context: dict[str, Any],
         actions: Actions,
         features: list[Features],
         pmf: NDArray[np.float32],
@@ -84,10 +84,10 @@ class Decisions:
 
         Parameters
         ----------
-        context, actions : mapping, list or mapping
-            As `AutoML.rank` takes them.
-        features : list of mappings
-            The features of the actions.
+        context, features : dict, list of mappings
+            The features of the context and of the actions, which are kept.
+        actions : list or mapping
+            The actions as `AutoML.rank` takes them.
         pmf : float32[n_actions]
             Their probabilities.
         event_id : str, optional
@@ -110,7 +110,7 @@ class Decisions:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:
             self._log.decision(event_id, context, features, action, weights)
-        self.waiting.add(event_id, dict(context), features, action, weights[action])
+        self.waiting.add(event_id, context, features, action, weights[action])
         named = type(actions) is not list and isinstance(actions, Mapping)
         action_id = list(actions)[action] if named else action
         return Choice(action, action_id, weights[action], pmf, event_id)
@@ -164,6 +164,6 @@ class _Kept(msgspec.Struct):
 
     random: tuple[int, tuple[int, ...], float | None]
     default_cost: float | None
-    limit: int
-    time_to_live: float
-    expired: int
+    limit: Annotated[int, msgspec.Meta(ge=1)]
+    time_to_live: Annotated[float, msgspec.Meta(gt=0)]
+    expired: Annotated[int, msgspec.Meta(ge=0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["Actions", "Features", "cost_of", "index_of", "listed", "logged_event"]
+__all__ = ["Actions", "Features", "copied", "cost_of", "index_of", "listed", "logged_event"]
 
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as `onlineauto.interop.from_dicts` takes them."""
@@ -21,10 +21,31 @@ Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
 
 
-def listed(actions: Actions) -> list[Features]:
-    """Return the features of the actions in a list of its own."""
+def copied(context: Features) -> dict[str, Any]:
+    """Return a copy of a context, which the caller may change afterwards.
+
+    Raises
+    ------
+    InputError
+        It is not a mapping.
+    """
+    if type(context) is not dict and not isinstance(context, Mapping):
+        raise InputError(f"event: the context is a mapping of features, not {type(context).__name__}")
+    return dict(context)
+
+
+def listed(actions: Any) -> list[Features]:
+    """Return the features of the actions in a list of its own.
+
+    Raises
+    ------
+    InputError
+        They are neither a list nor a mapping.
+    """
     if type(actions) is list:  # a fast test, and the usual case
         return actions[:]
+    if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
+        raise InputError(f"event: actions are a list or a mapping of features, not {type(actions).__name__}")
     return list(actions.values() if isinstance(actions, Mapping) else actions)
 
 

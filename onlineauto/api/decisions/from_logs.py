@@ -117,7 +117,7 @@ class FromLogs(AutoModel):
     def join(
         self,
         log: str | os.PathLike[str],
-        rewards: Mapping[str, float] | None = None,
+        rewards: Mapping[str, float] | str | os.PathLike[str] | None = None,
         *,
         default_reward: float | None = None,
         progress: bool | None = None,
@@ -128,8 +128,9 @@ class FromLogs(AutoModel):
         ----------
         log : path
             Decisions, as they are logged with ``decision_log``.
-        rewards : mapping of event id to reward, optional
-            If it is not given, the rewards are those that the log has behind its decisions.
+        rewards : mapping of event id to reward, or path, optional
+            A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such
+            lines behind its decisions.
         default_reward : float, optional
             The reward of decisions that have none; without it, these are not learnt.
         progress : bool, optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ from onlineauto.formats.sources.source import ByteSource
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["Joined"]
 
@@ -41,8 +42,9 @@ class Joined:
     ----------
     log : path
         The decisions, as `AutoML` logs them; gzip and zstd are recognised.
-    rewards : mapping of event id to reward, optional
-        If it is not given, the rewards are those that the log has behind its decisions.
+    rewards : mapping of event id to reward, or path, optional
+        A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such lines
+        behind its decisions.
     default_reward : float, optional
         The reward of all other decisions. Without it they stay without.
 
@@ -70,12 +72,13 @@ class Joined:
     def __init__(
         self,
         log: str | os.PathLike[str],
-        rewards: Mapping[str, float] | None = None,
+        rewards: Mapping[str, float] | str | os.PathLike[str] | None = None,
         *,
         default_reward: float | None = None,
     ) -> None:
         self._log = log
-        given = _late_rewards(log) if rewards is None else rewards
+        lines = log if rewards is None else rewards
+        given = lines if isinstance(lines, Mapping) else _late_rewards(lines)
         self._costs = {key: cost_of(value, None, where=f"event {key!r}") for key, value in given.items()}
         self._default = None if default_reward is None else cost_of(default_reward, None)
         self.unmatched = len(self._costs)

@@ -93,6 +93,17 @@ class Outcomes:
         scores[self.action] = self.score
         return scores
 
+    def one_prediction(self) -> NDArray[np.float32]:
+        """Return the prediction of a single event: `by_action`, or float32[1] on a single line.
+
+        Raises
+        ------
+        InputError
+            There is not exactly one event.
+        """
+        simple = self.slots is None and len(self.action) == 0
+        return self.prediction if simple else self.by_action()
+
     @property
     def action_start(self) -> NDArray[np.int64]:
         """First entry of each event in `action` and `score`: int64[n + 1]."""

@@ -6,24 +6,28 @@ as if it were the next one of the stream, and the model never hears of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, SIMPLE
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.working_memory import WorkingMemory
+from onlineauto.engine.loop.one_event import OneEvent
+from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.event.state import Task
-    from onlineauto.engine.loop.ccb_slots import SlotFinder
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.engine.loop.working_memory import Parts
+    from onlineauto.engine.stream.ccb_slots import SlotFinder
+    from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
 __all__ = ["BlockPredictor", "Predicting"]
@@ -64,6 +68,11 @@ class BlockPredictor:
         self._of: tuple[Layout, int, Interactions] | None = None
         self._task: Task | None = None
         self._own: Task | None = None
+        self._one: OneEvent | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
+        return vars(self) | {"_one": None}
 
     def predict(self, block: Block, model: Predicting) -> Outcomes:
         """Predict the events of a block with a model and return the outcomes."""
@@ -77,19 +86,51 @@ class BlockPredictor:
         self._semantics.run_events(context.record, stream, results, np.zeros(4, np.int64), len(held), ASIDE)
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
+    def predict_one(
+        self, reader: ReadsOne, found: InPlace | None, model: Predicting
+    ) -> NDArray[np.float32] | None:
+        """Predict the event that a reader has found and that lies in its records; return its prediction.
+
+        Returns None, and does nothing, if there is none, or it does not fit what is kept from earlier ones.
+        """
+        view = self._view
+        if (
+            found is None
+            or view is None
+            or not self._is_of(model.layout)
+            or not view.knows(reader.namespaces)
+        ):
+            return None
+        _, rule, weights, live, screen = model.parts
+        task = self._own_task(model.parts.task)
+        context = self._memory.kept(view, Parts(task, rule, weights, live, screen))
+        if context is None:
+            return None
+        one = self._one
+        if one is None or one.context is not context or one.records is not reader.records:
+            if not OneEvent.fits(task):
+                return None
+            loop = self._semantics.run_events
+            self._one = one = OneEvent(loop, context, reader.records, view, ASIDE)
+        return one.prediction() if one.run(found) else None
+
+    def _is_of(self, layout: Layout) -> bool:
+        """Return whether the view is one of this layout, as it is now."""
+        of = self._of
+        return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
+
     def _layout_for(self, block: Block, layout: Layout) -> Layout:
         """Return a view of `layout` that has the namespaces of a block.
 
         It is the last one, unless the layout has changed since, or the unknown namespaces of earlier blocks
         are many or fill the room that wildcards have.
         """
-        at = (layout, layout.version, layout.interactions)
-        of, view = self._of, self._view
-        if view is not None and of is not None and of[1] == at[1] and of[0] is at[0] and of[2] is at[2]:
+        view = self._view
+        if view is not None and self._is_of(layout):
             view.update(block)
             if view.n_beyond(layout) <= _FEW and not view.leaves_out_more_than(layout):
                 return view
-        self._view, self._of = layout.view(), at
+        self._view, self._of = layout.view(), (layout, layout.version, layout.interactions)
         self._view.update(block)
         return self._view
 

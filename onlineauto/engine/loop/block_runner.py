@@ -8,20 +8,25 @@ import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.ccb_slots import SlotFinder
+from onlineauto.engine.loop.one_event import OneEvent
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
+from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Live, Screen
+    from onlineauto.engine.event.state import Live, Results, Screen
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Stream
+    from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
+    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -63,7 +68,7 @@ class Decides(Protocol):
     def answer(
         self,
         cursor: NDArray[np.int64],
-        block: Block,
+        block: Block | None,
         model: Model,
         *,
         event: int,
@@ -73,7 +78,7 @@ class Decides(Protocol):
         """Decide on the signal of the `cursor`, and apply the decisions to the `model`.
 
         `event` is the event of the block at which the loop stopped, `through` the number of events since the
-        last stop.
+        last stop. At the end of the block nobody asks for the block.
         """
 
 
@@ -112,7 +117,12 @@ class BlockRunner:
         self._semantics = semantics
         self.slot_finder = SlotFinder(configuration)
         self._prepared = False
+        self._one: OneEvent | None = None
         self._memory = WorkingMemory(configuration, layout, live_configs=learner.shape.configs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
+        return vars(self) | {"_one": None}
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
@@ -151,12 +161,44 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, NOTICED if searches else ASIDE)
 
+    def learn_one(self, reader: ReadsOne, found: InPlace | None) -> NDArray[np.float32] | None:
+        """Predict and learn the event that a reader has found and that lies in its records.
+
+        Returns its prediction; None, and does nothing, if there is none, or it does not fit what is kept from
+        earlier ones.
+        """
+        layout, searching = self._layout, self._searching
+        if found is None or searching.replays or not layout.knows(reader.namespaces):
+            return None
+        decides = searching.live_configs.arrays.searching
+        if decides:
+            if not self._prepared:
+                return None
+            searching.open_block()
+        context = self._memory.kept(layout, self.parts())
+        if context is None:
+            return None
+        one = self._one
+        if one is None or one.context is not context or one.records is not reader.records:
+            if not OneEvent.fits(context.value.task):
+                return None
+            loop = self._semantics.run_events
+            self._one = one = OneEvent(loop, context, reader.records, layout, STREAM)
+        if not one.run(found):
+            return None
+        if decides:
+            ended = one.cursor[SIGNAL] == BLOCK_END and one.cursor[EVENT] == 1
+            block = None if ended else reader.make_block()
+            self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
+            if block is not None:
+                self._loop(block, one.stream, one.results, one.cursor, standing=STREAM)
+        return one.prediction()
+
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         layout.update(block)
         slots = self.slot_finder.find(block, layout) if task.slots else None
-        n = len(block if slots is None else slots)
         held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
             held = held[slots.event]
@@ -169,20 +211,50 @@ class BlockRunner:
             searching.open_block()
         stream = make_stream(block, held, slots)
         self._memory.open_block(layout, block)
-        random = task.exploration.random if self._semantics.search_draws_with_explorer else None
         cursor = np.zeros(4, np.int64)
+        self._loop(block, stream, results, cursor, slots=slots, standing=standing)
+        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+
+    def _loop(
+        self,
+        block: Block,
+        stream: Stream,
+        results: Results,
+        cursor: NDArray[np.int64],
+        *,
+        standing: int,
+        slots: Slots | None = None,
+    ) -> None:
+        """Run the loop over the events of a stream from the cursor to their end."""
+        searching, n = self._searching, len(stream.holdout)
+        decides = searching.live_configs.arrays.searching and standing != ASIDE
         while True:
-            context = self._memory.context(layout, self.parts(), block, stream, results)
+            context = self._memory.context(self._layout, self.parts(), block, stream, results)
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
             self._semantics.run_events(context.record, stream, results, cursor, stop, standing)
             if not decides:
-                break
-            at = int(cursor[EVENT])
-            through = at - begin if standing == STREAM else 0
-            event = at if slots is None or at == n else int(slots.event[at])
-            model = self._learner.model
-            searching.answer(cursor, block, model, event=event, through=through, random=random)
+                return
+            self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
-                break
-        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+                return
+
+    def _answer(
+        self,
+        cursor: NDArray[np.int64],
+        block: Block | None,
+        *,
+        begin: int,
+        n: int,
+        standing: int,
+        slots: Slots | None = None,
+    ) -> None:
+        """Let the search decide on the signal of the loop, which began at an event and has stopped."""
+        at = int(cursor[EVENT])
+        through = at - begin if standing == STREAM else 0
+        event = at if slots is None or at == n else int(slots.event[at])
+        draws = self._semantics.search_draws_with_explorer
+        random = self._learner.task.exploration.random if draws else None
+        self._searching.answer(
+            cursor, block, self._learner.model, event=event, through=through, random=random
+        )

@@ -144,9 +144,11 @@ class Learner:
 
     def take_after(self, other: Learner) -> None:
         """Copy from another learner all that predictions depend on but the model, which the caller copies."""
-        self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
+        by_rates = other._semantics.bounds_by_rates
+        if by_rates:
+            self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
-        self.fields = 4 if other.task.exploration.bounds and other._semantics.bounds_by_rates else 1
+        self.fields = 4 if other.task.exploration.bounds and by_rates else 1
         self._take_over(other._lasting())
 
     def restore(self, stored: Stored) -> None:

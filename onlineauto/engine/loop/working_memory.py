@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Live, Results, Screen, Task, Units
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Stream
+    from onlineauto.features.records import Interactions, Scratch, Stream
+    from onlineauto.features.records import Layout as KernelLayout
     from onlineauto.learners._kernels import Model, Rule
     from onlineauto.options import Configuration
 
@@ -60,23 +61,32 @@ class WorkingMemory:
         """Enlarge the scratch to what the events of a block need."""
         self._scratch = enough_scratch(self._scratch, layout, block)
 
+    def kept(self, layout: Layout, given: Parts) -> Sealed[Context] | None:
+        """Return the last context of the loop, None if any of its parts has changed."""
+        context = self._context
+        if context is None:
+            return None
+        task, rule, kernel_layout, crossed, again, scratch, model, live, screen, _, _ = context.value
+        same = (
+            given.model is model
+            and given.live is live
+            and given.task is task
+            and given.rule is rule
+            and given.screen is screen
+            and layout.kernel_layout is kernel_layout
+            and layout.interactions is crossed
+            and layout.again is again
+            and self._scratch is scratch
+        )
+        return context if same else None
+
     def context(
         self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
     ) -> Sealed[Context]:
         """Return the context of the loop for a block: the last one, if none of its parts has changed."""
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
-        parts = (
-            given.task,
-            given.rule,
-            layout.kernel_layout,
-            layout.interactions,
-            layout.again,
-            self._scratch,
-            given.model,
-            given.live,
-            given.screen,
-        )
+        parts = self._parts(layout, given)
         if self._units is None:
             self._units = make_units(
                 self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
@@ -90,3 +100,11 @@ class WorkingMemory:
             context = Sealed(Context(*parts, self._units, buffers))
         self._context = context
         return context
+
+    def _parts(
+        self, layout: Layout, given: Parts
+    ) -> tuple[Task, Rule, KernelLayout, Interactions, Interactions, Scratch, Model, Live, Screen]:
+        """Return the fields of a context but for the units and the buffers."""
+        task, rule, model, live, screen = given
+        crossed, again = layout.interactions, layout.again
+        return task, rule, layout.kernel_layout, crossed, again, self._scratch, model, live, screen

@@ -31,6 +31,7 @@ from onlineauto.automl.search import Rules, Search
 from onlineauto.automl.search_checks import config_problem, search_problem
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.event.state import (
+    BLOCK_END,
     BOUND_CROSSED,
     LEARNT,
     LOSS_CROSSED,
@@ -283,7 +284,7 @@ class Searching:
     def answer(
         self,
         cursor: NDArray[np.int64],
-        block: Block,
+        block: Block | None,
         model: Model,
         *,
         event: int,
@@ -296,8 +297,8 @@ class Searching:
         ----------
         cursor : int64[4]
             The cursor of the loop: where it stopped, and why.
-        block : Block
-            The block that the loop works on.
+        block : Block or None
+            The block that the loop works on; nobody asks for it at its end.
         model : Model
             The model whose lanes are moved.
         event : int
@@ -343,9 +344,11 @@ class Searching:
         indexed = [(*names, INDEX_NAME) for names in (*found, *((name,) for name in namespaces))]
         return sorted({*found, *indexed}, key=lambda names: (len(names), names))
 
-    def _signal(self, cursor: NDArray[np.int64], block: Block, event: int) -> Signal | None:
+    def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
         reason = cursor[SIGNAL]
+        if block is None or reason == BLOCK_END:
+            return None
         if reason == NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
         if reason == REVIEW_DUE:
@@ -354,7 +357,7 @@ class Searching:
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
             return ProvedWorse(int(cursor[SLOT]))
-        return LeaseDue() if reason else None
+        return LeaseDue()
 
     def _drifted(self) -> bool:
         """Return whether the champion predicts worse than it did."""

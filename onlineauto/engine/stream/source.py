@@ -16,8 +16,8 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
-from onlineauto.formats.lines.reader_state_kernels import Rules
 from onlineauto.formats.options import InputOptions, format_of
+from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.first_lines import FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of

@@ -33,8 +33,10 @@ def check_rules(block: Block, rules: Rules) -> None:
             )
 
 
-def first_invalid_event(block: Block) -> tuple[int, str]:
+def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     """Return the first event of several lines whose costs contradict each other, and a message.
+
+    Events of other kinds are valid: those with slots are checked when they are read.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def first_invalid_event(block: Block) -> tuple[int, str]:
     message : str
         The problem in VW's words; empty if all events are valid.
     """
-    if len(block.costs) <= 1:
+    if len(block.costs) <= 1 or kind not in ("cb_adf", "cb_explore_adf"):
         return len(block), ""
     counts = np.diff(block.cost_start)
     known = np.zeros(block.n_lines, np.int64)

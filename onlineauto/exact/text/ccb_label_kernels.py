@@ -15,13 +15,13 @@ from onlineauto.formats.json.text_label_kernels import (
 from onlineauto.formats.lines.ccb_event_kernels import CONFINED
 from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["read_vw_slot_label"]
 

@@ -10,17 +10,17 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.feature_kernels import close_span, hash_string
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
+from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["read_vw_features"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from onlineauto.exact.text.ccb_label_kernels import read_vw_slot_label
 from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.lines.label_kernels import add_tag
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["read_vw_head"]
 

@@ -22,15 +22,15 @@ from onlineauto.formats.lines.line_kernels import (
     is_empty,
     open_line,
 )
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import Text, report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["read_vw_lines"]
 

@@ -17,12 +17,10 @@ class VwTextReader(TextReader):
 
     Source: VW 9.11.9, ``parse_example_text.cc``.
 
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", Rules())]
     [2]
     """
 
     quirks = READING
-
-    def _read(self, p: int, end: int) -> tuple[int, int]:
-        return read_vw_lines(self._buffer, p, end, self._reader)
+    _read_lines = staticmethod(read_vw_lines)

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.features.records import LINE as LINE_RECORD
 from onlineauto.formats.lines.ccb_event_kernels import CONFINED, slot_problem
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import entry_kernel, kernel, short_loop
 
 if TYPE_CHECKING:

@@ -34,15 +34,15 @@ from onlineauto.formats.json.token_kernels import (
     read_word,
     skip_value,
 )
-from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.json.token_kernels import String
-    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
+    from onlineauto.formats.records.json_state_kernels import JsonText, Stage
 
 __all__ = [
     "close_slot",

@@ -16,10 +16,10 @@ from onlineauto.formats.json.token_kernels import (
     read_entry,
     read_number_or_null,
 )
-from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import Text, report
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.json.token_kernels import String
-    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.json_state_kernels import JsonText, Stage
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = [
     "give_label",

@@ -31,7 +31,6 @@ from onlineauto.formats.json.stage_kernels import (
     write_event,
 )
 from onlineauto.formats.json.token_kernels import read_json_string, skip_blanks
-from onlineauto.formats.lines.json_state_kernels import JsonText, fail
 from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
@@ -42,7 +41,8 @@ from onlineauto.formats.lines.line_kernels import (
     close_records,
     find_line,
 )
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import JsonText, fail
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import LANES, equal, load1, ones
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.json_state_kernels import Stage
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["read_json_lines"]
 

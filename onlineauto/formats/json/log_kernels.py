@@ -21,15 +21,15 @@ from onlineauto.formats.json.token_kernels import (
     read_number_or_null,
     read_word,
 )
-from onlineauto.formats.lines.json_state_kernels import fail
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonText
+    from onlineauto.formats.records.json_state_kernels import JsonText
 
 __all__ = [
     "UNKNOWN",

@@ -35,9 +35,9 @@ from onlineauto.formats.json.token_kernels import (
     read_word,
     skip_value,
 )
-from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import inline_kernel, kernel
 from onlineauto.jit.words import load1, load8, store8
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.json_state_kernels import JsonText, Stage
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["read_element", "read_member"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from onlineauto.formats.lines.ccb_event_kernels import CONFINED
 from onlineauto.formats.lines.feature_kernels import close_span
-from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
-from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonText, Stage
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.json_state_kernels import JsonText, Stage
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = [
     "ARRAY",

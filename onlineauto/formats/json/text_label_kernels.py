@@ -9,16 +9,16 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = [
     "count_vw_parts",

@@ -8,16 +8,16 @@ import numpy as np
 
 from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.number_kernels import MALFORMED, read_json_number
-from onlineauto.formats.lines.json_state_kernels import fail
 from onlineauto.formats.lines.mark_kernels import next_one, next_one_near
-from onlineauto.formats.lines.problem_code_kernels import Code
+from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.json_state_kernels import JsonText
+    from onlineauto.formats.records.json_state_kernels import JsonText
 
 __all__ = [
     "FALSE",

@@ -17,15 +17,15 @@ from onlineauto.formats.lines.label_kernels import (
     next_word,
     probability_problem,
 )
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import F32, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name, hash_word
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
-from onlineauto.formats.lines.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
+from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["close_span", "hash_string", "read_features"]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.mark_kernels import after_word, next_one
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = [
     "UNLABELLED",

@@ -9,8 +9,8 @@ import numpy as np
 from onlineauto.formats.lines.ccb_event_kernels import slot_problem
 from onlineauto.formats.lines.label_kernels import UNLABELLED
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import is_blank, report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import Rules
 
 __all__ = [
     "DONE",

@@ -9,32 +9,25 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from onlineauto.errors import InputError, ParseError
-from onlineauto.features.block import Block
-from onlineauto.features.namespaces import DEFAULT, Namespaces
-from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
-from onlineauto.formats.lines.namespace_table_kernels import insert
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import NAME, RULES, STATE, Reader
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.record_reader import InPlace, RecordReader
 from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from onlineauto.features.block import Rules as BlockRules
-    from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.features.block import Block
+    from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 __all__ = ["LineReader"]
 
-_FIRST_TABLE = 1024
 
-
-class LineReader(ABC):
+class LineReader(RecordReader, ABC):
     """Iterator over the events of a source, in Blocks; can be iterated once.
 
     Memory does not grow with the text, except for the names of namespaces and an event larger than
@@ -84,24 +77,12 @@ class LineReader(ABC):
         diagnostics: Diagnostics | None = None,
         name: str | None = None,
     ) -> None:
-        self.namespaces = Namespaces()
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
-        self.read_by: BlockRules = {}
         self._turn = Turn(self.name)
-        self._rules = self._complete(rules)
-        self._buffer = np.empty(self._size_for(block_bytes), np.uint8)
         self._text_bytes = block_bytes
-        self._reader = _make_reader(self._rules)
-
-    @property
-    def _state(self) -> Records:
-        """The kernels' counters, looked up at each access.
-
-        An attribute would point to the original's counters after the reader is copied.
-        """
-        return self._reader.state[0]
+        super().__init__(self._complete(rules), np.empty(self._size_for(block_bytes), np.uint8))
 
     @property
     def _unit(self) -> Literal["line", "event"]:
@@ -144,6 +125,13 @@ class LineReader(ABC):
             self._enlarge(2 * len(text), filled=0)
         self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
         return list(self._parse(len(text)))
+
+    def read(self, text: str | bytes) -> InPlace | None:  # noqa: ARG002 - formats that can do it need it
+        """Read a text of one usual event into the records, and return its sizes; None if it is another.
+
+        A format that cannot do so leaves all texts to `parse_one`.
+        """
+        return None
 
     def parse_one(self, text: str | bytes) -> Block:
         """Return the Block of a separate text that is exactly one event.
@@ -210,7 +198,7 @@ class LineReader(ABC):
                 self._grow_names()
         last = self._collect_problems(stopped=reason == STOPPED)
         if self._state["events"]:
-            yield self._make_block()
+            yield self.make_block()
         if reason != DONE:
             assert last is not None
             raise ParseError(str(last), line=last.line, column=last.column)
@@ -220,36 +208,6 @@ class LineReader(ABC):
         if len(self._reader.marks) < bitmap_size(end):
             marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
             self._reader = self._reader._replace(marks=marks, breaks=breaks)
-
-    def _make_records(self, **need: int) -> None:
-        """Enlarge the arrays of records to what is needed, and one more of each kind."""
-        larger = {}
-        for name, size in need.items():
-            records = getattr(self._reader, name)
-            if len(records) < size + 1:
-                larger[name] = np.empty(size + size // 4 + 1, records.dtype)
-        self._reader = self._reader._replace(**larger)
-
-    def _collect_names(self) -> None:
-        """Add the names that the kernel saw for the first time to the namespaces."""
-        names, known = self._reader.names, len(self.namespaces)
-        if known == self._state["names"]:
-            return
-        fresh = names[names["number"] >= known]
-        found = [
-            (number, self._buffer[start:end].tobytes(), hash_)
-            for _, start, end, number, hash_ in fresh.tolist()
-        ]
-        if self._state["default_name"] >= known:
-            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
-        for _, name, hash_ in sorted(found):
-            self.namespaces.add(name or b"\0", hash_)
-
-    def _grow_names(self) -> None:
-        """Double the table of names."""
-        names = _make_names(2 * len(self._reader.names))
-        insert(self._reader.names, names)
-        self._reader = self._reader._replace(names=names)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
         """Pass the kernel's problems to the diagnostics; return the last of them."""
@@ -272,49 +230,3 @@ class LineReader(ABC):
         counts[:] = 0
         state["problems"] = 0
         return diagnostic
-
-    def _make_block(self) -> Block:
-        """Return a Block with copies of the records."""
-        reader, state = self._reader, self._state
-        return Block(
-            event_start=reader.events[: state["events"] + 1].copy(),
-            lines=_copied(reader.lines, state["lines"] + 1),
-            costs=_copied(reader.costs, state["costs"]),
-            spans=_copied(reader.spans, state["spans"] + 1),
-            features=_copied(reader.features, state["features"]),
-            tag=reader.tag[: state["tag_bytes"]].copy(),
-            namespaces=self.namespaces,
-            rules=self.read_by,
-        )
-
-
-def _copied(records: Records, n: int) -> Records:
-    """Return a copy of the first `n` records, made bytewise: NumPy would copy field by field."""
-    copied = np.empty(n, records.dtype)
-    copied.view(np.uint8)[:] = records[:n].view(np.uint8)
-    return copied
-
-
-def _make_reader(rules: Rules) -> Reader:
-    """Return empty records for a text."""
-    state = np.zeros(1, STATE)
-    state["default_name"] = -1
-    return Reader(
-        rules=np.array([rules], RULES),
-        state=state,
-        events=np.empty(0, np.int64),
-        lines=np.empty(0, LINE),
-        spans=np.empty(0, SPAN),
-        features=np.empty(0, FEATURE),
-        costs=np.empty(0, COST),
-        tag=np.empty(0, np.uint8),
-        names=_make_names(_FIRST_TABLE),
-        marks=np.empty(0, np.uint8),
-        breaks=np.empty(0, np.uint8),
-    )
-
-
-def _make_names(size: int) -> Records:
-    names = np.zeros(size, NAME)
-    names["number"] = -1
-    return names

@@ -9,9 +9,9 @@ import numpy as np
 from onlineauto.formats.lines.ccb_label_kernels import read_slot_label
 from onlineauto.formats.lines.label_kernels import add_tag, is_word, next_word, read_costs, read_simple
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import is_blank, report
 from onlineauto.formats.numbers.number_kernels import DECIMAL, read_number
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["read_head"]
 

@@ -20,8 +20,8 @@ from onlineauto.formats.lines.line_kernels import (
     is_empty,
     open_line,
 )
-from onlineauto.formats.lines.problem_code_kernels import Code
-from onlineauto.formats.lines.reader_state_kernels import Text, report
+from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.formats.text.head_kernels import read_head
 from onlineauto.jit import entry_kernel, inline_kernel
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.formats.lines.reader_state_kernels import Reader
+    from onlineauto.formats.records.reader_state_kernels import Reader
 
 __all__ = ["read_lines"]
 

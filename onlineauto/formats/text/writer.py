@@ -51,7 +51,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
 
     Examples
     --------
-    >>> from onlineauto.formats.lines.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
     >>> from onlineauto.formats.text_reader import TextReader
     >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", Rules())
     >>> print(block_text(block, multiline=False).decode(), end="")

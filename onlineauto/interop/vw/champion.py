@@ -173,7 +173,7 @@ def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescen
         weights=tuple(map(float, model.lanes[parts, WEIGHT])),
         low=float(shared[MIN_LABEL]),
         high=float(shared[MAX_LABEL]),
-        passes=workspace.current_pass,
+        passes=workspace.learner.current_pass,
         gravity=float(first[GRAVITY]) if later else 0.0,
         contraction=float(first[CONTRACTION]) if later else 1.0,
     )

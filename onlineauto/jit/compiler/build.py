@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from onlineauto.jit.levels import levels
+from onlineauto.jit.levels import compiles_for, levels
 from onlineauto.jit.library import INDEX
 
 __all__ = ["build_library"]
@@ -38,7 +38,7 @@ def build_library(folder: Path, warm_up: list[str]) -> None:
     files, results = dict[str, str](), dict[str, str]()
     for level in levels():
         with tempfile.TemporaryDirectory() as cache:
-            environment = os.environ | {"NUMBA_CPU_NAME": level, "ONLINEAUTO_CACHE_DIR": cache}
+            environment = os.environ | compiles_for(level) | {"ONLINEAUTO_CACHE_DIR": cache}
             subprocess.run(warm_up, check=True, env=environment, stdout=subprocess.DEVNULL)
             objects = []
             for path in sorted(Path(cache).rglob("*.o")):

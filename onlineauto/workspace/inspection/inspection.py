@@ -48,7 +48,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         "predicts_only": workspace.predicts_only,
         "learnt": {
             "weight_of_events": float(shared[T]),
-            "passes": workspace.current_pass,
+            "passes": workspace.learner.current_pass,
             "weights": int(np.count_nonzero(workspace.weights[:, W])),
             "label_range": [low, high],
         },

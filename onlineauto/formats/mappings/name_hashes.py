@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NameHashes"]
 
+_NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
 """Number of hashes to remember."""
 
 
 class NameHashes:
-    """Hashes names of namespaces and features, and numbers the namespaces.
+    """Hashes names of namespaces and features, and numbers the namespaces; for one thread at a time.
 
     Parameters
     ----------
@@ -58,11 +59,10 @@ class NameHashes:
         """Return the number of a namespace; ``" "`` is the one without a name."""
         found = self._numbers.get(name)
         if found is None:
-            data = _bytes(name) or DEFAULT
-            known = self.namespaces.names
-            found = (
-                known.index(data) if data in known else self.namespaces.add(data, self.namespace_hash(name))
-            )
+            if _bytes(name) in (b"", DEFAULT) and name != _NO_NAME:
+                found = self.namespace(_NO_NAME)
+            else:
+                found = self.namespaces.add(_bytes(name), self.namespace_hash(name))
             self._numbers[name] = found
         return found
 

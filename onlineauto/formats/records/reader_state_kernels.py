@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.problem_code_kernels import Code
 from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
+from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:

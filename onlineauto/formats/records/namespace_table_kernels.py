@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.json_state_kernels import JsonText
-    from onlineauto.formats.lines.reader_state_kernels import Text
+    from onlineauto.formats.records.json_state_kernels import JsonText
+    from onlineauto.formats.records.reader_state_kernels import Text
 
 __all__ = ["default_number", "insert", "name_slot"]
 

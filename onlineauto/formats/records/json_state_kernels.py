@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.reader_state_kernels import report
+from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.lines.problem_code_kernels import Code
-    from onlineauto.formats.lines.reader_state_kernels import Rules
+    from onlineauto.formats.records.problem_code_kernels import Code
+    from onlineauto.formats.records.reader_state_kernels import Rules
 
 __all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonText", "Stage", "fail"]
 

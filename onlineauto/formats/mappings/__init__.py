@@ -1,0 +1,1 @@
+"""Mappings: events as Python values, with names for features."""

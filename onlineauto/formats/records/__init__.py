@@ -1,0 +1,1 @@
+"""Records: the state and the arrays that reading kernels fill."""

@@ -1,0 +1,148 @@
+"""RecordReader: the records that reading fills, and the names of namespaces; the base of all readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.features.block import Block
+from onlineauto.features.namespaces import DEFAULT, Namespaces
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.records.namespace_table_kernels import insert
+from onlineauto.formats.records.reader_state_kernels import NAME, RULES, STATE, Reader
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Rules as BlockRules
+    from onlineauto.features.records import Records
+    from onlineauto.formats.records.reader_state_kernels import Rules
+
+__all__ = ["InPlace", "RecordReader"]
+
+_FIRST_TABLE = 1024
+
+
+class InPlace(NamedTuple):
+    """The sizes of an event that lies in the records of its reader."""
+
+    lines: int
+    spans: int
+    features: int
+    widest: int  # number of features of its largest line
+
+
+class RecordReader:
+    """Has the records that kernels fill, and makes blocks of them.
+
+    Parameters
+    ----------
+    rules : Rules
+        The rules to read by.
+    buffer : uint8[]
+        The text.
+
+    Attributes
+    ----------
+    namespaces : Namespaces
+        Names seen so far, shared by all blocks.
+    read_by : mapping
+        The options by which the events are read, by name, for the blocks to carry.
+    """
+
+    def __init__(self, rules: Rules, buffer: NDArray[np.uint8]) -> None:
+        self.namespaces = Namespaces()
+        self.read_by: BlockRules = {}
+        self._rules, self._buffer = rules, buffer
+        self._reader = _make_reader(rules)
+
+    @property
+    def records(self) -> Reader:
+        """The records: other arrays as soon as they must grow."""
+        return self._reader
+
+    @property
+    def _state(self) -> Records:
+        """The kernels' counters, looked up at each access.
+
+        An attribute would point to the original's counters after the reader is copied.
+        """
+        return self._reader.state[0]
+
+    def _make_records(self, **need: int) -> None:
+        """Enlarge the arrays of records to what is needed, and one more of each kind."""
+        larger = {}
+        for name, size in need.items():
+            records = getattr(self._reader, name)
+            if len(records) < size + 1:
+                larger[name] = np.empty(size + size // 4 + 1, records.dtype)
+        if larger:
+            self._reader = self._reader._replace(**larger)
+
+    def _collect_names(self) -> None:
+        """Add the names that the kernel saw for the first time to the namespaces."""
+        names, known = self._reader.names, len(self.namespaces)
+        if known == self._state["names"]:
+            return
+        fresh = names[names["number"] >= known]
+        found = [
+            (number, self._buffer[start:end].tobytes(), hash_)
+            for _, start, end, number, hash_ in fresh.tolist()
+        ]
+        if self._state["default_name"] >= known:
+            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
+        for _, name, hash_ in sorted(found):
+            self.namespaces.add(name or b"\0", hash_)
+
+    def _grow_names(self) -> None:
+        """Double the table of names."""
+        names = _make_names(2 * len(self._reader.names))
+        insert(self._reader.names, names)
+        self._reader = self._reader._replace(names=names)
+
+    def make_block(self) -> Block:
+        """Return a Block with copies of the records."""
+        reader, state = self._reader, self._state
+        return Block(
+            event_start=reader.events[: state["events"] + 1].copy(),
+            lines=_copied(reader.lines, state["lines"] + 1),
+            costs=_copied(reader.costs, state["costs"]),
+            spans=_copied(reader.spans, state["spans"] + 1),
+            features=_copied(reader.features, state["features"]),
+            tag=reader.tag[: state["tag_bytes"]].copy(),
+            namespaces=self.namespaces,
+            rules=self.read_by,
+        )
+
+
+def _copied(records: Records, n: int) -> Records:
+    """Return a copy of the first `n` records, made bytewise: NumPy would copy field by field."""
+    copied = np.empty(n, records.dtype)
+    copied.view(np.uint8)[:] = records[:n].view(np.uint8)
+    return copied
+
+
+def _make_reader(rules: Rules) -> Reader:
+    """Return empty records for a text."""
+    state = np.zeros(1, STATE)
+    state["default_name"] = -1
+    return Reader(
+        rules=np.array([rules], RULES),
+        state=state,
+        events=np.empty(0, np.int64),
+        lines=np.empty(0, LINE),
+        spans=np.empty(0, SPAN),
+        features=np.empty(0, FEATURE),
+        costs=np.empty(0, COST),
+        tag=np.empty(0, np.uint8),
+        names=_make_names(_FIRST_TABLE),
+        marks=np.empty(0, np.uint8),
+        breaks=np.empty(0, np.uint8),
+    )
+
+
+def _make_names(size: int) -> Records:
+    names = np.zeros(size, NAME)
+    names["number"] = -1
+    return names

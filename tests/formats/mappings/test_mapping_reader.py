@@ -1,0 +1,135 @@
+"""Events given as mappings: the kernel that reads the usual ones, beside `named_event`, which reads all."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.errors import InputError
+from onlineauto.features.event import events
+from onlineauto.formats.mappings.mapping_reader import MappingReader
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_block import named_block
+from onlineauto.formats.mappings.named_event import named_event
+
+_NAMES = st.text(max_size=12) | st.sampled_from(["user", " ", "7", " 12 ", "a=b", "\udc80", "été"])
+_NUMBERS = (
+    st.floats()
+    | st.integers(-(2**80), 2**80)
+    | st.sampled_from([0, -0.0, 1e-46, 1e-40, 3.4028235e38, 3.4028236e38, 2**24 + 1, 2**31, -(2**31), 2**63])
+)
+_VALUES = _NUMBERS | _NAMES | st.booleans() | st.none()
+_NAMESPACES = st.dictionaries(_NAMES, _VALUES | st.dictionaries(_NAMES, _VALUES) | st.lists(_NAMES))
+_OUTCOMES = st.fixed_dictionaries(
+    {},
+    optional={
+        "chosen": st.integers(-1, 3) | st.none(),
+        "action": st.integers(-1, 2**33),
+        "cost": _NUMBERS | st.none(),
+        "probability": st.floats(0, 1) | st.sampled_from([1, 2, None]),
+        "label": _NUMBERS,
+        "weight": _NUMBERS,
+        "initial": _NUMBERS,
+        "tag": st.just("a"),
+    },
+)
+_PLAIN = {"context": {"user": {"name": "tom", "age": 30}}}
+_EVENT = _PLAIN | {"actions": [{"a": "x"}, {"b": 2.5, "tags": ["new", "hot"]}]}
+
+
+def _twin(event: dict[str, Any]) -> Any:
+    """Return the event that `named_event` reads, or the error."""
+    try:
+        return list(events(named_block([named_event(event)], NameHashes())))
+    except (InputError, UnicodeEncodeError, TypeError) as error:
+        return type(error)
+
+
+def _read(readers: tuple[MappingReader, MappingReader], event: dict[str, Any]) -> Any:
+    """Return the event that the reader of its kind reads, or the error."""
+    try:
+        return list(events(readers["actions" in event].parse_one(event)))
+    except (InputError, UnicodeEncodeError, TypeError) as error:
+        return type(error)
+
+
+@given(st.lists(st.tuples(st.none() | _NAMESPACES, st.none() | st.lists(_NAMESPACES), _OUTCOMES), max_size=4))
+def test_reads_what_the_twin_reads(drawn: list[tuple[Any, Any, dict[str, Any]]]) -> None:
+    readers = MappingReader(actions=False), MappingReader(actions=True)
+    for context, actions, outcome in drawn:
+        event = dict(outcome)
+        if context is not None:
+            event["context"] = context
+        if actions is not None:
+            event["actions"] = actions
+        assert _read(readers, event) == _twin(event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        _PLAIN,
+        _EVENT,
+        _PLAIN | {"label": 1.5, "weight": 2, "initial": -1},
+        _PLAIN | {"action": 3, "cost": -1, "probability": 0.25},
+        _EVENT | {"chosen": 1, "cost": 0, "probability": 1, "weight": 0},
+        {"actions": [{}, {"x": None, "y": 0, "z": False}]},
+        {"context": {"n": 2**40, "m": -(2**59), "f": math.nan, "t": ("a", "b")}},
+        {"context": {}},
+    ],
+)
+def test_usual_events_are_read_by_the_kernel(event: dict[str, Any]) -> None:
+    reader = MappingReader(actions="actions" in event)
+    found = reader.read(event)
+    assert found is not None
+    [read] = events(reader.make_block())
+    assert [read] == _twin(event)
+    assert found.lines == len(read.lines)
+    sizes = [sum(map(len, line.features.values())) for line in read.lines]
+    assert (found.features, found.widest) == (sum(sizes), max(sizes))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"context": {"a": np.float32(1)}},
+        {"context": {1: 2}},
+        {"context": {"a": {1: 2}}},
+        {"context": {"a": 2**70}},
+        {"context": {" ": 1}},
+        {"context": {"": 1}},
+        _EVENT | {"tag": "here"},
+        {"actions": ()},
+        {"actions": [{"a": [1]}]},
+    ],
+)
+def test_unusual_events_are_left_to_the_twin(event: dict[str, Any]) -> None:
+    readers = MappingReader(actions=False), MappingReader(actions=True)
+    assert readers["actions" in event].read(event) is None
+    assert _read(readers, event) == _twin(event)
+
+
+def test_many_namespaces_and_long_names() -> None:
+    reader = MappingReader(actions=False, hash="all", hash_seed=7)
+    for n in (1, 300, 700, 5000):
+        event = {"context": {f"{n} {i} {'x' * (i % 90)}": {"y" * i: "z" * i, "n": i} for i in range(n)}}
+        twin = named_block([named_event(event)], NameHashes(hash="all", hash_seed=7))
+        assert list(events(reader.parse_one(event))) == list(events(twin))
+
+
+def test_copies_read_for_themselves() -> None:
+    reader = MappingReader(actions=False)
+    assert reader.read(_PLAIN) is not None
+    other = _PLAIN | {"label": 1}
+    for copied in (copy.deepcopy(reader), pickle.loads(pickle.dumps(reader))):  # noqa: S301 - its own bytes
+        assert copied.read(other) is not None
+        assert list(events(copied.make_block())) == _twin(other)
+    assert reader.read({"context": {"other": 1}}) is not None
+    assert reader.make_block().namespaces.names == [b"user", b"other"]

@@ -1,0 +1,184 @@
+"""One event at a time, given as a mapping, beside the same events in blocks: equal to the bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import InputError
+from onlineauto.interop import event_text, from_dicts
+from tests.property.snapshot import model_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from onlineauto import Block
+
+_ADF: dict[str, Any] = {"cb_explore_adf": True}
+_ACTIONS: dict[str, dict[str, Any]] = {
+    "automl": _ADF | {"automl": 3, "oracle_type": "one_diff"},
+    "automl without a search yet": _ADF | {"automl": 2, "default_lease": 40},
+    "epsilon and squares": _ADF | {"quadratic": ["::"], "cubic": ["uab"]},
+    "bag": _ADF | {"bag": 3},
+    "cover": _ADF | {"cover": 2},
+    "first": _ADF | {"first": 30},
+    "squarecb": _ADF | {"squarecb": True, "elim": True},
+    "softmax": _ADF | {"softmax": True},
+    "draws": _ADF | {"cb_sample": True},
+    "doubly robust": _ADF | {"cb_type": "dr"},
+    "costs": {"cb_adf": True, "noconstant": True},
+    "exact": _ADF | {"vw_exact": True, "quadratic": ["ua"]},
+}
+_LINES: dict[str, dict[str, Any]] = {
+    "regression": {"quadratic": ["::"]},
+    "regression with a search": {"automl": 3},
+    "logistic": {"loss_function": "logistic", "link": "logistic"},
+}
+
+
+def _features(random: np.random.Generator, i: int) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "user": {"name": f"u{random.integers(9)}", "age": int(random.integers(80))},
+        "hour": float(random.random()),
+    }
+    if i > 60:
+        made["late"] = [f"t{j}" for j in range(random.integers(0, 2 + i // 20))]
+    if i % 50 == 49:
+        made["array"] = np.float32(2)  # which is read by Python
+    return made
+
+
+def _decisions(n: int = 160) -> list[dict[str, Any]]:
+    random, made = np.random.default_rng(3), []
+    for i in range(n):
+        k = int(random.integers(2, 3 + i // 16))
+        event: dict[str, Any] = {
+            "context": _features(random, i),
+            "actions": [
+                {"article": f"a{random.integers(5)}", "size": float(random.random())} for _ in range(k)
+            ],
+        }
+        if i % 7:
+            cost = -float(random.integers(2))
+            event |= {"chosen": int(random.integers(k)), "cost": cost, "probability": 1 / k}
+        made.append(event)
+    return made
+
+
+def _lines(n: int = 160) -> list[dict[str, Any]]:
+    random = np.random.default_rng(4)
+    return [
+        {"context": _features(random, i)} | ({"label": float(random.integers(2)) * 2 - 1} if i % 7 else {})
+        for i in range(n)
+    ]
+
+
+def _compare(options: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    """Compare events learnt one at a time, as mappings and as texts, with the same events in blocks."""
+    lines, reader = [event_text(event) for event in events], Workspace(**options)
+    blocks = (block for line in lines for block in reader.read(line.encode()))
+    _compare_each(options, events, from_dicts(events, events_per_block=1))
+    _compare_each(options, lines, blocks)
+
+
+def _compare_each(options: dict[str, Any], events: Iterable[Any], read: Iterable[Block]) -> None:
+    one, blocks = Workspace(**options), Workspace(**options)
+    for event, block in zip(events, read, strict=True):
+        expected = blocks.predict_block(block).one_prediction()
+        np.testing.assert_array_equal(one.predict(event), expected)
+        expected = blocks.learn_block(block).one_prediction()
+        np.testing.assert_array_equal(one.learn(event), expected)
+    assert model_of(one) == model_of(blocks)
+
+
+@pytest.mark.parametrize("options", _ACTIONS.values(), ids=_ACTIONS)
+def test_decisions_one_at_a_time(options: dict[str, Any]) -> None:
+    _compare(options, _decisions())
+
+
+@pytest.mark.parametrize("options", _LINES.values(), ids=_LINES)
+def test_lines_one_at_a_time(options: dict[str, Any]) -> None:
+    _compare(options, _lines())
+
+
+def test_numbered_actions_one_at_a_time() -> None:
+    events = [
+        {"context": {"u": f"x{i % 3}"}, "action": i % 4 + 1, "cost": i % 2, "probability": 0.25}
+        for i in range(60)
+    ]
+    _compare({"cb": 4}, events)
+    _compare({"cb_explore": 4}, events)
+
+
+def test_a_search_decides_on_the_way() -> None:
+    """A long stream, on which leases end and configs change while one event is learnt."""
+    random, events = np.random.default_rng(5), []
+    for _ in range(3000):
+        user, chosen = int(random.integers(3)), int(random.integers(3))
+        events.append(
+            {
+                "context": {"user": f"u{user}"},
+                "actions": [{"article": f"a{j}"} for j in range(3)],
+                "chosen": chosen,
+                "cost": -float(user == chosen),
+                "probability": 1 / 3,
+            }
+        )
+    options = _ADF | {"automl": 3}
+    one, blocks = Workspace(**options), Workspace(**options)
+    heard: list[object] = []
+    with one.observe(heard.append):
+        for event in events:
+            one.learn(event)
+    blocks.fit(from_dicts(events))
+    assert len(heard) > 3
+    assert model_of(one) == model_of(blocks)
+
+
+def test_copies_go_on_by_themselves() -> None:
+    events = _decisions()
+    one = Workspace(**_ACTIONS["automl"])
+    for event in events[:80]:
+        one.learn(event)
+    copies = [copy.deepcopy(one), pickle.loads(pickle.dumps(one)), one.fork()]  # noqa: S301 - its own bytes
+    for event in events[80:]:
+        expected = one.learn(event)
+        for each in copies:
+            np.testing.assert_array_equal(each.learn(event), expected)
+
+
+def test_threads_ask_a_predictor_with_mappings() -> None:
+    events = _decisions()
+    one = Workspace(**_ACTIONS["automl"])
+    for event in events:
+        one.learn(event)
+    predictor = one.predictor()
+    expected = [predictor.predict(event) for event in events]
+
+    def ask(_: int) -> list[NDArray[np.float32]]:
+        return [predictor.predict(event) for event in events]
+
+    with ThreadPoolExecutor(8) as pool:
+        for answers in pool.map(ask, range(8)):
+            for answer, other in zip(answers, expected, strict=True):
+                np.testing.assert_array_equal(answer, other)
+
+
+def test_events_of_another_kind_are_refused() -> None:
+    bandit, regression = Workspace(cb_explore_adf=True), Workspace()
+    with pytest.raises(InputError, match="no actions"):
+        bandit.learn({"context": {"a": 1}})
+    with pytest.raises(InputError, match="it has actions"):
+        regression.predict({"context": {"a": 1}, "actions": [{"b": 1}]})
+    with pytest.raises(TypeError, match="or a mapping, not list"):
+        regression.learn([1])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown key 'contxt'"):
+        regression.learn({"contxt": {"a": 1}})
