@@ -19,8 +19,8 @@ from coba.learners.utilities import PMFInfoPredictor
 from coba.primitives import Dense, Learner, Sparse
 
 import onlineauto
+from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.interop.dicts import from_dicts
-from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 

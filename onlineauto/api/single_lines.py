@@ -19,16 +19,16 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.interop.dicts import named_block
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import named_event
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_block import named_block
+from onlineauto.formats.mappings.named_event import named_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
 
     from onlineauto.features.block import Block
-    from onlineauto.interop.named_event import NamedEvent
+    from onlineauto.formats.mappings.named_event import NamedEvent
 
 __all__ = ["Example", "Features", "SingleLines"]
 
