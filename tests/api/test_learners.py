@@ -71,7 +71,7 @@ def test_one_by_one_is_as_all_at_once(make: Any) -> None:
     for features, label in events:
         one.learn(features, label)
     assert one.predict(events[0][0]) == all_.predict(events[0][0])
-    assert one.average_loss == pytest.approx(all_.average_loss, rel=1e-12)
+    assert one.average_loss == pytest.approx(all_.average_loss, rel=1e-6)
     assert one.events == all_.events == 300
 
 
