@@ -134,3 +134,7 @@ class AutoMLPolicy(bandit.base.ContextualPolicy):
             return
         arms = {arm: {"arm": str(arm)} for arm in dict.fromkeys([*self._counts, arm_id])}
         self.model.learn(context or {}, arms, action=arm_id, probability=1 / len(arms), reward=reward[0])
+
+    def __repr__(self) -> str:
+        """Show river's table of the arms, which needs an arm."""
+        return str(super().__repr__()) if self._n else "AutoMLPolicy()"

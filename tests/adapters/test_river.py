@@ -23,6 +23,16 @@ def test_checks(make: Any) -> None:
     check_estimator(make())
 
 
+def test_checks_of_a_policy() -> None:
+    """All that can be asked of one: river's policies have no tags, so it does not check them itself."""
+    pytest.importorskip("sklearn")
+    from river.checks import yield_checks
+
+    for check in yield_checks(AutoMLPolicy()):  # type: ignore[arg-type]
+        if check.__name__ != "check_tags":
+            check(AutoMLPolicy())
+
+
 @pytest.mark.parametrize("make", MODELS)
 def test_copies_learn_on_their_own(make: Any) -> None:
     """What the two checks that are left out are for."""
