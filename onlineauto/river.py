@@ -137,4 +137,4 @@ class AutoMLPolicy(bandit.base.ContextualPolicy):
 
     def __repr__(self) -> str:
         """Show river's table of the arms, which needs an arm."""
-        return str(super().__repr__()) if self._n else "AutoMLPolicy()"
+        return str(bandit.base.Policy.__repr__(self)) if self._n else "AutoMLPolicy()"  # type: ignore[no-untyped-call]

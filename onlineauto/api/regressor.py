@@ -113,7 +113,7 @@ class AutoMLRegressor(SingleLines):
 
     @property
     def _squared(self) -> bool:
-        """Whether the loss is the square of the error, so that it needs no block."""
+        """True if the loss is the square of the error, which needs no block."""
         return self._power == 2 and self._workspace.configuration.get("loss_function") != "expectile"
 
     def _scale(self) -> tuple[float, float]:
