@@ -13,6 +13,7 @@ FLAML nor Vowpal Wabbit, but takes FLAML's domains in a search space.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
@@ -27,6 +28,7 @@ _SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2
 _METRICS = ("mae_clipped", "mae", "mse", "absolute_clipped", "absolute", "squared")
 _FIXED = (str, bytes, int, float, list, tuple, set, frozenset, type(None))
 """Types of fixed values in a search space; of another type are FLAML's domains, which are searched."""
+_NAN = re.compile(r"[^\s|]+:nan(?![^\s|])")
 
 
 class AutoVW:
@@ -93,7 +95,7 @@ class AutoVW:
         for name in tuned:
             if name not in _SEARCHED:
                 raise OptionError(f"{name} cannot be searched; these can: {', '.join(_SEARCHED)}")
-        given = {name: value for name, value in search_space.items() if name not in tuned}
+        given = {name: value for name, value in search_space.items() if name not in (*tuned, "quiet")}
         given |= {name: value for name, value in (init_config or {}).items() if name not in given}
         options: dict[str, Any] = {name: _value(value) for name, value in given.items()}
         if tuned:
@@ -104,11 +106,16 @@ class AutoVW:
 
     def predict(self, data_sample: str) -> float:
         """Return the prediction for a line of VW text; its label is not looked at."""
-        return float(self.workspace.predict(data_sample)[0])
+        return float(self.workspace.predict(_without_nan(data_sample))[0])
 
     def learn(self, data_sample: str) -> None:
         """Learn a line of VW text."""
-        self.workspace.learn(data_sample)
+        self.workspace.learn(_without_nan(data_sample))
+
+
+def _without_nan(text: str) -> str:
+    """Return a line without the features that are NaN, as FLAML's script writes missing numbers."""
+    return _NAN.sub("", text) if ":nan" in text else text
 
 
 def _is_domain(value: object) -> bool:

@@ -19,8 +19,8 @@ from coba.learners.utilities import PMFInfoPredictor
 from coba.primitives import Dense, Learner, Sparse
 
 import onlineauto
+from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.interop.dicts import from_dicts
-from onlineauto.interop.name_hashes import NameHashes
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 
@@ -54,7 +54,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What tells this learner from others in a table of results."""
+        """The parameters, as coba shows them in its table of learners."""
         return {"family": "onlineauto", **self._given, "seed": self._draw.seed}
 
     def _pmf(self, context: Any, actions: Sequence[Any]) -> tuple[list[float], dict[str, Any]]:

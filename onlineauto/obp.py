@@ -1,7 +1,7 @@
 """Feedback of the Open Bandit Pipeline: learnt by `onlineauto.AutoML`, and policies in its form.
 
-The feedback is a dict of arrays, as ``dataset.obtain_batch_bandit_feedback()`` returns it; the pipeline itself
-is not needed.
+The feedback is a dict of arrays, as ``dataset.obtain_batch_bandit_feedback()`` returns it; the pipeline
+itself is not needed.
 
 >>> import numpy as np
 >>> from onlineauto import AutoML

@@ -26,7 +26,7 @@ _OF_PICKLES = {"check_no_state_aliasing_with_input", "check_clone_is_independent
 unused bytes between them, so these differ. What the checks are for is held by tests of ours."""
 
 
-class AutoMLRegressor(base.Regressor):  # type: ignore[misc]  # river has no types for all
+class AutoMLRegressor(base.Regressor):
     """`onlineauto.AutoMLRegressor`, which is `model`, as river calls it. It needs no scaler before it.
 
     Parameters
@@ -62,7 +62,7 @@ class AutoMLRegressor(base.Regressor):  # type: ignore[misc]  # river has no typ
         return self.model.predict(x)
 
 
-class AutoMLClassifier(base.Classifier):  # type: ignore[misc]
+class AutoMLClassifier(base.Classifier):
     """`onlineauto.AutoMLClassifier`, which is `model`, as river calls it. It needs no scaler before it.
 
     Parameters
@@ -88,12 +88,12 @@ class AutoMLClassifier(base.Classifier):  # type: ignore[misc]
         """Learn an event."""
         self.model.learn(x, y)
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probability of each label that has come so far."""
         return self.model.predict_proba(x)
 
 
-class AutoMLPolicy(bandit.base.ContextualPolicy):  # type: ignore[misc]
+class AutoMLPolicy(bandit.base.ContextualPolicy):
     """`onlineauto.AutoML`, which is `model`, as river calls it: chooses arms for contexts.
 
     An arm that was not pulled by this policy, as in a burn-in or a log, is learnt as if it had been drawn
@@ -121,16 +121,20 @@ class AutoMLPolicy(bandit.base.ContextualPolicy):  # type: ignore[misc]
         self.model = onlineauto.AutoML(live_configs=live_configs, epsilon=epsilon, seed=seed)
         self._choice: Any = None
 
-    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None) -> Any:
+    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
         self._choice = self.model.rank(context or {}, {arm: {"arm": str(arm)} for arm in arm_ids})
         return self._choice.action_id
 
     def update(self, arm_id: Any, context: dict[Any, Any] | None, *reward: Any, **named: Any) -> None:
         """Learn the reward of an arm."""
-        super().update(arm_id, context, *reward, **named)
+        super().update(arm_id, context, *reward, **named)  # type: ignore[no-untyped-call]
         choice, self._choice = self._choice, None
         if choice is not None and choice.action_id == arm_id:
             self.model.learn(choice, reward=float(reward[0]))
             return
         arms = {arm: {"arm": str(arm)} for arm in dict.fromkeys([*self._counts, arm_id])}
         self.model.learn(context or {}, arms, action=arm_id, probability=1 / len(arms), reward=reward[0])
+
+    def __repr__(self) -> str:
+        """Show river's table of the arms, which needs an arm."""
+        return str(bandit.base.Policy.__repr__(self)) if self._n else "AutoMLPolicy()"  # type: ignore[no-untyped-call]

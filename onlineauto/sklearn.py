@@ -1,7 +1,7 @@
 """Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
 
 They need scikit-learn, ``pip install 'onlineauto[sklearn]'``. Columns may be numbers or texts. `fit` learns
-the rows in their order, `passes` times; `partial_fit` goes on with more rows, once.
+the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
 
 >>> from onlineauto.sklearn import AutoMLClassifier
 >>> from sklearn.datasets import load_iris
@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import pickle
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,19 +25,22 @@ import onlineauto
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from numpy.typing import NDArray
+
+    _Options: TypeAlias = Mapping[str, Any] | None
 
 __all__ = ["AutoMLClassifier", "AutoMLRegressor"]
 
 
 class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What both have in common: rows of arrays and frames become events."""
+    """Rows of arrays and frames as events."""
 
-    def _learn(self, X: NDArray[Any], labels: list[Any], *, passes: int) -> Self:
-        for _ in range(passes):
-            self.model_.fit(zip(self._rows(X), labels, strict=True), progress=False)
+    def _learn(self, X: NDArray[Any], labels: list[Any], passes: int | None) -> Self:
+        pairs, draw = list(zip(self._rows(X), labels, strict=True)), Random(self.seed)
+        for _ in range(passes or 1):
+            self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
 
     def _asked(self, X: Any) -> list[dict[str, Any]]:
@@ -61,8 +65,8 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        held = {"model_": pickle.loads(state["model_"])} if "model_" in state else {}  # noqa: S301
-        super().__setstate__(state | held)
+        model = {name: pickle.loads(state[name]) for name in ("model_",) if name in state}
+        super().__setstate__(state | model)
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
@@ -76,7 +80,7 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
         link: str | None = None,
         passes: int = 1,
         seed: int = 0,
-        options: Mapping[str, Any] | None = None,
+        options: _Options = None,
     ) -> None:
         self.live_configs, self.loss, self.link = live_configs, loss, link
         self.passes, self.seed, self.options = passes, seed, options
@@ -87,14 +91,14 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on, with more rows."""
-        return self._fit(X, y, anew=not hasattr(self, "model_"), passes=1)
+        return self._fit(X, y, anew=not hasattr(self, "model_"), passes=None)
 
-    def _fit(self, X: Any, y: Any, *, anew: bool, passes: int) -> Self:
+    def _fit(self, X: Any, y: Any, *, anew: bool, passes: int | None) -> Self:
         X, y = self._validated(X, y, reset=anew)
         if anew:
             given: dict[str, Any] = {"live_configs": self.live_configs, "loss": self.loss, "link": self.link}
             self.model_ = onlineauto.AutoMLRegressor(**given, seed=self.seed, **(self.options or {}))
-        return self._learn(X, y.tolist(), passes=passes)
+        return self._learn(X, y.tolist(), passes)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each row."""
@@ -106,12 +110,7 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
     """`onlineauto.AutoMLClassifier`, which is `model_`, as scikit-learn calls it; any number of classes."""
 
     def __init__(
-        self,
-        *,
-        live_configs: int | None = 4,
-        passes: int = 1,
-        seed: int = 0,
-        options: Mapping[str, Any] | None = None,
+        self, *, live_configs: int | None = 4, passes: int = 1, seed: int = 0, options: _Options = None
     ) -> None:
         self.live_configs, self.passes, self.seed, self.options = live_configs, passes, seed, options
 
@@ -124,9 +123,9 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         anew = not hasattr(self, "model_")
         if anew and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._fit(X, y, anew=anew, classes=classes, passes=1)
+        return self._fit(X, y, anew=anew, classes=classes, passes=None)
 
-    def _fit(self, X: Any, y: Any, *, anew: bool, classes: Any, passes: int) -> Self:
+    def _fit(self, X: Any, y: Any, *, anew: bool, classes: Any, passes: int | None) -> Self:
         X, y = self._validated(X, y, reset=anew)
         check_classification_targets(y)
         if anew:
@@ -136,7 +135,7 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if (self.classes_[codes] != y).any():
             raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
-        return self._learn(X, codes.tolist(), passes=passes)
+        return self._learn(X, codes.tolist(), passes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""

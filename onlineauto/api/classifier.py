@@ -116,7 +116,10 @@ class AutoMLClassifier(SingleLines):
             The features are not as `learn` takes them.
         """
         with self._lock:
-            [row] = self.predict_proba_each([features]).tolist()
+            if not self._codes:
+                return {}
+            event = {"context": self._encoded(features)}
+            [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
             return dict(zip(self._codes, row, strict=True))
 
     def predict_proba_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
@@ -141,12 +144,13 @@ class AutoMLClassifier(SingleLines):
         """Return float64[n_events, n_labels] for what each model predicts."""
         if len(self._codes) == 1:
             return np.ones((len(columns[0]), 1))
-        each = np.array(columns, float).T
+        each: NDArray[np.float64] = np.array(columns, np.float64).T
         if len(self._codes) == 2:
             return np.hstack([each, 1 - each])
         each[:, 1] = 1 - each[:, 1]  # see `_add_class`
         each += _LEAST
-        return each / each.sum(axis=1, keepdims=True)
+        each /= each.sum(axis=1, keepdims=True)
+        return each
 
     def _checked(self, label: Any) -> Any:
         """Return a label; a scalar of NumPy as the value of Python that it is."""
@@ -158,6 +162,21 @@ class AutoMLClassifier(SingleLines):
         if not known:
             raise InputError(f"the label {label!r} is not hashable, or is NaN")
         return label
+
+    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
+        code = self._codes.get(label)
+        if code is None:
+            super()._learn_one(event, label)
+            return
+        columns = []
+        for number, model in enumerate(self._models()):
+            positive = code != 1 if number == 1 else code == number
+            columns.append(model.learn(event | {"label": 1 if positive else -1}))
+        self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+
+    def _count(self, weight: float, probability: float) -> None:
+        """Count an event whose label was predicted with a probability."""
+        self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))
 
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
         begin = 0
@@ -198,7 +217,7 @@ class AutoMLClassifier(SingleLines):
             columns.append(model.learn_block(block).prediction)
         found = self._probabilities(columns)[np.arange(len(codes)), codes]
         for weight, probability in zip(block.lines["weight"][places].tolist(), found.tolist(), strict=True):
-            self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))
+            self._count(weight, probability)
 
     # -- models ----------------------------------------------------------------------------------------
 

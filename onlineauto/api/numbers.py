@@ -60,7 +60,7 @@ class Moments(msgspec.Struct):
 
 
 class _Values(msgspec.Struct):
-    """What is known of the values of a name: moments, the first of them in order, and the limits of bins."""
+    """The values of a name: their moments, the first of them in order, and the limits of their bins."""
 
     moments: Moments = msgspec.field(default_factory=Moments)
     first: list[float] = msgspec.field(default_factory=list)

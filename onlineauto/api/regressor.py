@@ -69,7 +69,7 @@ class AutoMLRegressor(SingleLines):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(
+    def __init__(  # type: ignore[misc]  # link is an option, with a default of its own
         self,
         *,
         live_configs: int | None = 4,
@@ -93,7 +93,9 @@ class AutoMLRegressor(SingleLines):
         InputError
             They are not as there.
         """
-        return float(self.predict_each([features])[0])
+        with self._lock:
+            mean, unit = self._scale()
+            return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
 
     def predict_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].
@@ -109,6 +111,11 @@ class AutoMLRegressor(SingleLines):
             mean, unit = self._scale()
             return mean + unit * self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
 
+    @property
+    def _squared(self) -> bool:
+        """True if the loss is the square of the error, which needs no block."""
+        return self._power == 2 and self._workspace.configuration.get("loss_function") != "expectile"
+
     def _scale(self) -> tuple[float, float]:
         """Return the label that is 0 for the workspace, and its unit."""
         if not self._power:
@@ -120,14 +127,28 @@ class AutoMLRegressor(SingleLines):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 
+    def _standard(self, label: float) -> tuple[float, float]:
+        """Return a label for the workspace, and its unit."""
+        mean, unit = self._scale()
+        # The first label says nothing of the unit, so it is the mean, whatever it is.
+        return ((label - mean) / unit if self._labels.weight or not self._power else 0.0), unit
+
+    def _learn_one(self, event: dict[str, Any], label: float) -> None:
+        if not self._squared:
+            super()._learn_one(event, label)
+            return
+        standard, unit = self._standard(label)
+        error = (standard - float(self._workspace.learn(event | {"label": standard})[0])) * unit
+        self._labels.add(label, event["weight"])
+        self._tally.add(event["weight"], loss=event["weight"] * error * error)
+
     def _learn_block(self, block: Block, labels: Sequence[float]) -> None:
         lines, places = block.lines, block.event_start[:-1]
         units, standard = [], []
         for label, weight in zip(labels, lines["weight"][places].tolist(), strict=True):
-            mean, unit = self._scale()
+            of_it, unit = self._standard(label)
+            standard.append(of_it)
             units.append(unit)
-            # The first label says nothing of the unit, so it is the mean, whatever it is.
-            standard.append((label - mean) / unit if self._labels.weight or not self._power else 0.0)
             self._labels.add(label, weight)
         lines["label"][places] = standard
         lines["initial"][places] /= units

@@ -19,16 +19,16 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.interop.dicts import named_block
-from onlineauto.interop.name_hashes import NameHashes
-from onlineauto.interop.named_event import named_event
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.mappings.named_block import named_block
+from onlineauto.formats.mappings.named_event import named_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
 
     from onlineauto.features.block import Block
-    from onlineauto.interop.named_event import NamedEvent
+    from onlineauto.formats.mappings.named_event import NamedEvent
 
 __all__ = ["Example", "Features", "SingleLines"]
 
@@ -98,9 +98,12 @@ class SingleLines(AutoModel):
             A feature, the label or the weight is not as above. Nothing is learnt.
         """
         with self._lock:
-            problem = self._learn_examples([Example(features, y, weight)])
-            if problem:
-                raise problem
+            self._learn_one({"context": self._encoded(features), "weight": weight}, self._checked(y))
+            self._numbers.add(features)
+
+    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
+        """Predict, count and learn an event, whose label is yet to be added."""
+        self._learn_block(named_block([named_event(event | {"label": 0})], self._names), [label])
 
     def _asked(self, rows: Iterable[Features]) -> Block:
         """Return a block of events without labels, at least one."""
@@ -111,7 +114,7 @@ class SingleLines(AutoModel):
             raise InputError(f"features are a mapping of name to value, not {type(features).__name__}")
         return self._numbers.encoded(features)
 
-    def _learn_examples(self, examples: Iterable[Example], first: int | None = None) -> InputError | None:
+    def _learn_examples(self, examples: Iterable[Example], first: int) -> InputError | None:
         """Learn events up to the first that cannot be; return what is wrong with that one.
 
         `first` is the place of the first event, for the message.
@@ -119,8 +122,8 @@ class SingleLines(AutoModel):
         events: list[NamedEvent] = []
         labels: list[Any] = []
         problem = None
-        for place, example in enumerate(examples, first or 0):
-            where = "event" if first is None else f"event {place}"
+        for place, example in enumerate(examples, first):
+            where = f"event {place}"
             try:
                 label = self._checked(example.label)
                 given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}

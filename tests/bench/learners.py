@@ -21,6 +21,7 @@ import warnings
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -72,7 +73,9 @@ REGRESSIONS: dict[str, Callable[[], Stream]] = {
     "ChickWeights": lambda: _river("ChickWeights"),
 }
 CLASSIFICATIONS: dict[str, Callable[[], Stream]] = {
-    name: lambda name=name: _river(name) for name in ("Phishing", "Bananas", "ImageSegments")
+    "Phishing": lambda: _river("Phishing"),
+    "Bananas": lambda: _river("Bananas"),
+    "ImageSegments": lambda: _river("ImageSegments"),
 }
 
 
@@ -98,8 +101,8 @@ class _AutoVW:
 
     def predict_one(self, features: dict[str, Any]) -> float:
         words = (
-            f"|{name.replace('_', '')} " + (value if isinstance(value, str) else f"{name}:{value}")
-            for name, value in features.items()
+            f"|{letter} " + (value if isinstance(value, str) else f"{letter}:{value}")
+            for letter, (_, value) in zip(ascii_lowercase, features.items(), strict=False)
         )
         self._line = " ".join(words)
         return float(self._model.predict("0 " + self._line))
