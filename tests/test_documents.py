@@ -1,8 +1,8 @@
 """Every block of the README and of the documentation runs, and prints what the page says.
 
-A page is one program. ``python`` blocks share their names, and what one prints is the ``output`` block behind it;
-``console`` blocks are a shell's, with what it prints. Three dots stand for anything. ``sh`` blocks do not run,
-but for the first one of the README. All of a page works in an empty folder that has ``datasets`` in it.
+A page is one program. ``python`` blocks share their names, and what one prints is the ``output`` block behind
+it; ``console`` blocks are a shell's, with what it prints. Three dots stand for anything. ``sh`` blocks do not
+run, but for the first one of the README. All of a page works in an empty folder that has ``datasets`` in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)(```+)(\w+)\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 FLAGS = doctest.ELLIPSIS
-NEEDS = {"river": "river", "sklearn": "scikit-learn", "coba": "coba"}
 
 
 class Block(NamedTuple):
@@ -39,7 +38,11 @@ def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page that name a language."""
     text = page.read_text("utf-8")
     return [
-        Block(found[3], re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE), text.count("\n", 0, found.start()) + 1)
+        Block(
+            found[3],
+            re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE),
+            text.count("\n", 0, found.start()) + 1,
+        )
         for found in BLOCK.finditer(text)
     ]
 
@@ -53,11 +56,12 @@ def check(page: Path, line: int, expected: str, got: str) -> None:
 
 def shell(command: str) -> str:
     """Return all that a command prints."""
-    command = re.sub(r"^(\s*)onlineauto\b|(?<=\| )onlineauto\b", rf"\1{sys.executable} -m onlineauto", command)
+    command = re.sub(
+        r"^(\s*)onlineauto\b|(?<=\| )onlineauto\b", rf"\1{sys.executable} -m onlineauto", command
+    )
     environment = os.environ | {"COLUMNS": "110", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    )  # noqa: S602
+    words = ["bash", "-c", f"exec 2>&1; {command}"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     return done.stdout
 
 
@@ -69,7 +73,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_page(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     found = blocks(page)
@@ -78,13 +84,15 @@ def test_page(page: Path, folder: Path) -> None:
             printed = StringIO()
             code = compile("\n" * block.line + block.text, str(page), "exec")
             with redirect_stdout(printed):
-                exec(code, names)
+                exec(code, names)  # noqa: S102 - our own pages
             if after.kind == "output":
                 check(page, block.line, after.text, printed.getvalue())
             else:
                 assert not printed.getvalue(), f"{page.name}, line {block.line}: what it prints is not shown"
         elif block.kind == "console":
-            for command, expected in re.findall(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+            for command, expected in re.findall(
+                r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE
+            ):
                 check(page, block.line, expected, shell(command))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -104,11 +104,8 @@ class HelpOf(SphinxDirective):
         """Return the help as it is."""
         printed = StringIO()
         os.environ["COLUMNS"] = "96"
-        with redirect_stdout(printed):
-            try:
-                main([*self.arguments, "--help"])
-            except SystemExit:  # argparse ends like this
-                pass
+        with redirect_stdout(printed), suppress(SystemExit):  # argparse ends like this
+            main([*self.arguments, "--help"])
         text = printed.getvalue().rstrip()
         return [nodes.literal_block(text, text, language="text")]
 
@@ -121,7 +118,7 @@ class VwFlags(FromCode):
         ours = {option.name: option for option in REGISTRY.options if option.vw}
         aliases = {alias: option for option in ours.values() for alias in option.aliases}
         known = [name for name in NAMES if name in ours or name in aliases]
-        yield f"**{len(known)} flags mean the same.** Their meanings are in [Options](../reference/options.md).\n"
+        yield f"**{len(known)} flags mean the same:** see [Options](../reference/options.md).\n"
         yield ", ".join(f"`--{name}`" for name in known) + "\n"
         yield "**These are refused, and something else does their work:**\n"
         yield "| flag | instead |"
@@ -175,9 +172,11 @@ class JournalLines(FromCode):
         for line in (Head, *Entry.__args__, End):
             fields = ", ".join(f"`{name}`: {kind}" for name, kind in _fields(line))
             yield f"| `{line.__struct_config__.tag}` | {fields} |"
-        yield "\n`bounds` is an object: " + ", ".join(
-            f"`{name}` ({kind})" for name, kind in _fields(Bounds)
-        ) + ".\n"
+        yield (
+            "\n`bounds` is an object: "
+            + ", ".join(f"`{name}` ({kind})" for name, kind in _fields(Bounds))
+            + ".\n"
+        )
 
 
 def _fields(struct: type) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Keep the option table of a Markdown file in step with the registry.
 
-``python -m onlineauto.cli.generators.option_table docs/reference/options.md`` rewrites the text between the comments
-``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether that text is
-current.
+``python -m onlineauto.cli.generators.option_table docs/reference/options.md`` rewrites the text between the
+comments ``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether that
+text is current.
 """
 
 from __future__ import annotations
