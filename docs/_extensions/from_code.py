@@ -189,7 +189,7 @@ def _kind(kind: Any) -> str:
     if isinstance(kind, msgspec.inspect.UnionType):
         return " or ".join(_kind(each) for each in kind.types)
     if isinstance(kind, msgspec.inspect.ListType):
-        return f"list of {_kind(kind.item_type)}s"
+        return "list of " + re.sub(r"^(list|.*$)", r"\1s", _kind(kind.item_type), count=1)
     if isinstance(kind, msgspec.inspect.StructType):
         return kind.cls.__name__.lower()
     return {

@@ -1,7 +1,7 @@
 """Keep the option table of a Markdown file in step with the registry.
 
 ``python -m onlineauto.cli.generators.option_table docs/reference/options.md`` rewrites the text between the
-comments ``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether that
+comments ``<!-- options:begin -->`` and ``<!-- options:end -->``. With ``--check`` it only reports whether the
 text is current.
 """
 
