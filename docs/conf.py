@@ -12,7 +12,9 @@ from onlineauto.api.decisions import choice
 sys.path.append(str(Path(__file__).parent / "_extensions"))
 
 # msgspec makes a signature of types that are imported for type checkers only, and autodoc evaluates it.
-vars(choice).update(Hashable=collections.abc.Hashable, NDArray=numpy.typing.NDArray, np=numpy)
+vars(choice).update(
+    Hashable=collections.abc.Hashable, NDArray=numpy.typing.NDArray, np=numpy
+)
 
 project = "onlineauto"
 author = copyright = "the authors of onlineauto"  # noqa: A001 - Sphinx reads this name
@@ -32,7 +34,11 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
 
-autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": True,
+    "member-order": "bysource",
+}
 autodoc_typehints = "none"  # the docstrings say what is taken and returned
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
@@ -42,6 +48,7 @@ toc_object_entries_show_parents = "hide"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "onlineauto"

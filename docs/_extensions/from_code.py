@@ -103,7 +103,7 @@ class HelpOf(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the help as it is."""
         printed = StringIO()
-        os.environ["COLUMNS"] = "96"
+        os.environ["COLUMNS"] = "88"
         with redirect_stdout(printed), suppress(SystemExit):  # argparse ends like this
             main([*self.arguments, "--help"])
         text = printed.getvalue().rstrip()
@@ -141,14 +141,18 @@ class InputProblems(FromCode):
         found: dict[str, list[Code]] = {}
         for code in Code:
             if code is not Code.FINE:
-                title = next(title for begin, title in SECTIONS if code.name.startswith(begin))
+                title = next(
+                    title for begin, title in SECTIONS if code.name.startswith(begin)
+                )
                 found.setdefault(title, []).append(code)
         for title, codes in sorted(found.items(), key=lambda item: item[0] != "Text"):
             yield f"**{title}**\n"
             yield "| message | what is done |"
             yield "|---|---|"
             for code in codes:
-                made = make_diagnostic(code, file="", line=1, column=1, text=b"...", unit="line")
+                made = make_diagnostic(
+                    code, file="", line=1, column=1, text=b"...", unit="line"
+                )
                 yield f"| {_cell(made.message)} | {_cell(made.done)} |"
             yield ""
 

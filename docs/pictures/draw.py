@@ -49,17 +49,25 @@ def main(folder: Path) -> None:
 
 
 def _reward(changes: list[int], *, dark: bool) -> Picture:
-    courses = [course_of(DATA / f"{file}.txt")._replace(name=name) for file, name in RUNS.items()]
+    courses = [
+        course_of(DATA / f"{file}.txt")._replace(name=name) for file, name in RUNS.items()
+    ]
     # The first hundred events are noise.
     courses = [
         each._replace(
-            loss=[loss for events, loss in zip(each.events, each.loss, strict=True) if events > 100],
+            loss=[
+                loss
+                for events, loss in zip(each.events, each.loss, strict=True)
+                if events > 100
+            ],
             events=[events for events in each.events if events > 100],
         )
         for each in courses
     ]
     title = "Which of ten carriers flew? Average reward over a log of 30,000 events"
-    picture = rewards(courses, changes={RUNS["flights-automl"]: changes}, title=title, dark=dark)
+    picture = rewards(
+        courses, changes={RUNS["flights-automl"]: changes}, title=title, dark=dark
+    )
     picture.figure.axes[0].set_xlim(left=100)
     return picture
 
@@ -89,7 +97,9 @@ _ARROWS = (
 
 def _parts(*, dark: bool) -> Picture:
     """Draw what flows where."""
-    picture = Picture(9, 2.6, title="How an event becomes a decision, and evidence", dark=dark)
+    picture = Picture(
+        9, 2.6, title="How an event becomes a decision, and evidence", dark=dark
+    )
     with picture.drawing() as look:
         axes = picture.figure.subplots()
         axes.set_axis_off()

@@ -19,7 +19,12 @@ DATA = HERE / "data"
 SETS = HERE.parents[1] / "datasets"
 FLIGHTS = SETS / "cb-flights-u.txt.gz"
 RUNS = {
-    "flights-automl": ("onlineauto", "--automl", "--journal", str(DATA / "flights-journal.jsonl")),
+    "flights-automl": (
+        "onlineauto",
+        "--automl",
+        "--journal",
+        str(DATA / "flights-journal.jsonl"),
+    ),
     "flights-all-pairs": ("onlineauto", "-q", "::"),
     "flights-vw": ("vowpalwabbit", "--automl", "4"),
 }
@@ -32,11 +37,24 @@ def main() -> None:
     """Record all."""
     DATA.mkdir(exist_ok=True)
     for name, (program, *options) in RUNS.items():
-        words = [sys.executable, "-m", program, "-d", str(FLIGHTS), "--cb_explore_adf", "-P", "1.1"]
-        done = subprocess.run([*words, *options], stderr=subprocess.PIPE, text=True, check=True)  # noqa: S603
+        words = [
+            sys.executable,
+            "-m",
+            program,
+            "-d",
+            str(FLIGHTS),
+            "--cb_explore_adf",
+            *options,
+        ]
+        words += ["-P", "1.1"]
+        done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=True)  # noqa: S603
         table = done.stderr[done.stderr.index("average  since") :]
-        (DATA / f"{name}.txt").write_text(table[: table.index("total feature")], encoding="utf-8")
-    (DATA / "values.json").write_bytes(msgspec.json.format(msgspec.json.encode(values())) + b"\n")
+        (DATA / f"{name}.txt").write_text(
+            table[: table.index("total feature")], encoding="utf-8"
+        )
+    (DATA / "values.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(values())) + b"\n"
+    )
 
 
 def values() -> dict[str, object]:
@@ -56,11 +74,17 @@ def values() -> dict[str, object]:
         for name, bounds in intervals.items():
             steps = np.linspace(0, len(bounds) - 1, 8).astype(int)
             growth.setdefault(name, []).extend(
-                (events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1])) for at in steps
+                (events + int(at) + 1, float(bounds[at, 2, 0]), float(bounds[at, 2, 1]))
+                for at in steps
             )
         events = found[0].events
-    thin = {name: points[:: max(1, len(points) // POINTS)] for name, points in growth.items()}
-    return {"values": {each.policy: each.dr for each in evaluation.values()}, "growth": thin}
+    thin = {
+        name: points[:: max(1, len(points) // POINTS)] for name, points in growth.items()
+    }
+    return {
+        "values": {each.policy: each.dr for each in evaluation.values()},
+        "growth": thin,
+    }
 
 
 if __name__ == "__main__":
