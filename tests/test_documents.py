@@ -91,7 +91,7 @@ def test_page(page: Path, folder: Path) -> None:
                 assert not printed.getvalue(), f"{page.name}, line {block.line}: what it prints is not shown"
         elif block.kind == "console":
             for command, expected in re.findall(
-                r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE
+                r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE
             ):
                 check(page, block.line, expected, shell(command))
 
