@@ -38,6 +38,8 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "crossings", crossings(story.crossed(), namespaces=story.namespaces, dark=dark)
     yield "pmfs", pmfs(dark=dark)
     yield "values", _values(dark=dark)
+    yield "evidence", _evidence(dark=dark)
+    yield "drift", _drift(dark=dark)
     yield "parts", _parts(dark=dark)
 
 
@@ -77,6 +79,83 @@ def _values(*, dark: bool) -> Picture:
     found = {policy: SimpleNamespace(**each) for policy, each in recorded["values"].items()}
     title = "Surveys: what three policies would have cost"
     return values(found, recorded["growth"], title=title, dark=dark)
+
+
+def _evidence(*, dark: bool) -> Picture:
+    """Draw how the evidence of challengers grows until one is the champion."""
+    recorded = msgspec.json.decode((DATA / "evidence.json").read_bytes())
+    note = "flights: how sure it is that each challenger is better; 1 is no evidence"
+    picture = Picture(
+        9, 3.6, title="Evidence until the champion changes", note=note, dark=dark
+    )
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        events = [recorded["every"] * (i + 1) for i in range(len(recorded["evidence"]))]
+        for i, course in enumerate(zip(*recorded["evidence"], strict=True)):
+            axes.plot(events, course, color=look.series[i], label=f"challenger {i + 1}")
+        axes.axvline(
+            recorded["changed"], color=look.ink, linewidth=1, linestyle=(0, (2, 2))
+        )
+        axes.annotate(
+            f"challenger 1 is the champion,\nafter {recorded['changed']:,} events",
+            (recorded["changed"], 40), xytext=(-48, 0), textcoords="offset points", ha="right", color=look.ink,
+        )  # fmt: skip
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel("events")
+        axes.set_ylabel("evidence")
+        axes.legend(loc="upper left")
+    return picture
+
+
+def _drift(*, dark: bool) -> Picture:
+    """Draw the reward of two runs over a stream that changes."""
+    recorded = msgspec.json.decode((DATA / "drift.json").read_bytes())
+    note = f"true reward of the best-looking action, averages of {recorded['every']} events"
+    picture = Picture(
+        9,
+        3.8,
+        title="The world changes: what is best, and what to cross",
+        note=note,
+        dark=dark,
+    )
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        for i, (name, course) in enumerate(recorded["rewards"].items()):
+            events = [recorded["every"] * (k + 0.5) for k in range(len(course))]
+            axes.plot(events, course, color=look.series[i], label=name)
+        axes.axvline(
+            recorded["change"], color=look.quiet, linewidth=1, linestyle=(0, (2, 2))
+        )
+        axes.text(recorded["change"], 0.12, " the stream changes", color=look.quiet)
+        for decision, now in recorded["decisions"]:
+            sign = "^" if decision == "swap" else "s"
+            axes.plot([now], [0.97], sign, color=look.ink, markersize=5, clip_on=False)
+        axes.plot(
+            [],
+            [],
+            "^",
+            color=look.ink,
+            markersize=5,
+            linestyle="",
+            label="the champion changed",
+        )
+        axes.plot(
+            [],
+            [],
+            "s",
+            color=look.ink,
+            markersize=5,
+            linestyle="",
+            label="tests began anew",
+        )
+        axes.set_ylim(0.1, 0.98)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel("events")
+        axes.set_ylabel("reward")
+        axes.legend(loc="lower left", ncols=2)
+    return picture
 
 
 _BOXES = {

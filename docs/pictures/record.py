@@ -8,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import msgspec
 import numpy as np
 
-from onlineauto import Evaluation, Workspace
+from onlineauto import Evaluation, Run, Workspace
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -31,6 +32,8 @@ RUNS = {
 """By name of a file: a program, and its options beside those of all."""
 POINTS = 60
 """Number of points of each curve of intervals."""
+CHANGE, EACH = 12_000, 500
+"""After how many events the stream of `drift` changes, and of how many its rewards are averages."""
 
 
 def main() -> None:
@@ -85,6 +88,50 @@ def values() -> dict[str, object]:
         "values": {each.policy: each.dr for each in evaluation.values()},
         "growth": thin,
     }
+
+
+def evidence() -> dict[str, object]:
+    """Return the evidence of each challenger, every 200 events, until the champion changes."""
+    workspace, found, swaps = Workspace(cb_explore_adf=True, automl=4), [], []
+    workspace.observe(lambda entry: swaps.append(msgspec.to_builtins(entry)))
+    run = Run(workspace, FLIGHTS)
+    while not any(entry["decision"] == "swap" for entry in swaps) and run.step(200):
+        found.append([workspace.estimates.promise(i) for i in range(1, 4)])
+    changed = next(entry["events"] for entry in swaps if entry["decision"] == "swap")
+    return {"every": 200, "evidence": found[:-1], "changed": changed}
+
+
+def drift() -> dict[str, object]:
+    """Return the true reward of greedy actions over a stream that changes, and what the search decided."""
+    draw, texts, best = Random(1), [], []
+    for number in range(2 * CHANGE):
+        user, hour, device, action = (draw.randrange(n) for n in (8, 6, 3, 4))
+        best.append((user + hour if number < CHANGE else user + 2 * device + 1) % 4)
+        cost = -int(draw.random() < (0.9 if action == best[-1] else 0.1))
+        lines = [f"|article a{each}" for each in range(4)]
+        lines[action] = f"0:{cost}:0.25 {lines[action]}"
+        texts.append(
+            "\n".join([f"shared |user u{user} |hour h{hour} |device d{device}", *lines])
+        )
+    rewards, decisions = {}, []
+    for name, options in {
+        "--automl": {"automl": 4},
+        "all pairs, -q ::": {"quadratic": "::"},
+    }.items():
+        workspace = Workspace(cb_explore_adf=True, **options)
+        workspace.observe(lambda entry: decisions.append(msgspec.to_builtins(entry)))
+        taken = [
+            outcomes.action[outcomes.action_start[:-1]]
+            for _, outcomes in workspace.stream(texts)
+        ]
+        right = np.concatenate(taken) == np.array(best)
+        rewards[name] = (0.1 + 0.8 * right).reshape(-1, EACH).mean(axis=1).round(4).tolist()
+    told = [
+        [each["decision"], each["events"]]
+        for each in decisions
+        if each["decision"] in ("swap", "reopen")
+    ]
+    return {"every": EACH, "change": CHANGE, "rewards": rewards, "decisions": told}
 
 
 if __name__ == "__main__":
