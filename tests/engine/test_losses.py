@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from onlineauto import Workspace
@@ -10,17 +12,17 @@ from onlineauto.interop import from_dicts
 _ACTIONS = [{"a": "x"}, {"a": "y"}]
 
 
-def _loss(weight: float, **options: bool) -> float:
+def _loss(weight: float, **options: Any) -> float:
     """Return the loss of the second of two equal events, of which the last has a weight."""
     logged = {"actions": _ACTIONS, "chosen": 1, "cost": -0.5, "probability": 0.25}
-    bandit = Workspace(**options, epsilon=0.2) if "cb_explore_adf" in options else Workspace(**options)
+    bandit = Workspace(**options)
     [block] = from_dicts([logged | {"weight": 1.0}, logged | {"weight": weight}])
     return float(bandit.learn_block(block).loss[1])
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 3.0])
 def test_the_loss_of_a_policy_is_its_expected_cost_times_the_weight(weight: float) -> None:
-    assert _loss(weight, cb_explore_adf=True) == pytest.approx(weight * 0.9 * -0.5 / 0.25)
+    assert _loss(weight, cb_explore_adf=True, epsilon=0.2) == pytest.approx(weight * 0.9 * -0.5 / 0.25)
 
 
 @pytest.mark.parametrize("weight", [0.5, 3.0])
