@@ -15,7 +15,9 @@ from onlineauto.errors import CompilerError, InputError, OnlineautoError, Option
 
 if TYPE_CHECKING:
     from onlineauto.api.bandit import AutoML
+    from onlineauto.api.classifier import AutoMLClassifier
     from onlineauto.api.decisions.choice import Choice
+    from onlineauto.api.regressor import AutoMLRegressor
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.workspace.conversion import convert
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AutoML",
+    "AutoMLClassifier",
+    "AutoMLRegressor",
     "Block",
     "Choice",
     "CompilerError",
@@ -45,6 +49,8 @@ __all__ = [
 
 _LAZY = {
     "AutoML": "onlineauto.api.bandit",
+    "AutoMLClassifier": "onlineauto.api.classifier",
+    "AutoMLRegressor": "onlineauto.api.regressor",
     "Block": "onlineauto.features.block",
     "Choice": "onlineauto.api.decisions.choice",
     "Evaluation": "onlineauto.evaluation.evaluation",

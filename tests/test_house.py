@@ -313,13 +313,14 @@ Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8).fit(2500 * ev
     assert loaded_by(code) == {"numpy", "llvmlite"}
 
 
-EXTRAS_IN_USE = ("blocks", "frames", "inspect", "plot", "progress", "zstd")
+EXTRAS_IN_USE = ("blocks", "coba", "frames", "inspect", "plot", "progress", "river", "sklearn", "zstd")
 """Extras that the package imports where it is asked to; `tune` is for the tuners that are to come."""
 
 
 def modules_of(requirements: list[str]) -> set[str]:
     """Top-level modules of what is required: named as the project is, or as the part before its first dot."""
-    return {re.split(r"[^\w]", requirement, maxsplit=1)[0] for requirement in requirements}
+    renamed = [requirement.replace("scikit-learn", "sklearn") for requirement in requirements]
+    return {re.split(r"[^\w]", requirement, maxsplit=1)[0] for requirement in renamed}
 
 
 def test_what_is_required_is_used_and_what_is_used_is_required() -> None:

@@ -31,7 +31,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def modules() -> list[Any]:
     """Return all modules, but for those that only an extra makes work."""
     names = [each.name for each in pkgutil.walk_packages(onlineauto.__path__, "onlineauto.")]
-    left_out = ("__main__", "formats.sources.unzstd")
+    left_out = (
+        "__main__",
+        "formats.sources.unzstd",
+        "onlineauto.coba",
+        "onlineauto.river",
+        "onlineauto.sklearn",
+    )
     return [importlib.import_module(name) for name in names if not name.endswith(left_out)]
 
 

@@ -1,0 +1,140 @@
+"""Models for river: `AutoMLRegressor`, `AutoMLClassifier`, and `AutoMLPolicy` for its bandits.
+
+They need river, ``pip install 'onlineauto[river]'``, and live wherever its own models do.
+
+>>> from onlineauto.river import AutoMLRegressor
+>>> from river import datasets, evaluate, metrics
+>>> evaluate.progressive_val_score(datasets.TrumpApproval(), AutoMLRegressor(), metrics.MAE())
+MAE: 0.2...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from river import bandit, base
+
+import onlineauto
+
+if TYPE_CHECKING:
+    from river.stats.base import Statistic
+
+__all__ = ["AutoMLClassifier", "AutoMLPolicy", "AutoMLRegressor"]
+
+_OF_PICKLES = {"check_no_state_aliasing_with_input", "check_clone_is_independent"}
+"""Checks that want the same bytes from two pickles of a model. NumPy copies the fields of records and not the
+unused bytes between them, so these differ. What the checks are for is held by tests of ours."""
+
+
+class AutoMLRegressor(base.Regressor):
+    """`onlineauto.AutoMLRegressor`, which is `model`, as river calls it. It needs no scaler before it.
+
+    Parameters
+    ----------
+    live_configs, loss, link, seed
+        As there.
+    options
+        Options as on the command line.
+    """
+
+    def __init__(
+        self,
+        live_configs: int | None = 4,
+        loss: str = "squared",
+        link: str | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self.live_configs, self.loss, self.link, self.seed = live_configs, loss, link, seed
+        self.options = options
+        given: dict[str, Any] = {"live_configs": live_configs, "loss": loss, "link": link, "seed": seed}
+        self.model = onlineauto.AutoMLRegressor(**given, **options)
+
+    def _unit_test_skips(self) -> set[str]:
+        return _OF_PICKLES
+
+    def learn_one(self, x: dict[Any, Any], y: float) -> None:
+        """Learn an event."""
+        self.model.learn(x, y)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Return the label that is expected."""
+        return self.model.predict(x)
+
+
+class AutoMLClassifier(base.Classifier):
+    """`onlineauto.AutoMLClassifier`, which is `model`, as river calls it. It needs no scaler before it.
+
+    Parameters
+    ----------
+    live_configs, seed
+        As there.
+    options
+        Options as on the command line.
+    """
+
+    def __init__(self, live_configs: int | None = 4, seed: int = 0, **options: Any) -> None:
+        self.live_configs, self.seed, self.options = live_configs, seed, options
+        self.model = onlineauto.AutoMLClassifier(live_configs=live_configs, seed=seed, **options)
+
+    def _unit_test_skips(self) -> set[str]:
+        return _OF_PICKLES
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn an event."""
+        self.model.learn(x, y)
+
+    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+        """Return the probability of each label that has come so far."""
+        return self.model.predict_proba(x)
+
+
+class AutoMLPolicy(bandit.base.ContextualPolicy):
+    """`onlineauto.AutoML`, which is `model`, as river calls it: chooses arms for contexts.
+
+    An arm that was not pulled by this policy, as in a burn-in or a log, is learnt as if it had been drawn
+    uniformly from the arms so far.
+
+    Parameters
+    ----------
+    live_configs, epsilon, seed
+        As there.
+    reward_obj, reward_scaler, burn_in
+        As for river's policies. What is learnt is the reward as it is.
+    """
+
+    def __init__(
+        self,
+        live_configs: int | None = 4,
+        epsilon: float = 0.05,
+        reward_obj: Statistic | None = None,
+        reward_scaler: Any = None,
+        burn_in: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(reward_obj, reward_scaler, burn_in)
+        self.live_configs, self.epsilon, self.seed = live_configs, epsilon, seed
+        self.model = onlineauto.AutoML(live_configs=live_configs, epsilon=epsilon, seed=seed)
+        self._choice: Any = None
+
+    def _pull(self, arm_ids: list[Any], context: dict[Any, Any] | None = None) -> Any:
+        self._choice = self.model.rank(context or {}, {arm: {"arm": str(arm)} for arm in arm_ids})
+        return self._choice.action_id
+
+    def update(self, arm_id: Any, context: dict[Any, Any] | None, *reward: Any, **named: Any) -> None:
+        """Learn the reward of an arm."""
+        super().update(arm_id, context, *reward, **named)  # type: ignore[no-untyped-call]
+        choice, self._choice = self._choice, None
+        if choice is not None and choice.action_id == arm_id:
+            self.model.learn(choice, reward=float(reward[0]))
+            return
+        arms = {arm: {"arm": str(arm)} for arm in dict.fromkeys([*self._counts, arm_id])}
+        self.model.learn(context or {}, arms, action=arm_id, probability=1 / len(arms), reward=reward[0])
+
+    def __repr__(self) -> str:
+        """Show river's table of the arms, which needs an arm."""
+        return str(bandit.base.Policy.__repr__(self)) if self._n else "AutoMLPolicy()"  # type: ignore[no-untyped-call]

@@ -1,0 +1,150 @@
+"""Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
+
+They need scikit-learn, ``pip install 'onlineauto[sklearn]'``. Columns may be numbers or texts. `fit` learns
+the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
+
+>>> from onlineauto.sklearn import AutoMLClassifier
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.model_selection import cross_val_score
+>>> bool(cross_val_score(AutoMLClassifier(passes=3), *load_iris(return_X_y=True)).mean() > 0.9)
+True
+"""
+
+from __future__ import annotations
+
+import pickle
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import onlineauto
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self, TypeAlias
+
+    from numpy.typing import NDArray
+
+    _Options: TypeAlias = Mapping[str, Any] | None
+
+__all__ = ["AutoMLClassifier", "AutoMLRegressor"]
+
+
+class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Rows of arrays and frames as events."""
+
+    def _learn(self, X: NDArray[Any], labels: list[Any], passes: int | None) -> Self:
+        pairs, draw = list(zip(self._rows(X), labels, strict=True)), Random(self.seed)
+        for _ in range(passes or 1):
+            self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
+        return self
+
+    def _asked(self, X: Any) -> list[dict[str, Any]]:
+        check_is_fitted(self)
+        return self._rows(self._validated(X, reset=False))
+
+    def _rows(self, X: NDArray[Any]) -> list[dict[str, Any]]:
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
+        return [dict(zip(names, row, strict=True)) for row in X.tolist()]
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with the model as bytes: joblib maps arrays, and kernels write to them."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        model = {name: pickle.loads(state[name]) for name in ("model_",) if name in state}
+        super().__setstate__(state | model)
+
+
+class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
+    """`onlineauto.AutoMLRegressor`, which is `model_`, as scikit-learn calls it."""
+
+    def __init__(
+        self,
+        *,
+        live_configs: int | None = 4,
+        loss: str = "squared",
+        link: str | None = None,
+        passes: int = 1,
+        seed: int = 0,
+        options: _Options = None,
+    ) -> None:
+        self.live_configs, self.loss, self.link = live_configs, loss, link
+        self.passes, self.seed, self.options = passes, seed, options
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn rows anew."""
+        return self._fit(X, y, anew=True, passes=self.passes)
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Go on, with more rows."""
+        return self._fit(X, y, anew=not hasattr(self, "model_"), passes=None)
+
+    def _fit(self, X: Any, y: Any, *, anew: bool, passes: int | None) -> Self:
+        X, y = self._validated(X, y, reset=anew)
+        if anew:
+            given: dict[str, Any] = {"live_configs": self.live_configs, "loss": self.loss, "link": self.link}
+            self.model_ = onlineauto.AutoMLRegressor(**given, seed=self.seed, **(self.options or {}))
+        return self._learn(X, y.tolist(), passes)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the label that is expected for each row."""
+        rows = self._asked(X)
+        return self.model_.predict_each(rows)
+
+
+class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
+    """`onlineauto.AutoMLClassifier`, which is `model_`, as scikit-learn calls it; any number of classes."""
+
+    def __init__(
+        self, *, live_configs: int | None = 4, passes: int = 1, seed: int = 0, options: _Options = None
+    ) -> None:
+        self.live_configs, self.passes, self.seed, self.options = live_configs, passes, seed, options
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn rows anew."""
+        return self._fit(X, y, anew=True, classes=None, passes=self.passes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
+        """Go on, with more rows; the first call has to name all classes that will come."""
+        anew = not hasattr(self, "model_")
+        if anew and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return self._fit(X, y, anew=anew, classes=classes, passes=None)
+
+    def _fit(self, X: Any, y: Any, *, anew: bool, classes: Any, passes: int | None) -> Self:
+        X, y = self._validated(X, y, reset=anew)
+        check_classification_targets(y)
+        if anew:
+            self.classes_ = np.unique(y if classes is None else classes)
+            given = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
+            self.model_ = onlineauto.AutoMLClassifier(**given)
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if (self.classes_[codes] != y).any():
+            raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
+        return self._learn(X, codes.tolist(), passes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, in the order of `classes_`."""
+        rows = self._asked(X)
+        found = np.zeros((len(rows), len(self.classes_)))
+        found[:, self.model_.labels] = self.model_.predict_proba_each(rows)
+        return found
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class for each row."""
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])

@@ -1,0 +1,62 @@
+"""scikit-learn's own checks, its pipelines, and frames."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from onlineauto.sklearn import AutoMLClassifier, AutoMLRegressor
+
+NOT_HERE = {"check_array_api_input"}
+"""Skipped by scikit-learn itself: it needs an environment variable and other arrays than NumPy's."""
+
+
+@pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
+def test_checks(make: Any) -> None:
+    results = check_estimator(make(), on_skip=None)
+    assert {each["check_name"] for each in results if each["status"] != "passed"} <= NOT_HERE
+
+
+def test_scores() -> None:
+    assert cross_val_score(AutoMLClassifier(passes=3), *load_wine(return_X_y=True)).mean() > 0.93
+    assert cross_val_score(AutoMLRegressor(passes=3), *load_diabetes(return_X_y=True)).mean() > 0.3
+
+
+def test_pipelines_and_grids() -> None:
+    x, y = load_wine(return_X_y=True)
+    model = make_pipeline(StandardScaler(), AutoMLClassifier(live_configs=None))
+    grid = GridSearchCV(model, {"automlclassifier__passes": [1, 3]}, cv=2).fit(x, y)
+    assert grid.best_score_ > 0.9
+    assert grid.best_estimator_[-1].get_params()["live_configs"] is None
+
+
+def test_frames_have_texts_and_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"town": ["Ulm", "Bonn"] * 50, "rooms": [1.0, 2.0, np.nan, 4.0] * 25})
+    model = AutoMLRegressor(passes=3).fit(frame, np.tile([10.0, 20.0], 50))
+    assert list(model.feature_names_in_) == ["town", "rooms"]
+    assert model.predict(frame[:2]).round() == pytest.approx([10, 20])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["rooms", "town"]])
+
+
+def test_partial_fit_goes_on_and_knows_its_classes() -> None:
+    x, y = load_wine(return_X_y=True)
+    model = AutoMLClassifier()
+    with pytest.raises(ValueError, match="classes must be passed"):
+        model.partial_fit(x, y)
+    model.partial_fit(x[:100], y[:100], classes=[0, 1, 2])
+    assert model.model_.events == 100
+    assert not model.predict_proba(x)[:, 2].any()
+    model.partial_fit(x[100:], y[100:])
+    assert model.predict_proba(x).sum(axis=1) == pytest.approx(1)
+    with pytest.raises(ValueError, match="not in the classes"):
+        model.partial_fit(x, y + 1)

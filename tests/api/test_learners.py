@@ -1,0 +1,281 @@
+"""AutoMLRegressor and AutoMLClassifier: what they learn, in what order, from what, and what they refuse."""
+
+import copy
+import io
+import math
+import pickle
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError, OptionError
+from onlineauto.api.numbers import Moments, Numbers
+
+Pairs = list[tuple[dict[str, Any], Any]]
+
+
+def prices(n: int, *, unit: float = 1.0) -> Pairs:
+    """Make events whose label depends on a number, a category, and both together."""
+    draw, made = random.Random(2), []
+    for _ in range(n):
+        rooms, town = draw.randint(1, 5), draw.choice(["Ulm", "Bonn"])
+        made.append(
+            (
+                {"rooms": rooms * unit, "town": town, "old": draw.random() < 0.5},
+                1000.0 + 30 * rooms * (town == "Ulm"),
+            )
+        )
+    return made
+
+
+def colours(n: int, labels: tuple[Any, ...]) -> Pairs:
+    """Make events whose label is the colour, but for one in ten."""
+    draw, made = random.Random(3), []
+    for _ in range(n):
+        true = draw.randrange(len(labels))
+        shown = true if draw.random() < 0.9 else draw.randrange(len(labels))
+        made.append(({"colour": f"c{shown}", "size": draw.random()}, labels[true]))
+    return made
+
+
+def test_regression_finds_what_acts_together() -> None:
+    model = AutoMLRegressor().fit(prices(4000))
+    assert "rooms*town" in model.champion.interactions
+    assert model.predict({"rooms": 4, "town": "Ulm"}) == pytest.approx(1120, abs=10)
+    assert model.predict({"rooms": 4, "town": "Bonn"}) == pytest.approx(1000, abs=10)
+
+
+def test_units_do_not_matter() -> None:
+    asked = {"town": "Ulm", "old": True}
+    small, large = AutoMLRegressor().fit(prices(500)), AutoMLRegressor().fit(prices(500, unit=1e6))
+    assert small.predict(asked | {"rooms": 3}) == pytest.approx(
+        large.predict(asked | {"rooms": 3e6}), abs=0.5
+    )
+
+
+def test_neither_does_the_order_of_features() -> None:
+    events = prices(200)
+    turned = [(dict(reversed(features.items())), label) for features, label in events]
+    one, other = AutoMLRegressor().fit(events), AutoMLRegressor().fit(turned)
+    assert one.predict(events[0][0]) == other.predict(turned[0][0])
+
+
+@pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
+def test_one_by_one_is_as_all_at_once(make: Any) -> None:
+    events = prices(300) if make is AutoMLRegressor else colours(300, ("a", "b", "c"))
+    one, all_ = make(), make().fit(events)
+    for features, label in events:
+        one.learn(features, label)
+    assert one.predict(events[0][0]) == all_.predict(events[0][0])
+    assert one.average_loss == pytest.approx(all_.average_loss, rel=1e-6)
+    assert one.events == all_.events == 300
+
+
+def test_average_loss_is_that_of_predictions_before() -> None:
+    model, errors = AutoMLRegressor(live_configs=None), []
+    for features, label in prices(300):
+        errors.append((model.predict(features) - label) ** 2)
+        model.learn(features, label)
+    assert model.average_loss == pytest.approx(np.mean(errors[1:]) * 299 / 300, rel=0.01)
+
+
+def test_losses_and_links() -> None:
+    draw = random.Random(1)
+    labels = [draw.random() for _ in range(3000)]
+    high = AutoMLRegressor(loss="quantile", quantile_tau=0.9).fit([({"a": "b"}, y) for y in labels])
+    assert high.predict({"a": "b"}) == pytest.approx(0.9, abs=0.1)
+    counts = AutoMLRegressor(loss="poisson", link="poisson").fit([({"a": "b"}, 4)] * 500)
+    assert counts.predict({"a": "b"}) == pytest.approx(4, abs=0.3)
+
+
+def test_weights_count() -> None:
+    model = AutoMLRegressor()
+    for _ in range(200):
+        model.learn({"a": "b"}, 0.0, weight=1)
+        model.learn({"a": "b"}, 1.0, weight=3)
+    assert model.predict({"a": "b"}) == pytest.approx(0.75, abs=0.1)
+
+
+LABELS: tuple[tuple[Any, ...], ...] = (
+    (False, True),
+    ("red", "green", "blue"),
+    (0, 1, 2, 3),
+    (None, (1, 2), "x", 2.5, b"y"),
+)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_of_any_kind(labels: tuple[Any, ...]) -> None:
+    model, right = AutoMLClassifier(), 0
+    for features, label in colours(900, labels):
+        right += model.predict(features) == label
+        model.learn(features, label)
+    assert right > 700
+    assert set(model.labels) == set(labels)
+    found = model.predict_proba({"colour": "c1"})
+    assert max(found, key=found.__getitem__) == labels[1]
+    assert sum(found.values()) == pytest.approx(1)
+    assert found[labels[1]] == pytest.approx(0.9, abs=0.1)
+    assert len(model.champions) == (1 if len(labels) == 2 else len(labels))
+
+
+def test_before_and_with_one_label() -> None:
+    model = AutoMLClassifier()
+    assert (model.predict({"a": 1}), model.predict_proba({"a": 1}), model.labels) == (None, {}, [])
+    assert math.isnan(model.average_loss)
+    model.learn({"a": 1}, "only")
+    assert model.predict_proba({"a": 1}) == {"only": 1.0}
+    assert AutoMLRegressor().predict({"a": 1}) == 0
+
+
+def test_a_label_that_comes_late_begins_small() -> None:
+    model = AutoMLClassifier().fit(colours(500, ("a", "b")))
+    model.learn({"colour": "new"}, "c")
+    assert model.predict_proba({"colour": "c0"})["c"] < 0.05
+    for _ in range(30):
+        model.learn({"colour": "new"}, "c")
+    assert model.predict({"colour": "new"}) == "c"
+    assert model.predict({"colour": "c0"}) == "a"
+    assert model.predict({"colour": "c1"}) == "b"
+
+
+def test_texts_files_frames_and_mappings(tmp_path: Path) -> None:
+    lines = ["1 |a x", "0 |a y"] * 50
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    of_lines = AutoMLRegressor().fit(lines)
+    assert AutoMLRegressor().fit(tmp_path / "train.txt").average_loss == of_lines.average_loss
+    assert of_lines.predict({"a": ["x"]}) == pytest.approx(1, abs=0.1)
+    mappings = [
+        {"context": {"a": ["x"]}, "label": 1, "weight": 2},
+        {"context": {"a": ["y"]}, "label": 0},
+    ] * 50
+    assert AutoMLRegressor().fit(mappings).predict({"a": ["x"]}) == pytest.approx(1, abs=0.1)
+    classes = AutoMLClassifier().fit(["3 |a x", "7 |a y", "|a z", "3 |a x"] * 30)
+    assert (classes.labels, classes.events) == ([3, 7], 90)
+    assert classes.predict({"a": ["y"]}) == 7
+
+
+def test_frames() -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    events = prices(200)
+    frame = pandas.DataFrame([{**features, "price": label, "w": 1.0} for features, label in events])
+    model = AutoMLRegressor().fit(frame, label="price", weight="w")
+    assert model.predict(events[0][0]) == pytest.approx(AutoMLRegressor().fit(events).predict(events[0][0]))
+    with pytest.raises(InputError, match="names one of its columns: rooms, town"):
+        AutoMLRegressor().fit(frame, label="rent")
+    with pytest.raises(InputError, match="names a column of a frame"):
+        AutoMLRegressor().fit(events, label="price")
+
+
+@pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
+def test_files_and_copies_go_on_as_the_model(make: Any) -> None:
+    events = prices(400) if make is AutoMLRegressor else colours(400, (None, 1, "x"))
+    file, model = io.BytesIO(), make(live_configs=2).fit(events[:300])
+    model.save(file)
+    models = [model, make.load(file.getvalue()), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301
+    losses = {(each.fit(events[300:]).average_loss, each.events) for each in models}
+    assert len(losses) == 1
+    assert len({str(each.predict(events[0][0])) for each in models}) == 1
+    other = AutoMLClassifier if make is AutoMLRegressor else AutoMLRegressor
+    with pytest.raises(InputError, match=f"{make.__name__}.load reads it"):
+        other.load(file.getvalue())
+
+
+def test_labels_that_no_file_can_have() -> None:
+    model = AutoMLClassifier().fit([({"a": 1}, (1, 2)), ({"a": 2}, (3, 4))])
+    with pytest.raises(InputError, match="cannot be in a file"):
+        model.save(io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("features", "label", "message"),
+    [
+        ({"a": 1}, math.nan, "(?i)nan"),
+        ({"a": 1}, [1], r"\[1\]"),
+        ({"a": math.inf}, 1, "infinite"),
+        ({"a": object()}, 1, "not a number"),
+        ([1, 2], 1, "features are a mapping"),
+    ],
+)
+@pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
+def test_refusals_learn_nothing(make: Any, features: Any, label: Any, message: str) -> None:
+    model = make().fit([({"a": 1}, 0)])
+    with pytest.raises(InputError, match=message):
+        model.learn(features, label)
+    with pytest.raises(InputError, match="event 2"):
+        model.fit([({"a": 1}, 0), ({"a": 1}, 0), (features, label)])
+    assert model.events == 3
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(InputError, match="'dear' is not a finite number"):
+        AutoMLRegressor().learn({"a": 1}, "dear")
+    with pytest.raises(OptionError, match="load goes on"):
+        AutoMLRegressor().warm_start("model.oam")
+    with pytest.raises(OptionError, match="loss"):
+        AutoMLRegressor(loss="square")
+    with pytest.raises(InputError, match="no events"):
+        AutoMLRegressor().fit([])
+
+
+def test_threads_share_a_model() -> None:
+    model, events = AutoMLClassifier(live_configs=2), colours(100, ("a", "b", "c"))
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for features, label in events:
+                assert sum(model.predict_proba(features).values()) == pytest.approx(1) or not model.labels
+                model.learn(features, label)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failures
+    assert model.events == 400
+
+
+def test_many_are_asked_as_one() -> None:
+    events = colours(300, ("a", "b", "c"))
+    model = AutoMLClassifier().fit(events)
+    rows = [features for features, _ in events[:5]]
+    each = [list(model.predict_proba(row).values()) for row in rows]
+    assert model.predict_proba_each(rows) == pytest.approx(np.array(each))
+    assert AutoMLRegressor().predict_each([]).shape == (0,)
+
+
+def test_moments_are_those_of_numpy() -> None:
+    draw = np.random.default_rng(1)
+    values, weights = draw.normal(1e6, 2, 500), draw.integers(0, 4, 500)
+    moments = Moments()
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        moments.add(value, weight)
+    repeated = np.repeat(values, weights)
+    assert moments.mean == pytest.approx(repeated.mean())
+    assert moments.deviation == pytest.approx(repeated.std())
+
+
+def test_bins_have_equal_shares() -> None:
+    numbers, draw = Numbers(), random.Random(1)
+    for _ in range(128):
+        numbers.add({"x": draw.expovariate(1)})
+    shares = [0] * 16
+    for _ in range(4000):
+        shares[int(numbers.encoded({"x": draw.expovariate(1)})["x bins"]["bin"])] += 1
+    assert min(shares) > 80
+    assert max(shares) < 600
+
+
+def test_what_is_not_a_number_is_left_as_it_is() -> None:
+    given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
+    assert Numbers().encoded(given) == given
+    assert Numbers().encoded({"x": np.float32(3)}) == {"x": {"x": 1.0}}
