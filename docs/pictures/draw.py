@@ -98,7 +98,7 @@ def _evidence(*, dark: bool) -> Picture:
         )
         axes.annotate(
             f"challenger 1 is the champion,\nafter {recorded['changed']:,} events",
-            (recorded["changed"], 40), xytext=(-48, 0), textcoords="offset points", ha="right", color=look.ink,
+            (recorded["changed"], 40), xytext=(-48, 0), textcoords="offset points", ha="right",
         )  # fmt: skip
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

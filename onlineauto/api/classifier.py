@@ -116,7 +116,10 @@ class AutoMLClassifier(SingleLines):
             The features are not as `learn` takes them.
         """
         with self._lock:
-            [row] = self.predict_proba_each([features]).tolist()
+            if not self._codes:
+                return {}
+            event = {"context": self._encoded(features)}
+            [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
             return dict(zip(self._codes, row, strict=True))
 
     def predict_proba_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:

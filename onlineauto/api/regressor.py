@@ -93,7 +93,9 @@ class AutoMLRegressor(SingleLines):
         InputError
             They are not as there.
         """
-        return float(self.predict_each([features])[0])
+        with self._lock:
+            mean, unit = self._scale()
+            return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
 
     def predict_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].

@@ -61,12 +61,6 @@ class SingleLines(AutoModel):
     def _serve(self) -> None:
         features = self._workspace.configuration[FeatureOptions]
         self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
-        self._know_learnt()
-
-    def _know_learnt(self) -> None:
-        """Let the blocks that are asked know all namespaces that were learnt."""
-        for name in self._workspace.layout.state()["known"]:
-            self._names.namespace(name.decode("utf-8", "surrogateescape"))
 
     @abstractmethod
     def _checked(self, label: Any) -> Any:
@@ -104,11 +98,8 @@ class SingleLines(AutoModel):
             A feature, the label or the weight is not as above. Nothing is learnt.
         """
         with self._lock:
-            encoded = self._encoded(features)
-            self._learn_one({"context": encoded, "weight": weight}, self._checked(y))
+            self._learn_one({"context": self._encoded(features), "weight": weight}, self._checked(y))
             self._numbers.add(features)
-            for namespace in encoded:
-                self._names.namespace(namespace)  # so that what is asked knows all that was learnt
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> None:
         """Predict, count and learn an event, whose label is yet to be added."""
@@ -218,7 +209,6 @@ class SingleLines(AutoModel):
         for part in _labelled(block):
             labels = part.lines["label"][part.event_start[:-1]].tolist()
             self._learn_block(part, [int(y) if y.is_integer() else y for y in labels])
-        self._know_learnt()
 
     # -- models ----------------------------------------------------------------------------------------
 

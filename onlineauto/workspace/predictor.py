@@ -6,7 +6,7 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting
+from onlineauto.engine.loop.block_predictor import NO_SCREEN, BlockPredictor, Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
@@ -153,14 +153,14 @@ class Predictor:
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
-    parts, screen = model.parts, model.parts.screen
+    parts = model.parts
     return Predicting(
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),
             model=copied_model(configuration, parts.model),
             live=deepcopy(parts.live),
-            screen=screen._replace(gains=screen.gains[:0].copy(), table=screen.table[:0].copy()),
+            screen=NO_SCREEN,
         ),
         slot_finder=copy(model.slot_finder),
     )

@@ -118,6 +118,22 @@ def test_numbered_actions_one_at_a_time() -> None:
     _compare({"cb_explore": 4}, events)
 
 
+def test_wide_events_whose_namespaces_come_in_any_order() -> None:
+    """A search that screens many interactions; what asks has other numbers of namespaces than what learns."""
+    random, same = np.random.default_rng(1), {f"w{j}": 0.1 for j in range(10)}
+    for seed in range(2):
+        one = Workspace(automl=3, random_seed=seed)
+        for i in range(150):
+            names = [f"n{j}" for j in random.permutation(18)]
+            event = {
+                "context": {name: {f"v{random.integers(9)}": 1.0, "x": i / 9} | same for name in names[:-3]}
+            }
+            [block] = from_dicts([event])
+            expected = one.predict_block(block).one_prediction()
+            np.testing.assert_allclose(one.predict(event), expected, rtol=1e-5)
+            one.learn(event | {"context": dict.fromkeys(names, same), "label": float(random.random())})
+
+
 @pytest.mark.parametrize("options", [{}, {"vw_exact": True}], ids=["native", "exact"])
 def test_texts_of_all_sizes(options: dict[str, Any]) -> None:
     """Short and very long texts by turns, some with something odd in them."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, SIMPLE
+from onlineauto.engine.event.state import ASIDE, SIMPLE, Screen
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import OneEvent
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
-from onlineauto.features.records import make_stream
+from onlineauto.features.records import Interactions, make_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,12 +26,25 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Interactions
     from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
-__all__ = ["BlockPredictor", "Predicting"]
+__all__ = ["NO_SCREEN", "BlockPredictor", "Predicting"]
 
+NO_SCREEN = Screen(
+    interactions=Interactions(
+        start=np.zeros(1, np.int64),
+        factor=np.empty(0, np.int32),
+        permutations=False,
+        n_slots=1,
+        holders=np.ones((1, 4), bool),
+    ),
+    inside=np.zeros(0, bool),
+    gains=np.zeros(0),
+    seen=np.zeros(1, np.int64),
+    table=np.zeros((0, 3), np.float32),
+)
+"""What predictions screen: nothing. Screened interactions have the keys of the layout, not of a view."""
 _FEW = 64
 """Number of unknown namespaces that a view keeps for later blocks."""
 
@@ -76,13 +89,14 @@ class BlockPredictor:
 
     def predict(self, block: Block, model: Predicting) -> Outcomes:
         """Predict the events of a block with a model and return the outcomes."""
-        layout, task = self._layout_for(block, model.layout), self._own_task(model.parts.task)
+        layout, parts = self._layout_for(block, model.layout), self._own_parts(model.parts)
+        task = parts.task
         slots = model.slot_finder.found(block, layout) if task.slots else None
         held = np.zeros(len(block) if slots is None else len(slots), bool)
         results = make_results(block, task, slots=slots, aside=True)
         stream = make_stream(block, held, slots)
         self._memory.open_block(layout, block)
-        context = self._memory.context(layout, model.parts._replace(task=task), block, stream, results)
+        context = self._memory.context(layout, parts, block, stream, results)
         self._semantics.run_events(context.record, stream, results, np.zeros(4, np.int64), len(held), ASIDE)
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
@@ -101,14 +115,13 @@ class BlockPredictor:
             or not view.knows(reader.namespaces)
         ):
             return None
-        _, rule, weights, live, screen = model.parts
-        task = self._own_task(model.parts.task)
-        context = self._memory.kept(view, Parts(task, rule, weights, live, screen))
+        parts = self._own_parts(model.parts)
+        context = self._memory.kept(view, parts)
         if context is None:
             return None
         one = self._one
         if one is None or one.context is not context or one.records is not reader.records:
-            if not OneEvent.fits(task):
+            if not OneEvent.fits(parts.task):
                 return None
             loop = self._semantics.run_events
             self._one = one = OneEvent(loop, context, reader.records, view, ASIDE)
@@ -133,6 +146,11 @@ class BlockPredictor:
         self._view, self._of = layout.view(), (layout, layout.version, layout.interactions)
         self._view.update(block)
         return self._view
+
+    def _own_parts(self, parts: Parts) -> Parts:
+        """Return the parts of a model, of which those that predictions write to are replaced."""
+        task, rule, model, live, _ = parts
+        return Parts(self._own_task(task), rule, model, live, NO_SCREEN)
 
     def _own_task(self, task: Task) -> Task:
         """Return a task with copies of the arrays that explorers use as scratch while they predict."""
