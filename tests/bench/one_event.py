@@ -25,7 +25,7 @@ from onlineauto import AutoML, Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["main"]
+__all__ = ["Event", "candidates_of", "draw_events", "main"]
 
 _CHOSEN, _COST, _PROBABILITY = 3, -1.0, 0.125
 
@@ -103,16 +103,19 @@ def _automl() -> Callable[[Event], object]:
     return go
 
 
+def candidates_of(event: Event) -> list[tuple[str, dict[str, Any]]]:
+    """Return the actions of an event as gittins takes them."""
+    return [
+        (str(i), action["article"] | {"source": action["source"]}) for i, action in enumerate(event.actions)
+    ]
+
+
 def _gittins() -> Callable[[Event], object]:
     gittins: Any = import_module("gittins")
     bandit = gittins.create(bits=18, horizon=3600.0)
 
     def go(event: Event) -> None:
-        candidates = [
-            (str(i), action["article"] | {"source": action["source"]})
-            for i, action in enumerate(event.actions)
-        ]
-        made = gittins.decide(bandit, event.context, candidates, time.time(), "bench")
+        made = gittins.decide(bandit, event.context, candidates_of(event), time.time(), "bench")
         gittins.learn(bandit, made.decision_id, 1.0, time.time())
 
     return go
