@@ -116,6 +116,14 @@ def test_unusual_events_are_left_to_the_twin(event: dict[str, Any]) -> None:
     assert _read(readers, event) == _twin(event)
 
 
+def test_actions_beyond_32_bits_are_refused() -> None:
+    reader = MappingReader(actions=False)
+    event = _PLAIN | {"cost": 1, "probability": 1}
+    assert reader.parse_one(event | {"action": 2**32 - 1}).cost_action[0] == 2**32 - 1
+    with pytest.raises(InputError, match=r"below 2\^32"):
+        reader.parse_one(event | {"action": 2**32})
+
+
 def test_many_namespaces_and_long_names() -> None:
     reader = MappingReader(actions=False, hash="all", hash_seed=7)
     for n in (1, 300, 700, 5000):
