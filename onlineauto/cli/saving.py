@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.cli.showing import kept_names
 from onlineauto.engine.options.registry import ModelOptions
+from onlineauto.interop.vw.any_model import read_model
 from onlineauto.interop.vw.file import begins_as_vw
 from onlineauto.interop.vw.model import load_vw_model
 from onlineauto.workspace.champion_only import spin_off, spun_off
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.run import load_run
 from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.start.warm_start import search_from
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     """Return the workspace to begin with, and what its model file knows about the run that saved it.
 
     With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,
-    which may be one of Vowpal Wabbit, or a new one.
+    which may be one of Vowpal Wabbit, or a new one. A search begins with a model that does not search as its
+    first champion.
 
     Raises
     ------
@@ -49,6 +53,10 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
     if not models.initial_regressor:
         return Workspace(configuration=configuration), {}
     path = models.initial_regressor[0]
+    if configuration[AutomlOptions].automl is not None:
+        source = read_model(path)
+        if source.configuration[AutomlOptions].automl is None:
+            return search_from(source, configuration, name=path), {}
     if _is_of_vw(path):
         workspace, run = load_vw_model(path, configuration)
     else:

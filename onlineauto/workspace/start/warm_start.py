@@ -17,7 +17,9 @@ from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
+from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.start.first_champion import begin_with
+from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.workspace.workspace import Workspace
+    from onlineauto.options import Configuration
 
-__all__ = ["warm_start"]
+__all__ = ["search_from", "warm_start"]
 
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
 
@@ -88,6 +90,23 @@ def warm_start(
         _take(workspace, champion)
 
 
+def search_from(source: Workspace, configuration: Configuration, *, name: str = "the model") -> Workspace:
+    """Return a search with these options, and otherwise those of `source`, which is its first champion.
+
+    Raises
+    ------
+    OptionError
+        The models differ in what weights mean, or the options contradict each other.
+    """
+    made, left = source.configuration, {*_CROSSED, "vw_exact"}
+    kept = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
+    given = {option: made.get(option) for option in kept if option not in left}
+    given |= {option: configuration.get(option) for option in configuration.supplied}
+    found = Workspace(configuration=REGISTRY.from_keywords(**given))
+    warm_start(found, source, name=name)
+    return found
+
+
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Refuse models that cannot have the same champion."""
     if not workspace.searching.live_configs.arrays.searching:
@@ -99,7 +118,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     if rows[0] != rows[1]:
         raise OptionError(
             f"{name} has a table of {rows[1]} rows, and this model of {rows[0]}: make this one with "
-            f"hash_bits={rows[1].bit_length() - 1}"
+            f"hash_bits={rows[1].bit_length() - 1} (-b on the command line)"
         )
     for group in (FeatureOptions, UpdateOptions, LossOptions):
         for option in options_of(group):
