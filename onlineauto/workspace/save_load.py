@@ -110,10 +110,21 @@ def changed(made: Configuration, configuration: Configuration, *, name: str) -> 
         value, before = configuration.get(option.name), made.get(option.name)
         anew = option.override or option.name in replaced
         if option.keep and value != before and not anew:
-            shown = "without it" if not before and before != 0 else f"with {option.flag} {before}"
-            raise OptionError(f"{option.flag} cannot be {value}: {name} was made {shown}; leave it out")
+            nothing = before is None or before is False or before == ()
+            made_with = "without it" if nothing else f"with {_shown(option.flag, before)}"
+            raise OptionError(
+                f"cannot use {_shown(option.flag, value)}: {name} was made {made_with}; leave it out"
+            )
         given[option.name] = value
     return REGISTRY.from_keywords(**given)
+
+
+def _shown(flag: str, value: object) -> str:
+    """Return a flag with its value as one writes them."""
+    if isinstance(value, bool):
+        return flag if value else f"no {flag}"
+    values = value if isinstance(value, tuple | list) else (value,)
+    return " ".join(f"{flag} {each}" for each in values)
 
 
 def load_model(

@@ -118,7 +118,7 @@ def test_models_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (
             "convert model.vw b.oam --hash all",
             2,
-            "--hash cannot be all: model.vw was made with --hash strings",
+            "cannot use --hash all: model.vw was made with --hash strings",
         ),
     ],
 )

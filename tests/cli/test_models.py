@@ -206,9 +206,9 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         (
             "-i m.model -d log.txt -b 13",
             2,
-            "--bit_precision cannot be 13: m.model was made with --bit_precision 12",
+            "cannot use --bit_precision 13: m.model was made with --bit_precision 12",
         ),
-        ("-i m.model -d log.txt --bag 3", 2, "--bag cannot be 3: m.model was made without it; leave it out"),
+        ("-i m.model -d log.txt --bag 3", 2, "cannot use --bag 3: m.model was made without it; leave it out"),
         ("-i alone.model -d log.txt", 2, "saved to predict only: load it with --testonly (-t)"),
         ("merge alone.model alone.model -f both", 2, "it cannot learn, be merged or be converted"),
         ("convert alone.model alone.vw", 2, "it cannot learn, be merged or be converted"),

@@ -65,7 +65,7 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
         value = given.get(option.name)
         if value != values.get(option.name, value) and not option.override:
             raise OptionError(
-                f"{option.flag} cannot be {value}: {name} was made with {option.flag} {values[option.name]}; "
+                f"cannot use {option.flag} {value}: {name} was made with {option.flag} {values[option.name]}; "
                 "leave it out"
             )
         values[option.name] = value
