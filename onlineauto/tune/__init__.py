@@ -1,0 +1,1 @@
+"""Outer tuners: spaces, schedulers, searchers, and studies that many processes share."""

@@ -1,0 +1,1 @@
+"""Where studies are kept: the protocol of all stores, and the one in memory."""
