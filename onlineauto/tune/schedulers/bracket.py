@@ -96,7 +96,7 @@ class Bracket:
         -------
         list of int or None
             If this completes the rung, the trials of it that have a loss and are not promoted. None if it
-            does not, or if the rung was the last one.
+            does not, or if the rung was the last one. A bracket that does not promote ends no trial.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Bracket:
         self.trials.append(coming)
         self.losses.append([None] * len(coming))
         if not self.promotes:
-            kept = []
+            return []
         went_on = {trials[slot] for slot in kept}
         valid = best_places(losses, len(losses))
         return sorted(trial for slot in valid if (trial := trials[slot]) is not None and trial not in went_on)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Parzen"]
 
+_WIDTH = 0.1
 _NARROWEST = 0.01
 _RECENT = 25
 """So many of the newest observations have full weight; older ones have less, the oldest least."""
@@ -38,15 +39,15 @@ class Parzen:
 
     def __init__(self, numbers: np.ndarray, words: np.ndarray, categories: Sequence[int]) -> None:
         count, dimensions = numbers.shape
-        width = 0.2 * max(count, 1) ** (-1 / (dimensions + len(categories) + 4))
-        self._width = max(width, _NARROWEST, 1 / (1 + count))
+        self._widths = widths(numbers, len(categories))
         self._weights = _weights(count)
         self._numbers = numbers
+        self._scaled = numbers / self._widths
         self._words = words
         self._uniform = 1.0 / (count + 1)  # what the words that were not observed share in a kernel
         self._categories = np.array(categories)
-        self._logs = np.log(self._weights[:-1]) - _log_mass(numbers, self._width)
-        self._logs -= dimensions * np.log(self._width * np.sqrt(2 * np.pi))
+        self._logs = np.log(self._weights[:-1]) - _log_mass(numbers, self._widths)
+        self._logs -= np.log(self._widths * np.sqrt(2 * np.pi)).sum()
         self._prior = np.log(self._weights[-1]) - dimensions * np.log(_ERF_HALF * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +55,7 @@ class Parzen:
         chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
         everywhere = chosen == len(self._numbers)
         around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
-        spread = np.where(everywhere, 1.0, self._width)[:, None]
+        spread = np.where(everywhere[:, None], 1.0, self._widths)
         numbers = around + spread * rng.standard_normal(around.shape)
         while (outside := (numbers < 0) | (numbers > 1)).any():
             again = around + spread * rng.standard_normal(around.shape)
@@ -66,8 +67,9 @@ class Parzen:
 
     def log_density(self, numbers: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Return the logarithm of the density at codes: float64[n]."""
-        squares = (numbers**2).sum(1)[:, None] + (self._numbers**2).sum(1) - 2 * numbers @ self._numbers.T
-        logs = self._logs - squares / (2 * self._width**2)
+        scaled = numbers / self._widths
+        squares = (scaled**2).sum(1)[:, None] + (self._scaled**2).sum(1) - 2 * scaled @ self._scaled.T
+        logs = self._logs - squares / 2
         for choice, count in enumerate(self._categories):
             same = words[:, choice, None] == self._words[:, choice]
             share = self._uniform / count
@@ -79,6 +81,13 @@ class Parzen:
         )
 
 
+def widths(numbers: np.ndarray, words: int) -> np.ndarray:
+    """Return the width of the kernels in each dimension."""
+    count, dimensions = numbers.shape
+    width = _WIDTH * max(count, 1) ** (-1 / (dimensions + words + 4))
+    return np.full(dimensions, max(width, _NARROWEST, 1 / (1 + count)))
+
+
 def _weights(count: int) -> np.ndarray:
     """Return the weights of observations, the oldest first, and of the kernel that covers all: they sum to 1."""
     weights = np.ones(count + 1)
@@ -87,9 +96,9 @@ def _weights(count: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _log_mass(numbers: np.ndarray, width: float) -> np.ndarray:
+def _log_mass(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Return the logarithm of each kernel's mass between 0 and 1."""
-    inside = 0.5 * (_erf((1 - numbers) / (width * np.sqrt(2))) + _erf(numbers / (width * np.sqrt(2))))
+    inside = 0.5 * (_erf((1 - numbers) / (widths * np.sqrt(2))) + _erf(numbers / (widths * np.sqrt(2))))
     return np.asarray(np.log(inside).sum(1))
 
 

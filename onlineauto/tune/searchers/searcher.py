@@ -35,8 +35,10 @@ class Searcher(ABC):
         What the constructor was called with, as plain JSON.
     space : Space
         Set by `begin`.
+    limit : int or None
+        How many trials there may be in all; the study sets it.
     count : int
-        How many configs `propose` was called for.
+        How often `propose` was called.
     """
 
     name: ClassVar[str]
@@ -46,7 +48,9 @@ class Searcher(ABC):
     def begin(self, space: Space, *, seed: int) -> None:
         """Set the space and the seed; called once, before all else."""
         self.space = space
+        self.limit: int | None = None
         self.count = 0
+        self._begun = 0
         self._draw = Draw(seed, _PURPOSE)
         self._queue: deque[Config] = deque()
 
@@ -82,22 +86,28 @@ class Searcher(ABC):
 
     def ask(self) -> Config | None:
         """Return the next config: one that waits, or a proposal; None if there is none any more."""
+        if self._is_over():
+            return None
         if self._queue:
             config: Config | None = self._queue.popleft()
         else:
             config = self.propose(self.count, self._draw.at(self.count))
             self.count += 1
         if config is not None:
+            self._begun += 1
             self.on_ask(config)
         return config
 
-    def repeat(self, config: Config) -> None:
-        """Change as `ask` did when it returned this config, without proposing it anew."""
-        if self._queue:
-            self._queue.popleft()
-        else:
-            self.count += 1
+    def take(self, config: Config) -> bool:
+        """Count a trial with a config that the scheduler made; return False if there may be no more trials."""
+        if self._is_over():
+            return False
+        self._begun += 1
         self.on_ask(config)
+        return True
+
+    def _is_over(self) -> bool:
+        return self.limit is not None and self._begun >= self.limit
 
     def remember(self) -> dict[str, Any]:
         """Return what a subclass remembers, as plain JSON."""
@@ -108,10 +118,10 @@ class Searcher(ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
-        return {"count": self.count, "queue": list(self._queue), **self.remember()}
+        return {"count": self.count, "begun": self._begun, "queue": list(self._queue), **self.remember()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; `begin` was called before, with the same space and seed."""
-        self.count = state["count"]
+        self.count, self._begun = state["count"], state["begun"]
         self._queue = deque(dict(config) for config in state["queue"])
         self.recall(state)

@@ -106,6 +106,11 @@ class Space:
             code[self.blocks[name]] = self.parameters[name].encode(value)
         return np.array(code)
 
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The names of the parameters, each after those that it depends on."""
+        return tuple(name for name, _ in self._ordered)
+
     def exists(self, name: str, config: Mapping[str, Any]) -> bool:
         """Return whether a parameter exists where the others have these values."""
         return all(
