@@ -157,6 +157,7 @@ class Dehb(Scheduler):
     def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
         """Fill the rungs without the new trials that there are not, and look for others to resume."""
         self._exhausted = True
+        self._brackets.close()
         self._brackets.on_result(slot, nan)
         return self.suggest(searcher)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
 
@@ -39,6 +40,8 @@ class Searcher(ABC):
         How many trials there may be in all; the study sets it.
     count : int
         How often `propose` was called.
+    refusals : int
+        How often the scheduler got no new trial.
     """
 
     name: ClassVar[str]
@@ -50,7 +53,10 @@ class Searcher(ABC):
         self.space = space
         self.limit: int | None = None
         self.count = 0
+        self.refusals = 0
         self._begun = 0
+        self._known: Config | None = None
+        self._repeats = False
         self._draw = Draw(seed, _PURPOSE)
         self._queue: deque[Config] = deque()
 
@@ -86,21 +92,41 @@ class Searcher(ABC):
 
     def ask(self) -> Config | None:
         """Return the next config: one that waits, or a proposal; None if there is none any more."""
-        if self._is_over():
-            return None
-        if self._queue:
-            config: Config | None = self._queue.popleft()
+        config = self._next()
+        if config is None:
+            self.refusals += 1
         else:
-            config = self.propose(self.count, self._draw.at(self.count))
-            self.count += 1
-        if config is not None:
             self._begun += 1
             self.on_ask(config)
         return config
 
+    def _next(self) -> Config | None:
+        if self._is_over():
+            return None
+        if self._queue:
+            return self._queue.popleft()
+        number = self.count
+        self.count += 1
+        if self._repeats:
+            return self._known
+        return self.propose(number, self._draw.at(number))
+
+    @contextmanager
+    def repeating(self, known: Config | None) -> Iterator[None]:
+        """Let `ask` return what it returned when this was decided, and not propose it anew.
+
+        With `known` None it returned None, if it was asked at all.
+        """
+        self._known, self._repeats = known, True
+        try:
+            yield
+        finally:
+            self._known, self._repeats = None, False
+
     def take(self, config: Config) -> bool:
         """Count a trial with a config that the scheduler made; return False if there may be no more trials."""
         if self._is_over():
+            self.refusals += 1
             return False
         self._begun += 1
         self.on_ask(config)
@@ -118,10 +144,16 @@ class Searcher(ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
-        return {"count": self.count, "begun": self._begun, "queue": list(self._queue), **self.remember()}
+        return {
+            "count": self.count,
+            "begun": self._begun,
+            "refusals": self.refusals,
+            "queue": list(self._queue),
+            **self.remember(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; `begin` was called before, with the same space and seed."""
-        self.count, self._begun = state["count"], state["begun"]
+        self.count, self._begun, self.refusals = state["count"], state["begun"], state["refusals"]
         self._queue = deque(dict(config) for config in state["queue"])
         self.recall(state)
