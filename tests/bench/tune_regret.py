@@ -3,9 +3,9 @@
     python -m tests.bench.tune_regret [--seeds 40] [--workers 1] [--only dehb] [--json FILE]
 
 A job costs its resource, so a trial that is resumed pays for all again, as in the peers' runs. The budget is
-200 times the highest level. Regret is the true value of the config with the best loss at the highest level that
-was seen. All tuners get the same noise for the same seed. With several workers, jobs end in the order in which
-they would if each took as long as it costs.
+200 times the highest level. Regret is the true value of the config with the best loss at the highest level
+that was seen. All tuners get the same noise for the same seed. With several workers, jobs end in the order in
+which they would if each took as long as it costs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.schedulers import Suggestion
 
-__all__ = ["BARS", "CONTENDERS", "PEERS", "Row", "main", "measured", "regret"]
+__all__ = ["BARS", "CONTENDERS", "FUNCTIONS", "PEERS", "Row", "main", "measured", "regret"]
 
 CONTENDERS: dict[str, tuple[Callable[[], Scheduler], str]] = {
     "Hyperband, random": (Hyperband, "random"),
@@ -127,9 +127,8 @@ def main(words: list[str] | None = None) -> int:
     asked = parser.parse_args(words)
     rows: list[Row] = []
     missed = False
-    print(
-        f"| {'contender':45} | {' | '.join(f'{name} at a quarter, at the end' for name in FUNCTIONS)} | bars |"
-    )
+    heads = " | ".join(f"{name} at a quarter, at the end" for name in FUNCTIONS)
+    print(f"| {'contender':45} | {heads} | bars |")
     for who in CONTENDERS:
         if asked.only.lower() not in who.lower():
             continue

@@ -15,6 +15,7 @@ from onlineauto.testing import check_scheduler
 from onlineauto.tune import SCHEDULERS, SEARCHERS, Decision, Float, Int, Scheduler, Setting, Space, State
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
+from onlineauto.tune.schedulers.fifo import Fifo
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -57,7 +58,7 @@ def test_conformance(make: Callable[[], Scheduler]) -> None:
     check_scheduler(make)
 
 
-class Forgetful(SCHEDULERS["fifo"]):  # type: ignore[misc,name-defined]
+class Forgetful(Fifo):
     """Forgets in its state that it has no more configs."""
 
     name = "forgetful"

@@ -78,9 +78,9 @@ def test_the_study_of_the_issue() -> None:
     job = asked(study)
     assert (job.trial, job.resource, job.resume_from) == (0, 1, None)
     assert job.config == {"rate": 0.1, "depth": 1, "loss": "squared"}
-    assert study.trials[0].state is State.RUNNING
+    assert [trial.state for trial in study.trials] == [State.RUNNING]
     study.tell(job, 0.31)
-    assert study.trials[0].state is State.PAUSED
+    assert [trial.state for trial in study.trials] == [State.PAUSED]
     assert study.best is not None
     assert (study.best.number, study.best.value) == (0, 0.31)
     assert not study.is_done
