@@ -230,7 +230,9 @@ class Study:
                 why = f"the value is {value!r}, which is no number"
                 self._fail(job, why, final=True)
                 return
-            resource = self._current().reached(job.trial)
+            if job.owner != self._owner:  # another process may have reported where the job stopped
+                self.refresh()
+            resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
             self._follow(record, self._store.commit(_claim(job), record))
 
