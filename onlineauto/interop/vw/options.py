@@ -65,8 +65,8 @@ def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Config
         value = given.get(option.name)
         if value != values.get(option.name, value) and not option.override:
             raise OptionError(
-                f"cannot use {option.flag} {value}: {name} was made with {option.flag} {values[option.name]}; "
-                "leave it out"
+                f"cannot use {option.flag} {value}: {name} was made with "
+                f"{option.flag} {values[option.name]}; leave it out"
             )
         values[option.name] = value
     return REGISTRY.from_keywords(**values | {"vw_exact": True})

@@ -1,0 +1,1 @@
+"""The parents of DEHB, and their children."""
