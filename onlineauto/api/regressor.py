@@ -97,8 +97,13 @@ class AutoMLRegressor(SingleLines):
             mean, unit = self._scale()
             return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
 
-    def predict_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
+    def predict_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].
+
+        Parameters
+        ----------
+        rows : sequence of mappings, or frame
+            The features of each event, without the label.
 
         Raises
         ------
