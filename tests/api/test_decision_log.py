@@ -79,6 +79,17 @@ def test_rewards_alone_are_no_events(tmp_path: Path) -> None:
         AutoML().join(log)
 
 
+def test_a_reward_that_cannot_be_learnt_is_not_logged(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serving = AutoML(decision_log=log)
+    choice = serving.rank(context(0), ACTIONS)
+    for reward_of in (1e300, -1e39, 10**40):
+        with pytest.raises(InputError, match="too large for a float32"):
+            serving.learn(choice, reward=reward_of)
+    serving.learn(choice, reward=1.0)
+    assert AutoML().join(log).events == 1
+
+
 def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> None:
     log = tmp_path / "decisions.dsjson"
     process = subprocess.Popen(

@@ -166,6 +166,12 @@ def test_frames() -> None:
     frame = pandas.DataFrame([{**features, "price": label, "w": 1.0} for features, label in events])
     model = AutoMLRegressor().fit(frame, label="price", weight="w")
     assert model.predict(events[0][0]) == pytest.approx(AutoMLRegressor().fit(events).predict(events[0][0]))
+    features = frame.drop(columns=["price", "w"])
+    assert model.predict_each(features[:9]).tolist() == [
+        pytest.approx(model.predict(each)) for each, _ in events[:9]
+    ]
+    with pytest.raises(InputError, match="not DataFrame; methods that end in _each take frames"):
+        model.predict(features)
     with pytest.raises(InputError, match="names one of its columns: rooms, town"):
         AutoMLRegressor().fit(frame, label="rent")
     with pytest.raises(InputError, match="names a column of a frame"):
@@ -210,6 +216,11 @@ def test_refusals_learn_nothing(make: Any, features: Any, label: Any, message: s
     with pytest.raises(InputError, match="event 2"):
         model.fit([({"a": 1}, 0), ({"a": 1}, 0), (features, label)])
     assert model.events == 3
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        AutoMLRegressor().learn({"a": "\ud800"}, 1)
 
 
 def test_other_refusals() -> None:
