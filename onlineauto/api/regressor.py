@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from onlineauto.api.numbers import Moments
+from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.errors import InputError
 
@@ -128,7 +128,7 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _checked(self, label: Any) -> float:
-        if not isinstance(label, Real) or not math.isfinite(number := float(label)):
+        if not isinstance(label, Real) or not math.isfinite(number := as_float(label)):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 

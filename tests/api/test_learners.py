@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError, OptionError
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
 from onlineauto.api.numbers import Moments, Numbers
 
 Pairs = list[tuple[dict[str, Any], Any]]
@@ -216,6 +216,22 @@ def test_refusals_learn_nothing(make: Any, features: Any, label: Any, message: s
     with pytest.raises(InputError, match="event 2"):
         model.fit([({"a": 1}, 0), ({"a": 1}, 0), (features, label)])
     assert model.events == 3
+
+
+def test_whole_numbers_of_hundreds_of_digits_are_refused() -> None:
+    large, actions = 10**400, [{"a": 1}, {"b": 1}]
+    bandit, model = AutoML(), AutoMLRegressor()
+    choice = bandit.rank({"u": 1}, actions)
+    for call in (
+        lambda: bandit.rank({"u": large}, actions),
+        lambda: bandit.rank({"u": {"v": large}}, actions),
+        lambda: bandit.learn(choice, reward=large),
+        lambda: model.learn({"u": large}, 1),
+        lambda: model.learn({"u": 1}, large),
+        lambda: model.predict({"u": large}),
+    ):
+        with pytest.raises(InputError, match="finite"):
+            call()
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.api.numbers import as_float
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)
-    if not isinstance(value, float | int | Real) or not math.isfinite(number := float(value)):
+    if not isinstance(value, float | int | Real) or not math.isfinite(number := as_float(value)):
         raise InputError(f"{where}: {name} {value!r} is not a finite number")
     if abs(number) > _MOST:
         raise InputError(f"{where}: {name} {value!r} is too large for a float32")

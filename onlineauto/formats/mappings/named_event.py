@@ -314,7 +314,9 @@ def _feature(name: str, value: object, where: str) -> Iterator[tuple[str, float]
     elif isinstance(value, bool | np.bool_):
         if value:
             yield name, 1.0
-    elif value is not None and not (isinstance(value, float | Real) and math.isnan(value)):
+    elif value is not None and (
+        isinstance(value, int) or not (isinstance(value, Real) and math.isnan(value))
+    ):
         number = _number(value, "value", where)
         if number:
             yield name, number
