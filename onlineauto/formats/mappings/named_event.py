@@ -228,6 +228,8 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
         raise InputError(f"{where}: probability {probability} is not above 0 and at most 1")
     if isinstance(action, bool) or not isinstance(action, int | np.integer) or action < 0:
         raise InputError(f"{where}: the chosen action is {action!r}, not a whole number from 0")
+    if action >= 1 << 32:
+        raise InputError(f"{where}: the chosen action is {action}, and the largest is 2^32 - 1")
     return ((int(action), _number(cost, "cost", where), probability),)
 
 

@@ -72,6 +72,13 @@ def test_reads_what_the_twin_reads(drawn: list[tuple[Any, Any, dict[str, Any]]])
         assert _read(readers, event) == _twin(event)
 
 
+def test_actions_have_32_bits() -> None:
+    event = _PLAIN | {"cost": 1, "probability": 0.5}
+    for action in (1 << 32, 10**40):
+        with pytest.raises(InputError, match="the largest is"):
+            MappingReader(actions=False).parse_one(event | {"action": action})
+
+
 @pytest.mark.parametrize(
     "event",
     [
