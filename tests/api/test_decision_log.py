@@ -66,6 +66,8 @@ def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
     assert AutoML().join(log, late).events == 20
     with pytest.warns(UserWarning, match="1 reward without a decision in "):
         AutoML().join(log, rewards | {"nobody": 1.0})
+    with pytest.warns(UserWarning, match=r"29 decisions without a reward left out; .* default_reward"):
+        AutoML().join(log, {choices[0].event_id: 1.0})
     with pytest.raises(InputError, match=r"none with a .*; rewards that came later .* AutoML.join"):
         AutoML().fit(log)
     with pytest.raises(InputError, match=r"event '.*': reward nan is not a finite number"):
