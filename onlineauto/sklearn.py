@@ -38,8 +38,10 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Rows of arrays and frames as events."""
 
     def _learn(self, X: NDArray[Any], labels: list[Any], passes: int | None) -> Self:
+        if passes is not None and passes < 1:
+            raise ValueError(f"passes must be at least 1, and is {passes}")
         pairs, draw = list(zip(self._rows(X), labels, strict=True)), Random(self.seed)
-        for _ in range(passes or 1):
+        for _ in range(1 if passes is None else passes):
             self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
 

@@ -122,8 +122,13 @@ class AutoMLClassifier(SingleLines):
             [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
             return dict(zip(self._codes, row, strict=True))
 
-    def predict_proba_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
+    def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the probabilities for several events: float64[n_events, n_labels], as in `labels`.
+
+        Parameters
+        ----------
+        rows : sequence of mappings, or frame
+            The features of each event, without the label.
 
         Raises
         ------

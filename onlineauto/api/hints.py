@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.api.lines_format import format_of_lines
 from onlineauto.errors import InputError
 from onlineauto.formats.options import format_of
+from onlineauto.formats.records.problem_code_kernels import Code
 
 if TYPE_CHECKING:
     from onlineauto.api.feed import Feed
@@ -29,7 +30,7 @@ def problems_of(found: Diagnostics) -> str:
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
     """Return the error that says why nothing could be learnt from a source, as far as that can be seen."""
-    hint = _hint(workspace, feed.head)
+    hint = _hint(workspace, feed.head, binary=Code.CONTROL_BYTE in found.counts)
     if events and not found.total:
         what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
         return InputError(f"nothing was learnt: {what}{hint}")
@@ -38,8 +39,10 @@ def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, even
     return InputError(f"nothing was learnt: the source has no events{hint}")
 
 
-def _hint(workspace: Workspace, head: bytes) -> str:
+def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
     """Return what the source looks like, if that is not what the model reads."""
+    if binary:
+        return "; it is not text"
     form, reads, bandit = (
         format_of_lines(head),
         format_of(workspace.configuration),

@@ -14,7 +14,20 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Moments", "Numbers"]
+__all__ = ["Moments", "Numbers", "as_float"]
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a float; a whole number of hundreds of digits is infinite.
+
+    >>> as_float(2), as_float(10**400)
+    (2.0, inf)
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
 
 _FEW, _MANY = 4, 16
 """Numbers of bins."""
@@ -163,7 +176,7 @@ def _number(name: Any, value: Any) -> float | None:
     kind = type(value)
     if kind is str or kind is bool or not isinstance(value, Real) or kind.__name__ == "bool":
         return None
-    number = float(value)
+    number = as_float(value)
     if math.isnan(number):
         return None
     if math.isinf(number):

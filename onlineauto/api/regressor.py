@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from onlineauto.api.numbers import Moments
+from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.errors import InputError
 
@@ -97,8 +97,13 @@ class AutoMLRegressor(SingleLines):
             mean, unit = self._scale()
             return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
 
-    def predict_each(self, rows: Sequence[Features]) -> NDArray[np.float64]:
+    def predict_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].
+
+        Parameters
+        ----------
+        rows : sequence of mappings, or frame
+            The features of each event, without the label.
 
         Raises
         ------
@@ -123,7 +128,7 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _checked(self, label: Any) -> float:
-        if not isinstance(label, Real) or not math.isfinite(number := float(label)):
+        if not isinstance(label, Real) or not math.isfinite(number := as_float(label)):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 

@@ -68,7 +68,7 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
         yield f"average {measure}", f"{sign * model.average_loss:.4g}"
     options = model.workspace.searching.options
     if champion.events:
-        low, high = champion.reward if sign < 0 else (-champion.reward[1], -champion.reward[0])
+        low, high = champion.reward if sign < 0 else (0.0 - champion.reward[1], 0.0 - champion.reward[0])
         sure = f"{1 - options.automl_significance_level:.0%}"
         yield (
             f"champion's {measure}",

@@ -105,13 +105,16 @@ class SingleLines(AutoModel):
         """Predict, count and learn an event, whose label is yet to be added."""
         self._learn_block(named_block([named_event(event | {"label": 0})], self._names), [label])
 
-    def _asked(self, rows: Iterable[Features]) -> Block:
-        """Return a block of events without labels, at least one."""
+    def _asked(self, rows: Any) -> Block:
+        """Return a block of events without labels, at least one, of a frame or of features."""
+        rows = _named_rows(rows) if is_frame(rows) else rows
         return named_block([named_event({"context": self._encoded(row)}) for row in rows], self._names)
 
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
-            raise InputError(f"features are a mapping of name to value, not {type(features).__name__}")
+            hint = "; methods that end in _each take frames" if is_frame(features) else ""
+            what = type(features).__name__
+            raise InputError(f"features are a mapping of name to value, not {what}{hint}")
         return self._numbers.encoded(features)
 
     def _learn_examples(self, examples: Iterable[Example], first: int) -> InputError | None:
@@ -263,17 +266,29 @@ def _rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[Exam
     InputError
         There is no such column, or no label is named.
     """
-    try:
-        import narwhals
-    except ModuleNotFoundError:
-        raise InputError("frames need a package: pip install 'onlineauto[frames]'") from None
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if column not in columns and (column is not None or name == "label"):
             raise InputError(f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}")
-    for row in narwhals.from_native(frame, eager_only=True).iter_rows(named=True):
+    for row in _named_rows(frame):
         y = row.pop(label)
         yield Example(row, y, row.pop(weight) if weight is not None else 1.0)
+
+
+def _named_rows(frame: Any) -> Iterator[dict[Any, Any]]:
+    """Return an iterator over the rows of a frame, by column.
+
+    Raises
+    ------
+    InputError
+        A package is missing.
+    """
+    try:
+        import narwhals
+    except ModuleNotFoundError:
+        raise InputError("frames need a package: pip install 'onlineauto[frames]'") from None
+    rows: Iterator[dict[Any, Any]] = narwhals.from_native(frame, eager_only=True).iter_rows(named=True)
+    return rows
 
 
 def _labelled(block: Block) -> Iterator[Block]:

@@ -55,7 +55,7 @@ def use_cache(run: Run) -> tuple[str, str]:
     if problem := _problem(configuration, path):
         return _NONE, f"no cache, so each pass reads the text: {problem}"
     if not options.kill_cache and _is_current(path, data, configuration):
-        run.read = lambda _, configuration, found: read_blocks(path, configuration, found)
+        run.read = lambda _, configuration, found: _read(path, configuration, found)
         return f"using cache_file = {path}", ""
     run.read = _Writing(path)
     return f"creating cache_file = {path}", ""
@@ -97,6 +97,14 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
     finally:
         source.close()
     return True
+
+
+def _read(path: Path, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks of a cache; if it is damaged, say how to replace it."""
+    try:
+        yield from read_blocks(path, configuration, found)
+    except InputError as error:
+        raise InputError(f"{error}; -k writes the cache anew") from None
 
 
 class _Writing:

@@ -117,10 +117,16 @@ def _check_something_was_read(run: Run) -> None:
     """
     progress, workspace = run.progress, run.workspace
     found, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
-    if not found.total or workspace.semantics.reports_as_vw:
+    if workspace.semantics.reports_as_vw:
         return
     events = progress.example_number + progress.holdout_weight
-    if not events or not (predicts or progress.weighted_labelled or progress.holdout_weight):
+    nothing = not (predicts or progress.weighted_labelled or progress.holdout_weight)
+    if events and nothing and not found.total and workspace.configuration[InputOptions].dsjson:
+        raise InputError(
+            "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
+            "joined by AutoML.join in Python, and by `onlineauto evaluate`"
+        )
+    if found.total and (not events or nothing):
         raise InputError(
             nothing_read(found, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
         )

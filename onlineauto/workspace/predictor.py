@@ -6,7 +6,7 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.loop.block_predictor import NO_SCREEN, BlockPredictor, Predicting
+from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting, no_screen
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
@@ -160,7 +160,7 @@ def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
             task=deepcopy(parts.task),
             model=copied_model(configuration, parts.model),
             live=deepcopy(parts.live),
-            screen=NO_SCREEN,
+            screen=no_screen(),
         ),
         slot_finder=copy(model.slot_finder),
     )

@@ -274,6 +274,8 @@ class Workspace(Locked):
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
+        Malformed lines are skipped without a word; `diagnostics` counts them, and keeps the first ones.
+
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """

@@ -48,6 +48,11 @@ def test_frames_have_texts_and_names() -> None:
         model.predict(frame[["rooms", "town"]])
 
 
+def test_no_passes_are_refused() -> None:
+    with pytest.raises(ValueError, match="passes must be at least 1, and is 0"):
+        AutoMLRegressor(passes=0).fit([[1.0]], [1.0])
+
+
 def test_partial_fit_goes_on_and_knows_its_classes() -> None:
     x, y = load_wine(return_X_y=True)
     model = AutoMLClassifier()

@@ -66,6 +66,8 @@ def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
     assert AutoML().join(log, late).events == 20
     with pytest.warns(UserWarning, match="1 reward without a decision in "):
         AutoML().join(log, rewards | {"nobody": 1.0})
+    with pytest.warns(UserWarning, match=r"29 decisions without a reward left out; .* default_reward"):
+        AutoML().join(log, {choices[0].event_id: 1.0})
     with pytest.raises(InputError, match=r"none with a .*; rewards that came later .* AutoML.join"):
         AutoML().fit(log)
     with pytest.raises(InputError, match=r"event '.*': reward nan is not a finite number"):
@@ -77,6 +79,17 @@ def test_rewards_alone_are_no_events(tmp_path: Path) -> None:
     log.write_text('{"EventId":"a","RewardValue":1.0}\n')
     with pytest.raises(InputError, match="nothing was learnt"):
         AutoML().join(log)
+
+
+def test_a_reward_that_cannot_be_learnt_is_not_logged(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serving = AutoML(decision_log=log)
+    choice = serving.rank(context(0), ACTIONS)
+    for reward_of in (1e300, -1e39, 10**40):
+        with pytest.raises(InputError, match="too large for a float32"):
+            serving.learn(choice, reward=reward_of)
+    serving.learn(choice, reward=1.0)
+    assert AutoML().join(log).events == 1
 
 
 def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ def test_malformed_lines_are_summed_up_in_one_warning() -> None:
         (b"", "the source has no events"),
         ([], "the source has no events"),
         (b"1 |a x\n0 |a y\n", "looks like single lines, which AutoMLRegressor"),
+        (b"\x89PNG|\x1a\n\0|\n", "nothing was learnt; it is not text"),
         (b"a,b,c\n1,2,3\n", "looks like neither VW text nor JSON: read tables with pandas"),
         ([{"context": {}, "actions": ACTIONS}], "has 1 event, and none with a logged cost or reward"),
         (b"shared |u x\n|a y\n|a z\n", "has 1 event, and none with a logged cost or reward"),

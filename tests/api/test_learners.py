@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onlineauto import AutoMLClassifier, AutoMLRegressor, InputError, OptionError
+from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
 from onlineauto.api.numbers import Moments, Numbers
 
 Pairs = list[tuple[dict[str, Any], Any]]
@@ -166,6 +166,12 @@ def test_frames() -> None:
     frame = pandas.DataFrame([{**features, "price": label, "w": 1.0} for features, label in events])
     model = AutoMLRegressor().fit(frame, label="price", weight="w")
     assert model.predict(events[0][0]) == pytest.approx(AutoMLRegressor().fit(events).predict(events[0][0]))
+    features = frame.drop(columns=["price", "w"])
+    assert model.predict_each(features[:9]).tolist() == [
+        pytest.approx(model.predict(each)) for each, _ in events[:9]
+    ]
+    with pytest.raises(InputError, match="not DataFrame; methods that end in _each take frames"):
+        model.predict(features)
     with pytest.raises(InputError, match="names one of its columns: rooms, town"):
         AutoMLRegressor().fit(frame, label="rent")
     with pytest.raises(InputError, match="names a column of a frame"):
@@ -210,6 +216,27 @@ def test_refusals_learn_nothing(make: Any, features: Any, label: Any, message: s
     with pytest.raises(InputError, match="event 2"):
         model.fit([({"a": 1}, 0), ({"a": 1}, 0), (features, label)])
     assert model.events == 3
+
+
+def test_whole_numbers_of_hundreds_of_digits_are_refused() -> None:
+    large, actions = 10**400, [{"a": 1}, {"b": 1}]
+    bandit, model = AutoML(), AutoMLRegressor()
+    choice = bandit.rank({"u": 1}, actions)
+    for call in (
+        lambda: bandit.rank({"u": large}, actions),
+        lambda: bandit.rank({"u": {"v": large}}, actions),
+        lambda: bandit.learn(choice, reward=large),
+        lambda: model.learn({"u": large}, 1),
+        lambda: model.learn({"u": 1}, large),
+        lambda: model.predict({"u": large}),
+    ):
+        with pytest.raises(InputError, match="finite"):
+            call()
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        AutoMLRegressor().learn({"a": "\ud800"}, 1)
 
 
 def test_other_refusals() -> None:

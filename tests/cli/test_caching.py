@@ -63,6 +63,14 @@ def test_a_cache_that_is_older_or_was_read_otherwise_is_written_anew(
     assert cache.startswith("creating")
 
 
+def test_a_damaged_cache_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome("-d s.txt -c", capsys, tmp_path)
+    os.truncate(tmp_path / "s.txt.cache", (tmp_path / "s.txt.cache").stat().st_size - 100)
+    assert main(["-d", "s.txt", "-c"]) == 1
+    assert "; -k writes the cache anew\n" in capsys.readouterr().err
+    outcome("-d s.txt -c -k", capsys, tmp_path)
+
+
 def test_a_run_that_does_not_read_to_the_end_leaves_no_cache(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

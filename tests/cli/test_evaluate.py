@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from onlineauto import AutoML
 from onlineauto.cli.main import main
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
@@ -41,6 +42,22 @@ def test_table_report_and_picture(log: Path, tmp_path: Path, capsys: pytest.Capt
         assert f"{each['dr']['value']:.4f} [{each['dr']['low']:.4f}, {each['dr']['high']:.4f}]" in line
     assert lines[6].count("o") >= 1
     assert b"<svg" in (tmp_path / "v.svg").read_bytes()
+
+
+def test_late_rewards_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serving = AutoML(decision_log=log, seed=1)
+    for step in range(100):
+        choice = serving.rank({"user": "tom"}, [{"shown": "a"}, {"shown": "b"}])
+        if step < 90:
+            serving.learn(choice, reward=float(choice.action))
+    words = ["evaluate", str(log), "--policy", "--cb_explore_adf"]
+    assert main([*words, "--dsjson"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("average cost over 90 events")
+    assert shown.err.endswith("warning: 10 decisions without a reward left out\n")
+    assert main(words) == 1
+    assert capsys.readouterr().err.endswith("the log of a decision service: add --dsjson\n")
 
 
 @pytest.mark.parametrize(

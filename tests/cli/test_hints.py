@@ -72,6 +72,14 @@ def test_what_counts_as_nothing(text: str, flags: str, code: int, tmp_path: Path
     assert main([str(path), "--quiet", *flags.split()]) == code
 
 
+def test_rewards_that_came_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log"
+    path.write_text('{"EventId":"x","a":[1,2],"c":{"_multi":[{"x":1},{"x":2}]},"p":[0.8,0.2]}\n')
+    assert main([str(path), "--dsjson", "--cb_explore_adf"]) == 1
+    assert "no event has its cost; rewards that came later" in capsys.readouterr().err
+    assert main([str(path), "--dsjson", "--cb_explore_adf", "-t"]) == 0
+
+
 @pytest.mark.parametrize(
     ("labels", "flags", "warning"),
     [

@@ -92,6 +92,14 @@ def test_what_can_be_read_again(tmp_path: Path) -> None:
         Workspace(passes=2).fit(io.BytesIO(b"1 |a x\n"))
 
 
+def test_tables_are_no_sources() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match=r"cannot be a frame; .*from_frame"):
+        Workspace().fit(pandas.DataFrame({"x": [1], "y": [2]}))
+    with pytest.raises(TypeError, match=r"cannot be a mapping; .*from_dicts"):
+        Workspace().fit({"x": 1})
+
+
 @given(
     parts=st.lists(st.lists(st.sampled_from(["1 |a x", "0 |b x:2", "1 |b y |a x"]), max_size=5), max_size=4),
     quadratic=st.sampled_from([None, "ab"]),

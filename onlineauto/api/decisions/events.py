@@ -7,10 +7,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.api.numbers import as_float
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+_MOST = (2 - 2**-23) * 2.0**127
+"""The largest float32."""
 
 __all__ = ["Actions", "Features", "copied", "cost_of", "index_of", "listed", "logged_event"]
 
@@ -80,15 +84,17 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     Raises
     ------
     InputError
-        Both or neither are given, or it is not a finite number.
+        Both or neither are given, or it is not a finite number, or too large for a float32.
     """
-    if cost is None and type(reward) is float and math.isfinite(reward):  # the usual case
+    if cost is None and type(reward) is float and -_MOST <= reward <= _MOST:  # the usual case
         return -reward
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)
-    if not isinstance(value, float | int | Real) or not math.isfinite(number := float(value)):
+    if not isinstance(value, float | int | Real) or not math.isfinite(number := as_float(value)):
         raise InputError(f"{where}: {name} {value!r} is not a finite number")
+    if abs(number) > _MOST:
+        raise InputError(f"{where}: {name} {value!r} is too large for a float32")
     return number if reward is None else -number
 
 

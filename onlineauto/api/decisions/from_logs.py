@@ -144,7 +144,8 @@ class FromLogs(AutoModel):
         Warns
         -----
         UserWarning
-            Some rewards belong to no decision of the log, or some lines were malformed.
+            Some rewards belong to no decision of the log, most decisions have no reward and there is no
+            `default_reward`, or some lines were malformed.
 
         Examples
         --------
@@ -159,10 +160,18 @@ class FromLogs(AutoModel):
         1.0
         """
         joined = Joined(log, rewards, default_reward=default_reward)
+        before = self.events
         self._fit(joined, progress=progress)
         if joined.unmatched:
             warnings.warn(
                 f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
+                UserWarning,
+                stacklevel=2,
+            )
+        if joined.unrewarded > self.events - before:
+            warnings.warn(
+                f"{several(joined.unrewarded, 'decision')} without a reward left out; if that means "
+                "a reward of 0, give default_reward=0",
                 UserWarning,
                 stacklevel=2,
             )

@@ -52,6 +52,8 @@ class Joined:
     ----------
     unmatched : int
         Number of rewards that belong to no decision, once all lines are read.
+    unrewarded : int
+        Number of decisions without a reward, once all lines are read.
 
     Raises
     ------
@@ -81,11 +83,11 @@ class Joined:
         given = lines if isinstance(lines, Mapping) else _late_rewards(lines)
         self._costs = {key: cost_of(value, None, where=f"event {key!r}") for key, value in given.items()}
         self._default = None if default_reward is None else cost_of(default_reward, None)
-        self.unmatched = len(self._costs)
+        self.unmatched, self.unrewarded = len(self._costs), 0
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines."""
-        left = dict(self._costs)
+        left, unrewarded = dict(self._costs), 0
         for text in _lines(self._log):
             line = _decoded(text)
             if line is None or not line.ranked or not line.probabilities or line.cost is not None:
@@ -93,6 +95,7 @@ class Joined:
                 continue
             cost = left.pop(line.event_id, self._default)
             if cost is None:
+                unrewarded += 1
                 yield text
                 continue
             label = {
@@ -102,7 +105,7 @@ class Joined:
                 "_labelIndex": line.ranked[0] - 1,
             }
             yield msgspec.json.encode(label)[:-1] + b"," + text.lstrip()[1:]
-        self.unmatched = len(left)
+        self.unmatched, self.unrewarded = len(left), unrewarded
 
 
 def _late_rewards(log: str | os.PathLike[str]) -> dict[str, float]:

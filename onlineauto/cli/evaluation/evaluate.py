@@ -7,14 +7,18 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
 
+from onlineauto.api.decisions.joining import Joined
+from onlineauto.api.hints import several
 from onlineauto.cli.evaluation.table import table
 from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.hints import nothing_read
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
@@ -135,17 +139,20 @@ def run(words: Sequence[str]) -> int:
         estimates=None if options.estimates is None else _policy(options.estimates, configuration),
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _say)
-    sources = [sys.stdin.buffer if path == "-" else Path(path) for path in inputs.data]
+    sources = [_source(path, log=inputs.dsjson) for path in inputs.data]
+    items = chain.from_iterable(each if isinstance(each, Joined) else [each] for each in sources)
     course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
-    for values, intervals in evaluation.stream(sources or "-", trace=course.trace):
+    for values, intervals in evaluation.stream(items if sources else "-", trace=course.trace):
         course.take(values, intervals)
     course.end()
     values = evaluation.values()
     if not values[0].events:
-        raise InputError("the log has no event with a logged action, so nothing can be evaluated")
+        raise InputError(_nothing(evaluation, configuration))
     for line in table(values, alpha=options.alpha):
         print(line)
     if not options.quiet:
+        if n := sum(each.unrewarded for each in sources if isinstance(each, Joined)):
+            print(f"onlineauto: warning: {several(n, 'decision')} without a reward left out", file=sys.stderr)
         for warning in evaluation.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
         for spec in filter(_is_model, options.policy):
@@ -160,6 +167,22 @@ def run(words: Sequence[str]) -> int:
         shown = {each.policy: each.dr for each in values}
         draw_values(shown, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
     return 0
+
+
+def _source(path: str, *, log: bool) -> BinaryIO | Path | Joined:
+    """Return a source; of the log of a service, its lines, joined with the rewards that came later."""
+    if path == "-":
+        return sys.stdin.buffer
+    joined = Joined(path) if log and Path(path).is_file() else None
+    return Path(path) if joined is None or not joined.unmatched else joined
+
+
+def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
+    """Return why nothing could be evaluated."""
+    found = evaluation.diagnostics
+    if found.total:
+        return nothing_read(found, configuration, kind="cb_adf", unlabelled=False)
+    return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 
 def _policy(spec: str, configuration: Configuration) -> Workspace:

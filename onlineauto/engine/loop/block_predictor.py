@@ -29,24 +29,27 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
-__all__ = ["NO_SCREEN", "BlockPredictor", "Predicting"]
+__all__ = ["BlockPredictor", "Predicting", "no_screen"]
 
-NO_SCREEN = Screen(
-    interactions=Interactions(
-        start=np.zeros(1, np.int64),
-        factor=np.empty(0, np.int32),
-        permutations=False,
-        n_slots=1,
-        holders=np.ones((1, 4), bool),
-    ),
-    inside=np.zeros(0, bool),
-    gains=np.zeros(0),
-    seen=np.zeros(1, np.int64),
-    table=np.zeros((0, 3), np.float32),
-)
-"""What predictions screen: nothing. Screened interactions have the keys of the layout, not of a view."""
 _FEW = 64
 """Number of unknown namespaces that a view keeps for later blocks."""
+
+
+def no_screen() -> Screen:
+    """Return what predictions screen, nothing: screened interactions have the keys of a layout, not of a view."""
+    return Screen(
+        interactions=Interactions(
+            start=np.zeros(1, np.int64),
+            factor=np.empty(0, np.int32),
+            permutations=False,
+            n_slots=1,
+            holders=np.ones((1, 4), bool),
+        ),
+        inside=np.zeros(0, bool),
+        gains=np.zeros(0),
+        seen=np.zeros(1, np.int64),
+        table=np.zeros((0, 3), np.float32),
+    )
 
 
 class Predicting(NamedTuple):
@@ -82,6 +85,7 @@ class BlockPredictor:
         self._task: Task | None = None
         self._own: Task | None = None
         self._one: OneEvent | None = None
+        self._screen = no_screen()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
@@ -150,7 +154,7 @@ class BlockPredictor:
     def _own_parts(self, parts: Parts) -> Parts:
         """Return the parts of a model, of which those that predictions write to are replaced."""
         task, rule, model, live, _ = parts
-        return Parts(self._own_task(task), rule, model, live, NO_SCREEN)
+        return Parts(self._own_task(task), rule, model, live, self._screen)
 
     def _own_task(self, task: Task) -> Task:
         """Return a task with copies of the arrays that explorers use as scratch while they predict."""

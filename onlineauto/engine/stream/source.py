@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -82,6 +82,8 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
         A source cannot be read.
     OptionError
         ``--examples`` with ``--vw_exact``, which counts lines, and the source is not one text.
+    TypeError
+        The source is a frame or a mapping, or an item is no event.
     """
     left = configuration[InputOptions].examples
     if left < 0 or dialect_of(configuration).counts_lines:
@@ -102,6 +104,7 @@ def _read_all(source: Sources, configuration: Configuration, found: Diagnostics)
         ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
         yield from read_ahead(reader) if ahead else reader
         return
+    _refuse_table(source)
     for kind, items in groupby(cast("Iterable[object]", source), _kind_of_item):
         if kind is Block:
             yield from cast("Iterator[Block]", items)
@@ -118,6 +121,25 @@ def _read_all(source: Sources, configuration: Configuration, found: Diagnostics)
 
 def _is_source(source: object) -> bool:
     return source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
+
+
+def _refuse_table(source: object) -> None:
+    """Refuse what would be iterated by its keys or the names of its columns.
+
+    Raises
+    ------
+    TypeError
+        The source is a frame or a mapping.
+    """
+    if isinstance(source, Mapping):
+        raise TypeError(
+            "a source of events cannot be a mapping; onlineauto.interop.from_dicts([…]) makes blocks"
+        )
+    if hasattr(source, "columns") or hasattr(source, "column_names"):
+        raise TypeError(
+            "a source of events cannot be a frame; onlineauto.interop.from_frame(…) makes blocks of it, and "
+            "AutoML, AutoMLRegressor and AutoMLClassifier fit it"
+        )
 
 
 def _kind_of_item(item: object) -> type:

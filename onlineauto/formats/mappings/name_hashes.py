@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.features.hash_kernels import hash_name, murmur3
 from onlineauto.features.namespaces import DEFAULT, Namespaces
 
@@ -98,4 +98,7 @@ class NameHashes:
 
 
 def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise InputError(f"the name {name!r} has half of a surrogate pair, which UTF-8 cannot have") from None

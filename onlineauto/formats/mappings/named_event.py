@@ -28,7 +28,6 @@ _LARGE = (2 - 2.0**-24) * 2.0**127
 """Numbers from here on are rounded to infinity as float32."""
 _SMALL = 2.0**-126
 """Numbers from here on are rounded to no fewer digits than others."""
-_MOST_ACTIONS = 1 << 32
 _WHOLE = 1 << 24
 """Whole numbers up to here are float32 numbers."""
 _FLOAT32 = Struct("f")
@@ -227,14 +226,10 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
         raise InputError(f"{where}: probability {probability} is not above 0 and at most 1")
-    if (
-        isinstance(action, bool)
-        or not isinstance(action, int | np.integer)
-        or not 0 <= action < _MOST_ACTIONS
-    ):
-        raise InputError(
-            f"{where}: the chosen action is {action!r}, not a whole number from 0 and below 2^32"
-        )
+    if isinstance(action, bool) or not isinstance(action, int | np.integer) or action < 0:
+        raise InputError(f"{where}: the chosen action is {action!r}, not a whole number from 0")
+    if action >= 1 << 32:
+        raise InputError(f"{where}: the chosen action is {action}, and the largest is 2^32 - 1")
     return ((int(action), _number(cost, "cost", where), probability),)
 
 
@@ -321,7 +316,9 @@ def _feature(name: str, value: object, where: str) -> Iterator[tuple[str, float]
     elif isinstance(value, bool | np.bool_):
         if value:
             yield name, 1.0
-    elif value is not None and not (isinstance(value, float | Real) and math.isnan(value)):
+    elif value is not None and (
+        isinstance(value, int) or not (isinstance(value, Real) and math.isnan(value))
+    ):
         number = _number(value, "value", where)
         if number:
             yield name, number

@@ -72,6 +72,13 @@ def test_reads_what_the_twin_reads(drawn: list[tuple[Any, Any, dict[str, Any]]])
         assert _read(readers, event) == _twin(event)
 
 
+def test_actions_have_32_bits() -> None:
+    event = _PLAIN | {"cost": 1, "probability": 0.5}
+    for action in (1 << 32, 10**40):
+        with pytest.raises(InputError, match="the largest is"):
+            MappingReader(actions=False).parse_one(event | {"action": action})
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -120,7 +127,7 @@ def test_actions_beyond_32_bits_are_refused() -> None:
     reader = MappingReader(actions=False)
     event = _PLAIN | {"cost": 1, "probability": 1}
     assert reader.parse_one(event | {"action": 2**32 - 1}).cost_action[0] == 2**32 - 1
-    with pytest.raises(InputError, match=r"below 2\^32"):
+    with pytest.raises(InputError, match=r"the largest is 2\^32 - 1"):
         reader.parse_one(event | {"action": 2**32})
 
 
