@@ -36,7 +36,7 @@ _FEW = 64
 
 
 def no_screen() -> Screen:
-    """Return what predictions screen, nothing: screened interactions have the keys of a layout, not of a view."""
+    """Return what predictions screen: nothing, as what a search screens has the keys of its own layout."""
     return Screen(
         interactions=Interactions(
             start=np.zeros(1, np.int64),
