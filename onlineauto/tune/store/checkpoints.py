@@ -1,0 +1,250 @@
+"""Checkpoints of trials: what they were saved as, and where to go on from.
+
+A checkpoint is written beside its place, synced, renamed, hashed, and only then named in the database, in the
+transaction that asks whether the trial is still its owner's. So a checkpoint that the database names is
+complete. One that was damaged afterwards is found by its hash, named in a warning, and the one before it is
+used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import sqlalchemy as sa
+
+from onlineauto.errors import OptionError, StoreError
+from onlineauto.formats.sources.replaced_file import replacing
+from onlineauto.tune.store.connecting import reading, writing
+from onlineauto.tune.store.protocol import LeaseLost
+from onlineauto.tune.store.schema import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from onlineauto.tune.store.protocol import Claim
+    from onlineauto.tune.store.sql_store import SqlStore
+
+__all__ = ["Checkpoint", "Checkpoints", "MemoryCheckpoints", "StoredCheckpoints", "packed", "unpacked"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+_BYTES: Final = b"B"
+_JSON: Final = b"J"
+"""The first byte says what follows."""
+_KEPT: Final = 2
+"""Checkpoints of an attempt that are kept: the last one, and the one that is used if it is damaged."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Checkpoint:
+    """A state of a trial.
+
+    Attributes
+    ----------
+    attempt, step : int
+        The attempt that saved it, and the steps that were done then.
+    saved : bytes
+        What `packed` returned.
+    """
+
+    attempt: int
+    step: int
+    saved: bytes
+
+
+def packed(saved: Any) -> bytes:
+    """Return bytes, or what JSON can write, as bytes that `unpacked` reads.
+
+    >>> unpacked(packed({"loss": 0.5})), unpacked(packed(b"weights"))
+    ({'loss': 0.5}, b'weights')
+
+    Raises
+    ------
+    OptionError
+        It is neither.
+    """
+    if isinstance(saved, bytes | bytearray | memoryview):
+        return _BYTES + bytes(saved)
+    try:
+        return _JSON + json.dumps(saved).encode()
+    except (TypeError, ValueError) as error:
+        kind = type(saved).__name__
+        raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what was packed."""
+    return content[1:] if content[:1] == _BYTES else json.loads(content[1:])
+
+
+class Checkpoints(Protocol):
+    """Keeps checkpoints of trials."""
+
+    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
+        """Keep a state, and forget those that nobody will ask for; raise `LeaseLost` if the claim is over."""
+        ...
+
+    def newest(
+        self, trial: int, *, most: int, after: int = -1, until: int | None = None
+    ) -> Checkpoint | None:
+        """Return the last good state of a trial.
+
+        Parameters
+        ----------
+        trial : int
+            The trial.
+        most : int
+            Largest number of steps.
+        after, until : int
+            Only of attempts behind `after`, and not behind `until`.
+        """
+        ...
+
+
+class MemoryCheckpoints:
+    """Checkpoints in the memory of this process, for a study that is there too."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[Checkpoint]] = {}
+
+    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
+        """Keep a state, instead of the one before it in the same attempt."""
+        of_trial = self._kept.setdefault(claim.trial, [])
+        of_trial[:] = [each for each in of_trial if each.attempt != claim.attempt]
+        of_trial.append(Checkpoint(claim.attempt, step, saved))
+
+    def newest(
+        self, trial: int, *, most: int, after: int = -1, until: int | None = None
+    ) -> Checkpoint | None:
+        """Return the last state of a trial."""
+        return max(
+            (
+                each
+                for each in self._kept.get(trial, ())
+                if each.step <= most and after < each.attempt and (until is None or each.attempt <= until)
+            ),
+            default=None,
+        )
+
+
+class StoredCheckpoints:
+    """Checkpoints of a study in a database: in files that the database names, or in the database itself.
+
+    Parameters
+    ----------
+    store : SqlStore
+        The study.
+    folder : str or Path, optional
+        Where files are written; all workers need it. By default it stands beside the file of SQLite, and
+        PostgreSQL keeps the bytes itself, so that workers need no disk in common.
+    """
+
+    def __init__(self, store: SqlStore, folder: str | Path | None = None) -> None:
+        self._store = store
+        self._folder = _default_folder(store) if folder is None else Path(folder)
+
+    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
+        """Write a state, sync it, and name it in the database; the two last ones of an attempt are kept.
+
+        Raises
+        ------
+        LeaseLost
+            The claim is over; nothing is kept.
+        OSError
+            The file cannot be written.
+        """
+        path = self._write(claim, step, saved)
+        try:
+            forgotten = self._name(claim, step, saved, path)
+        except LeaseLost:
+            if path is not None:
+                path.unlink(missing_ok=True)
+            raise
+        for old in forgotten:
+            old.unlink(missing_ok=True)
+
+    def newest(
+        self, trial: int, *, most: int, after: int = -1, until: int | None = None
+    ) -> Checkpoint | None:
+        """Return the last state of a trial that is as it was written; warn of each that is not."""
+        table = CHECKPOINTS
+        wanted = sa.select(table).where(
+            table.c.study == self._store.study,
+            table.c.trial == trial,
+            table.c.step <= most,
+            table.c.attempt > after,
+            sa.true() if until is None else table.c.attempt <= until,
+        )
+        with reading(self._store.engine) as connection:
+            rows = connection.execute(wanted.order_by(table.c.attempt.desc(), table.c.step.desc())).all()
+        for row in rows:
+            try:
+                return Checkpoint(row.attempt, row.step, self._read(row))
+            except StoreError as error:
+                _LOG.warning("%s; the one before it is used", error)
+        return None
+
+    def _write(self, claim: Claim, step: int, saved: bytes) -> Path | None:
+        """Write the file, if there are files, and return its path."""
+        if self._folder is None:
+            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self._store.study}-{claim.trial}-{claim.attempt}-{step}.checkpoint"
+        with replacing(path) as file:
+            file.write(saved)
+        return path
+
+    def _name(self, claim: Claim, step: int, saved: bytes, path: Path | None) -> list[Path]:
+        """Commit a checkpoint, if the claim holds; return the files that are not needed any more."""
+        table = CHECKPOINTS
+        key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
+        attempt = sa.and_(*(table.c[name] == value for name, value in key.items()))
+        row = {
+            **key,
+            "step": step,
+            "file": None if path is None else path.name,
+            "content": saved if path is None else None,
+            "sha256": hashlib.sha256(saved).hexdigest(),
+        }
+        with writing(self._store.engine) as connection:
+            self._store.check(connection, claim)
+            connection.execute(sa.delete(table).where(attempt, table.c.step == step))
+            kept = connection.execute(
+                sa.select(table.c.step, table.c.file).where(attempt).order_by(table.c.step.desc())
+            ).all()
+            old = kept[_KEPT - 1 :]
+            connection.execute(sa.delete(table).where(attempt, table.c.step.in_([each.step for each in old])))
+            connection.execute(sa.insert(table).values(row))
+        return [
+            self._folder / each.file for each in old if self._folder is not None and each.file is not None
+        ]
+
+    def _read(self, row: Any) -> bytes:
+        """Return the content that a row names or has.
+
+        Raises
+        ------
+        StoreError
+            It cannot be read, or is not what was written.
+        """
+        content, name = row.content, f"{row.step} steps of trial {row.trial}, attempt {row.attempt}"
+        if content is None:
+            if self._folder is None:
+                raise StoreError(f"the checkpoint of {name} is a file, and its folder was not named")
+            name = str(self._folder / row.file)
+            try:
+                content = Path(name).read_bytes()
+            except OSError as error:
+                raise StoreError(f"the checkpoint {name} cannot be read: {error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != row.sha256:
+            raise StoreError(f"the checkpoint {name} is damaged: it has not the hash it was written with")
+        return bytes(content)
+
+
+def _default_folder(store: SqlStore) -> Path | None:
+    database = store.engine.url.database
+    if store.engine.dialect.name != "sqlite" or database is None:
+        return None
+    return Path(f"{Path(database).resolve()}.checkpoints")

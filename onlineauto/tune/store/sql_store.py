@@ -1,0 +1,313 @@
+"""``SqlStore``: a study in SQLite or PostgreSQL, shared by processes on one machine or on many.
+
+Every write is one short transaction that excludes the other writers of the study: on SQLite because it
+begins with ``BEGIN IMMEDIATE``, on PostgreSQL because it locks the study's row first. Claims live in a table
+of their own, at most one for each trial, and are compared with the database's clock.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from onlineauto.errors import OptionError, StoreError
+from onlineauto.tune.store.connecting import connect, reading, shown, writing
+from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, prepare
+from onlineauto.tune.store.sealing import opened, sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from onlineauto.tune.store.protocol import Decide, Record
+
+__all__ = ["SqlStore", "names_of_studies"]
+
+_NOW: Final = Now()
+_OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
+_SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
+_ADD_RECORD: Final = sa.insert(RECORDS)
+_NEW_RECORDS: Final = (
+    sa.select(RECORDS.c.version, RECORDS.c.body, RECORDS.c.crc)
+    .where(RECORDS.c.study == _OF_STUDY, RECORDS.c.version > sa.bindparam("after"))
+    .order_by(RECORDS.c.version)
+)
+_MINE: Final = sa.and_(
+    JOBS.c.study == _OF_STUDY,
+    JOBS.c.trial == sa.bindparam("of_trial"),
+    JOBS.c.attempt == sa.bindparam("of_attempt"),
+    JOBS.c.owner == sa.bindparam("of_owner"),
+)
+"""The fence: a job that is still its owner's."""
+_VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
+_LOCKED: Final = _VERSION.with_for_update()
+_EXPIRED: Final = (
+    sa.delete(JOBS)
+    .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+    .returning(JOBS.c.trial, JOBS.c.attempt)
+)
+_RENEW: Final = sa.update(JOBS).where(_MINE).values(lease_until=_NOW + sa.bindparam("lease"))
+_REPORT: Final = (
+    sa.update(JOBS)
+    .where(_MINE)
+    .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < sa.bindparam("reported")))
+    .values(step=sa.bindparam("reported"))
+)
+_HOLDS: Final = sa.select(JOBS.c.trial).where(_MINE)
+_END: Final = sa.delete(JOBS).where(_MINE)
+_LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("lease"))
+
+
+class SqlStore:
+    """The log of one study in a database.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///FILE`` or ``postgresql://…``; the tables are made where there are none.
+    name : str
+        Name of the study.
+    definition : mapping, optional
+        What the study is, as plain JSON, to make it where there is none; None to open one that is there.
+
+    Raises
+    ------
+    OptionError
+        The URL is wrong, there is no such study, or the one that is there has another definition.
+    UnreachableError
+        No server answers, or the file cannot be opened.
+    StoreError
+        The database is of a later version, damaged, or not a store.
+    """
+
+    def __init__(self, url: str, name: str, definition: Mapping[str, Any] | None = None) -> None:
+        self.url = url
+        self.name = name
+        self._engine, self._process = self._connect()
+        self._where = shown(url)
+        self._study = self._find(definition)
+        self._mine = {"of_study": self._study}
+
+    def load(self, after: int = 0) -> Sequence[Record]:
+        """Return all records behind the first `after`, in order, as one consistent reading.
+
+        Raises
+        ------
+        StoreError
+            A record is damaged or missing.
+        """
+        with reading(self.engine) as connection:
+            version = connection.execute(_VERSION, self._mine).scalar()
+            return self._read(connection, after, version)
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the newest state that was saved, or None."""
+        wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
+        with reading(self.engine) as connection:
+            row = connection.execute(wanted.where(SNAPSHOTS.c.study == self._study)).first()
+        if row is None:
+            return None
+        return Snapshot(row.version, opened(row.body, row.crc, f"snapshot {row.version}", self._described))
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Keep a state, unless a newer one is kept."""
+        body, crc = sealed(snapshot.state, f"snapshot {snapshot.version}")
+        with writing(self.engine) as connection:
+            self._lock(connection)
+            kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self._study)
+            if (connection.execute(kept).scalar() or 0) < snapshot.version:
+                connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.study == self._study))
+                row = {"study": self._study, "version": snapshot.version, "body": body, "crc": crc}
+                connection.execute(sa.insert(SNAPSHOTS).values(row))
+
+    def append(self, record: Record) -> int:
+        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        with writing(self.engine) as connection:
+            return self._append(connection, self._lock(connection), [record])
+
+    def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
+        """Let `decide` choose the next job and lease it to `owner`; return all records after `after`."""
+        with writing(self.engine) as connection:
+            version = self._lock(connection)
+            over = connection.execute(_EXPIRED, self._mine).all()
+            expired = [
+                {"kind": "expired", "trial": row.trial, "attempt": row.attempt} for row in sorted(over)
+            ]
+            version = self._append(connection, version, expired)
+            records = self._read(connection, after, version)
+            asked = decide(records)
+            if asked is None:
+                return records
+            self._append(connection, version, [asked])
+            job = {"study": self._study, "trial": asked["trial"], "attempt": asked["attempt"]}
+            connection.execute(_LEASE, {**job, "owner": owner, "lease": lease})
+            return [*records, asked]
+
+    def commit(self, claim: Claim, record: Record) -> int:
+        """Append ``reported`` or ``told``, if the claim still holds, and return its version.
+
+        A step that this attempt has reported before is not appended again: a worker that lost its connection
+        may try again. Then the version is that of the last record.
+
+        Raises
+        ------
+        LeaseLost
+            The job has another attempt or owner by now, or has ended.
+        """
+        if record["kind"] == "told":
+            return self._finish(claim, record)
+        with writing(self.engine) as connection:
+            version = self._lock(connection)
+            fence = self._fence(claim)
+            if connection.execute(_REPORT, {**fence, "reported": record["step"]}).rowcount:
+                return self._append(connection, version, [record])
+            if connection.execute(_HOLDS, fence).first() is None:
+                raise self._lost(claim)
+            return version
+
+    def fail(self, claim: Claim, record: Record) -> int:
+        """Append ``failed``, end the claim and return the record's version.
+
+        Raises
+        ------
+        LeaseLost
+            As `commit`.
+        """
+        return self._finish(claim, record)
+
+    def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
+        """Renew leases to `lease` seconds from now and return the claims that no longer hold."""
+        with writing(self.engine) as connection:
+            return [
+                claim
+                for claim in sorted(claims, key=lambda each: each.trial)  # in one order, so nobody deadlocks
+                if not connection.execute(_RENEW, {**self._fence(claim), "lease": lease}).rowcount
+            ]
+
+    def check(self, connection: sa.Connection, claim: Claim) -> None:
+        """Exclude other writers, and raise `LeaseLost` if a claim no longer holds."""
+        self._lock(connection)
+        if connection.execute(_HOLDS, self._fence(claim)).first() is None:
+            raise self._lost(claim)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine of this process; connections are not shared with a process that was forked."""
+        if self._process != os.getpid():
+            self._engine, self._process = self._connect()
+        return self._engine
+
+    @property
+    def study(self) -> int:
+        """The number of the study in the database."""
+        return self._study
+
+    @property
+    def _described(self) -> str:
+        return f"study {self.name!r} of {self._where}"
+
+    def _connect(self) -> tuple[sa.Engine, int]:
+        """Return an engine that is closed with this object, and the number of this process."""
+        engine, process = connect(self.url), os.getpid()
+        weakref.finalize(self, _close, engine, process)
+        return engine, process
+
+    def _find(self, definition: Mapping[str, Any] | None) -> int:
+        """Return the number of the study, which is made if `definition` says what it is."""
+        wanted = sa.select(STUDIES.c.id, STUDIES.c.definition, STUDIES.c.crc).where(
+            STUDIES.c.name == self.name
+        )
+        place = f"the definition of {self.name!r}"
+        with writing(self._engine) as connection:
+            prepare(connection, self._where)
+            row = connection.execute(wanted).first()
+            if row is not None:
+                self.definition = opened(row.definition, row.crc, place, self._where)
+                if definition is not None and sealed(definition, place) != (row.definition, row.crc):
+                    raise OptionError(self._differs(definition))
+                return int(row.id)
+            if definition is None:
+                others = connection.execute(sa.select(STUDIES.c.name).order_by(STUDIES.c.name)).scalars()
+                names = ", ".join(map(repr, others)) or "none"
+                raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
+            text, crc = sealed(definition, place)
+            self.definition = opened(text, crc, place, self._where)
+            row = {"name": self.name, "definition": text, "crc": crc, "version": 0, "created": _NOW}
+            return int(
+                connection.execute(sa.insert(STUDIES).values(row).returning(STUDIES.c.id)).scalar_one()
+            )
+
+    def _differs(self, definition: Mapping[str, Any]) -> str:
+        keys = [*definition, *(key for key in self.definition if key not in definition)]
+        others = [key for key in keys if definition.get(key) != self.definition.get(key)]
+        return (
+            f"{self._described} is there, with another {', '.join(others)}; load it, or choose another name"
+        )
+
+    def _lock(self, connection: sa.Connection) -> int:
+        """Exclude all other writers of the study and return its version."""
+        return self._existing(connection.execute(_LOCKED, self._mine).scalar())
+
+    def _existing(self, version: int | None) -> int:
+        if version is None:
+            raise StoreError(f"{self._described} was removed")
+        return version
+
+    def _append(self, connection: sa.Connection, version: int, records: Sequence[Record]) -> int:
+        """Write records behind the first `version`; return the version of the last one."""
+        if not records:
+            return version
+        rows = []
+        for number, record in enumerate(records, version + 1):
+            body, crc = sealed(record, f"record {number}")
+            rows.append({"study": self._study, "version": number, "body": body, "crc": crc})
+        connection.execute(_ADD_RECORD, rows)
+        connection.execute(_SET_VERSION, {**self._mine, "last": version + len(rows)})
+        return version + len(rows)
+
+    def _read(self, connection: sa.Connection, after: int, version: int | None) -> list[Record]:
+        """Return all records behind the first `after`, of which the last one has this version."""
+        rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
+        expected = range(after + 1, self._existing(version) + 1)
+        missing = set(expected).symmetric_difference(row.version for row in rows)
+        if missing:
+            raise StoreError(f"record {min(missing)} of {self._described} is missing, or is one too many")
+        return [opened(row.body, row.crc, f"record {row.version}", self._described) for row in rows]
+
+    def _finish(self, claim: Claim, record: Record) -> int:
+        with writing(self.engine) as connection:
+            version = self._lock(connection)
+            if not connection.execute(_END, self._fence(claim)).rowcount:
+                raise self._lost(claim)
+            return self._append(connection, version, [record])
+
+    def _fence(self, claim: Claim) -> dict[str, Any]:
+        return {
+            "of_study": self._study,
+            "of_trial": claim.trial,
+            "of_attempt": claim.attempt,
+            "of_owner": claim.owner,
+        }
+
+    def _lost(self, claim: Claim) -> LeaseLost:
+        job = f"trial {claim.trial}, attempt {claim.attempt}"
+        return LeaseLost(f"{job} is not {claim.owner}'s any more in {self._described}")
+
+
+def _close(engine: sa.Engine, process: int) -> None:
+    """Close the connections of an engine; those of a parent are only forgotten."""
+    engine.dispose(close=os.getpid() == process)
+
+
+def names_of_studies(url: str) -> list[str]:
+    """Return the names of all studies of a store, in order."""
+    engine = connect(url)
+    try:
+        with writing(engine) as connection:
+            prepare(connection, shown(url))
+            return list(connection.execute(sa.select(STUDIES.c.name).order_by(STUDIES.c.name)).scalars())
+    finally:
+        engine.dispose()

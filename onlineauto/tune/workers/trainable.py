@@ -1,0 +1,193 @@
+"""Trainables: the classes and the functions that a trial runs, and how both are driven in the same way.
+
+A *class* does one unit of resource in each ``step``, can be saved after any of them, and may be used for one
+trial after another:
+
+>>> class Falling(Trainable):
+...     def setup(self, config):
+...         self.rate, self.loss = config["rate"], 1.0
+...     def step(self):
+...         self.loss *= 1 - self.rate
+...         return self.loss
+...     def save(self):
+...         return self.loss
+...     def load(self, saved):
+...         self.loss = saved
+
+A *function* takes the config and either returns its value, or reports one after each unit of resource:
+
+>>> def falling(config, report):
+...     loss = 1.0 if report.saved is None else report.saved
+...     while report.step < report.resource:
+...         loss *= 1 - config["rate"]
+...         report(loss, save=loss)
+
+What is saved is bytes, or what JSON can write.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from onlineauto.errors import OptionError
+
+__all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "train"]
+
+Config: TypeAlias = Mapping[str, Any]
+"""Values of hyperparameters by name."""
+Saved: TypeAlias = Any
+"""What a checkpoint holds: bytes, or what JSON can write."""
+Function: TypeAlias = Callable[..., Any]
+"""A function of a config, or of a config and a `Report`."""
+Hear: TypeAlias = Callable[[int, float, Callable[[], Saved] | None], bool]
+"""Receives step, value and how to save; returns whether the trial goes on."""
+
+
+class Leave(BaseException):
+    """A function has done what its job asks for; `Report` raises it, and `train` catches it."""
+
+
+class Trainable(ABC):
+    """What a trial does, one unit of resource after the other."""
+
+    @abstractmethod
+    def setup(self, config: Config) -> None:
+        """Begin a trial with this config."""
+
+    @abstractmethod
+    def step(self) -> float:
+        """Do one unit of resource and return the value that it has now."""
+
+    def save(self) -> Saved:
+        """Return all that `load` needs to go on from here; None if a trial has to begin anew."""
+        return None
+
+    def load(self, saved: Saved) -> None:
+        """Go on from what `save` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} saves, and has no load")
+
+    def reset(self, config: Config) -> bool:
+        """Begin another trial in this object, which is quicker than a new one; return whether it can."""
+        del config
+        return False
+
+
+class Report:
+    """Handed to a function, which calls it with a value after each unit of resource.
+
+    Attributes
+    ----------
+    resource : int
+        The step after which the function is to return.
+    step : int
+        Steps that are done, 0 at first; more if the trial was resumed.
+    saved : object
+        What the last checkpoint has, or None.
+    """
+
+    def __init__(self, *, resource: int, step: int, saved: Saved, hear: Hear) -> None:
+        self.resource = resource
+        self.step = step
+        self.saved = saved
+        self._hear = hear
+
+    def __call__(self, value: float, *, step: int | None = None, save: Saved = None) -> None:
+        """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps."""
+        self.step = self.step + 1 if step is None else step
+        goes_on = self._hear(self.step, value, None if save is None else lambda: save)
+        if not goes_on or self.step >= self.resource:
+            raise Leave
+
+
+def train(
+    what: Function | type[Trainable],
+    config: Config,
+    *,
+    resource: int,
+    step: int,
+    saved: Saved,
+    hear: Hear,
+    kept: Trainable | None = None,
+) -> Trainable | None:
+    """Run a trial from `step` to `resource`; return its object, in which the next trial may run.
+
+    Parameters
+    ----------
+    what : function or class
+        The trainable.
+    config : mapping
+        Its hyperparameters.
+    resource, step : int
+        Steps to have done in the end, and steps that were done when `saved` was.
+    saved : object
+        What the checkpoint holds; None to begin anew.
+    hear : callable
+        Receives each step, its value and how to save; returns False to end the trial here.
+    kept : Trainable, optional
+        The object of an earlier trial.
+
+    Raises
+    ------
+    OptionError
+        If it is neither a class of trainables nor a function of one or two arguments.
+    """
+    if isinstance(what, type) and issubclass(what, Trainable):
+        trained = kept if kept is not None and kept.reset(config) else _new(what, config)
+        if saved is not None:
+            trained.load(saved)
+        while step < resource:
+            value = trained.step()
+            step += 1
+            if not hear(step, value, trained.save):
+                break
+        return trained
+    report = Report(resource=resource, step=step, saved=saved, hear=hear)
+    _call(what, config, report)
+    return None
+
+
+def _new(what: type[Trainable], config: Config) -> Trainable:
+    trained = what()
+    trained.setup(config)
+    return trained
+
+
+def _call(what: Function, config: Config, report: Report) -> None:
+    wanted = arguments(what)
+    try:
+        value = what(config) if wanted == 1 else what(config, report)
+    except Leave:
+        return
+    if wanted == 1:
+        report.step = report.resource - 1
+        report._hear(report.resource, value, None)  # noqa: SLF001 - the last step, which ends by itself
+
+
+def arguments(what: Any) -> int:
+    """Return how many arguments a function takes: 1 for a config, 2 for a config and a `Report`.
+
+    Raises
+    ------
+    OptionError
+        If it cannot be called with one or two.
+    """
+    if callable(what):
+        try:
+            signature = inspect.signature(what)
+        except ValueError:  # one of those in C that say nothing
+            return 1
+        for count in (2, 1):
+            try:
+                signature.bind(*[None] * count)
+            except TypeError:
+                continue
+            named = list(signature.parameters.values())[:2]
+            optional = count == 2 and named[-1].default is not inspect.Parameter.empty
+            if not optional:
+                return count
+    raise OptionError(
+        f"{what!r} cannot be run: a trainable is a class of Trainable, f(config) or f(config, report)"
+    )
