@@ -58,9 +58,7 @@ def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
     assert len(Counter(record["owner"] for record in records if record["kind"] == "asked")) > 1
 
 
-@pytest.mark.parametrize(
-    ("most", "kills"), [(150, 3), pytest.param(5000, 60, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("most", "kills"), [(150, 3), pytest.param(5000, 60, marks=pytest.mark.slow)])
 def test_killed_workers_lose_no_trial(url: str, most: int, kills: int) -> None:
     store = SqlStore(url, "rates", {})
     draw = random.Random(most)
