@@ -43,14 +43,14 @@ class Checkpoint:
 
     Attributes
     ----------
-    attempt, step : int
-        The attempt that saved it, and the steps that were done then.
+    step, attempt : int
+        The steps that were done, and the attempt that saved it.
     saved : bytes
         What `packed` returned.
     """
 
-    attempt: int
     step: int
+    attempt: int
     saved: bytes
 
 
@@ -80,16 +80,14 @@ def unpacked(content: bytes) -> Any:
 
 
 class Checkpoints(Protocol):
-    """Keeps checkpoints of trials."""
+    """Keeps checkpoints of trials, each under the job that it is on the way of."""
 
-    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
-        """Keep a state, and forget those that nobody will ask for; raise `LeaseLost` if the claim is over."""
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
+        """Keep a state, and forget older ones of this attempt; raise `LeaseLost` if the claim is over."""
         ...
 
-    def newest(
-        self, trial: int, *, most: int, after: int = -1, until: int | None = None
-    ) -> Checkpoint | None:
-        """Return the last good state of a trial.
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the good state of a trial with most steps.
 
         Parameters
         ----------
@@ -97,8 +95,8 @@ class Checkpoints(Protocol):
             The trial.
         most : int
             Largest number of steps.
-        after, until : int
-            Only of attempts behind `after`, and not behind `until`.
+        job : str, optional
+            Only what was kept on the way of this job, by whichever attempt.
         """
         ...
 
@@ -107,26 +105,17 @@ class MemoryCheckpoints:
     """Checkpoints in the memory of this process, for a study that is there too."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, list[Checkpoint]] = {}
+        self._kept: dict[int, dict[str, Checkpoint]] = {}
 
-    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
-        """Keep a state, instead of the one before it in the same attempt."""
-        of_trial = self._kept.setdefault(claim.trial, [])
-        of_trial[:] = [each for each in of_trial if each.attempt != claim.attempt]
-        of_trial.append(Checkpoint(claim.attempt, step, saved))
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
+        """Keep a state, instead of the one before it on the way of the same job."""
+        self._kept.setdefault(claim.trial, {})[job] = Checkpoint(step, claim.attempt, saved)
 
-    def newest(
-        self, trial: int, *, most: int, after: int = -1, until: int | None = None
-    ) -> Checkpoint | None:
-        """Return the last state of a trial."""
-        return max(
-            (
-                each
-                for each in self._kept.get(trial, ())
-                if each.step <= most and after < each.attempt and (until is None or each.attempt <= until)
-            ),
-            default=None,
-        )
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the state of a trial with most steps."""
+        kept = self._kept.get(trial, {})
+        found = [each for name, each in kept.items() if each.step <= most and job in (None, name)]
+        return max(found, default=None)
 
 
 class StoredCheckpoints:
@@ -145,7 +134,7 @@ class StoredCheckpoints:
         self._store = store
         self._folder = _default_folder(store) if folder is None else Path(folder)
 
-    def keep(self, claim: Claim, step: int, saved: bytes) -> None:
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
         """Write a state, sync it, and name it in the database; the two last ones of an attempt are kept.
 
         Raises
@@ -157,7 +146,7 @@ class StoredCheckpoints:
         """
         path = self._write(claim, step, saved)
         try:
-            forgotten = self._name(claim, step, saved, path)
+            forgotten = self._name(claim, job, step, saved, path)
         except LeaseLost:
             if path is not None:
                 path.unlink(missing_ok=True)
@@ -165,23 +154,19 @@ class StoredCheckpoints:
         for old in forgotten:
             old.unlink(missing_ok=True)
 
-    def newest(
-        self, trial: int, *, most: int, after: int = -1, until: int | None = None
-    ) -> Checkpoint | None:
-        """Return the last state of a trial that is as it was written; warn of each that is not."""
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the state with most steps that is as it was written; warn of each that is not."""
         table = CHECKPOINTS
         wanted = sa.select(table).where(
-            table.c.study == self._store.study,
-            table.c.trial == trial,
-            table.c.step <= most,
-            table.c.attempt > after,
-            sa.true() if until is None else table.c.attempt <= until,
+            table.c.study == self._store.study, table.c.trial == trial, table.c.step <= most
         )
+        if job is not None:
+            wanted = wanted.where(table.c.job == job)
         with reading(self._store.engine) as connection:
-            rows = connection.execute(wanted.order_by(table.c.attempt.desc(), table.c.step.desc())).all()
+            rows = connection.execute(wanted.order_by(table.c.step.desc(), table.c.attempt.desc())).all()
         for row in rows:
             try:
-                return Checkpoint(row.attempt, row.step, self._read(row))
+                return Checkpoint(row.step, row.attempt, self._read(row))
             except StoreError as error:
                 _LOG.warning("%s; the one before it is used", error)
         return None
@@ -196,7 +181,7 @@ class StoredCheckpoints:
             file.write(saved)
         return path
 
-    def _name(self, claim: Claim, step: int, saved: bytes, path: Path | None) -> list[Path]:
+    def _name(self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None) -> list[Path]:
         """Commit a checkpoint, if the claim holds; return the files that are not needed any more."""
         table = CHECKPOINTS
         key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
@@ -204,6 +189,7 @@ class StoredCheckpoints:
         row = {
             **key,
             "step": step,
+            "job": job,
             "file": None if path is None else path.name,
             "content": saved if path is None else None,
             "sha256": hashlib.sha256(saved).hexdigest(),

@@ -77,6 +77,7 @@ CHECKPOINTS: Final = sa.Table(
     _number("trial"),
     _number("attempt"),
     _number("step"),
+    sa.Column("job", sa.Text, nullable=False),
     sa.Column("file", sa.Text, nullable=True),
     sa.Column("content", sa.LargeBinary, nullable=True),
     sa.Column("sha256", sa.Text, nullable=False),

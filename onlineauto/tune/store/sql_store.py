@@ -235,9 +235,15 @@ class SqlStore:
                 raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
             text, crc = sealed(definition, place)
             self.definition = opened(text, crc, place, self._where)
-            row = {"name": self.name, "definition": text, "crc": crc, "version": 0, "created": _NOW}
+            made: dict[str, Any] = {
+                "name": self.name,
+                "definition": text,
+                "crc": crc,
+                "version": 0,
+                "created": _NOW,
+            }
             return int(
-                connection.execute(sa.insert(STUDIES).values(row).returning(STUDIES.c.id)).scalar_one()
+                connection.execute(sa.insert(STUDIES).values(made).returning(STUDIES.c.id)).scalar_one()
             )
 
     def _differs(self, definition: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from typing import Any, TypeAlias
 
 from onlineauto.errors import OptionError
 
-__all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "train"]
+__all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "What", "arguments", "train"]
 
 Config: TypeAlias = Mapping[str, Any]
 """Values of hyperparameters by name."""
@@ -42,7 +42,7 @@ Saved: TypeAlias = Any
 """What a checkpoint holds: bytes, or what JSON can write."""
 Function: TypeAlias = Callable[..., Any]
 """A function of a config, or of a config and a `Report`."""
-Hear: TypeAlias = Callable[[int, float, Callable[[], Saved] | None], bool]
+Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None], bool]
 """Receives step, value and how to save; returns whether the trial goes on."""
 
 
@@ -75,6 +75,10 @@ class Trainable(ABC):
         return False
 
 
+What: TypeAlias = Function | type[Trainable]
+"""What can be trained."""
+
+
 class Report:
     """Handed to a function, which calls it with a value after each unit of resource.
 
@@ -103,7 +107,7 @@ class Report:
 
 
 def train(
-    what: Function | type[Trainable],
+    what: What,
     config: Config,
     *,
     resource: int,
@@ -156,14 +160,13 @@ def _new(what: type[Trainable], config: Config) -> Trainable:
 
 
 def _call(what: Function, config: Config, report: Report) -> None:
-    wanted = arguments(what)
+    """Call a function; what it returns, if it returns anything, is its value after the last step."""
     try:
-        value = what(config) if wanted == 1 else what(config, report)
+        value = what(config) if arguments(what) == 1 else what(config, report)
+        if value is not None:
+            report(value, step=report.resource)
     except Leave:
         return
-    if wanted == 1:
-        report.step = report.resource - 1
-        report._hear(report.resource, value, None)  # noqa: SLF001 - the last step, which ends by itself
 
 
 def arguments(what: Any) -> int:
