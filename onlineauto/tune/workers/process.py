@@ -133,14 +133,12 @@ class Process:
         theirs.close()
 
     @property
-    def sentinel(self) -> int:
-        """Something to wait for: it is ready when the process has ended."""
-        return int(self._process.sentinel)
-
-    @property
     def fate(self) -> str:
-        """How the process ended."""
-        self._process.join()
+        """How the process ended, whose pipe is closed."""
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
         code = self._process.exitcode or 0
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
