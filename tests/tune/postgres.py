@@ -65,7 +65,7 @@ class Server:
         """Make an empty database and return its URL."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(host=str(self._folder), user="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
+            connection.execute(f"CREATE DATABASE {name}")
         return f"postgresql://postgres@/{name}?host={self._folder}"
 
     def _run(self, program: str, *words: str) -> None:

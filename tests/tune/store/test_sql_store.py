@@ -119,7 +119,7 @@ def test_nothing_is_written_if_deciding_fails(url: str) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        store.claim("me", 60, after=0, decide=fail)  # type: ignore[arg-type]
+        store.claim("me", 60, after=0, decide=fail)
     assert store.load() == []
     assert Counting(store, "me").claim() == Claim(0, 0, "me")
 

@@ -244,7 +244,7 @@ def test_leases_are_renewed(store: SqlStore) -> None:
 
 def test_a_killed_process_loses_one_step(store: SqlStore, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    configs = [{"rate": 1.0, "dies_at": 3, "notes": str(notes)}, {"rate": 2.0}]
+    configs: list[dict[str, Any]] = [{"rate": 1.0, "dies_at": 3, "notes": str(notes)}, {"rate": 2.0}]
     heard = Heard()
     study = Ladder(store, "me", configs=configs, resources=(5,))
     records = run(study, trainables.Counter, workers=2, callbacks=[heard])
