@@ -1,1 +1,9 @@
 """Where studies are kept: the protocol of all stores, and the one in memory."""
+
+from __future__ import annotations
+
+from onlineauto.tune.store.memory import MemoryStore
+from onlineauto.tune.store.opening import STORES, open_store
+from onlineauto.tune.store.protocol import Claim, LeaseLost, Record, Snapshot, Store
+
+__all__ = ["STORES", "Claim", "LeaseLost", "MemoryStore", "Record", "Snapshot", "Store", "open_store"]

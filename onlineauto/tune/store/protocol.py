@@ -7,13 +7,15 @@ order has the same study. Records are numbered 1, 2, 3, … without gaps; the nu
 ========= ================================================= ==================================================
 kind      other keys                                        meaning
 ========= ================================================= ==================================================
+study     settings                                          record 1: what the study is about
 enqueued  config                                            a config that is tried first
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
 reported  trial, attempt, step, value                       a value on the way
 told      trial, attempt, resource, value                   the job ended well
-failed    trial, attempt, why                               the job ended badly
+failed    trial, attempt, why, final                        the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
+idle                                                        the scheduler was asked, and changed without a job
 ========= ================================================= ==================================================
 
 A job is known by its trial and its attempt. A trial that is resumed goes on counting attempts, so no two jobs
@@ -34,7 +36,7 @@ Record = Mapping[str, Any]
 """One record of the log: plain JSON, with NaN and Infinity as Python's `json` writes them."""
 
 Decide = Callable[[Sequence[Record]], Record | None]
-"""Takes all records after a version and returns the next one, ``asked``, or None if there is no job."""
+"""Takes all records after a version and returns the next: ``asked``, ``idle``, or None if nothing changed."""
 
 
 class LeaseLost(OnlineautoError):
@@ -81,6 +83,10 @@ class Store(Protocol):
     and processes at once.
     """
 
+    def begin(self, record: Record) -> Record:
+        """Append ``study``, if the log is empty; return record 1, whoever wrote it. One atomic step."""
+        ...
+
     def load(self, after: int = 0) -> Sequence[Record]:
         """Return all records behind the first `after`, in order, as one consistent reading."""
         ...
@@ -102,25 +108,26 @@ class Store(Protocol):
 
         In one transaction that excludes every other writer of this study: append ``expired`` for every job
         whose lease is over; read all records after `after`; call `decide` with them; append what it returns,
-        and lease that job to `owner` for `lease` seconds. If `decide` raises, nothing is written.
+        and if that is ``asked``, lease the job to `owner` for `lease` seconds. If `decide` raises, nothing is
+        written. It is called at most once, because what it decides changes the caller.
 
         Returns
         -------
         sequence of Record
-            All records after `after`. The last one is the new job, if `decide` returned one.
+            All records after `after`. The last one is what `decide` returned, if it returned one.
         """
         ...
 
     def commit(self, claim: Claim, record: Record) -> int:
         """Append ``reported`` or ``told``, if the claim still holds, and return its version.
 
-        ``told`` ends the claim; the same transaction does both.
+        ``told`` ends the claim, and ``reported`` renews its lease; the same transaction does both.
 
         Raises
         ------
         LeaseLost
-            If the job has another attempt or owner by now, or has ended. Nothing is written then. A lease
-            that is over but was claimed by nobody else still holds.
+            If the job is recorded as expired, has another attempt or owner by now, or has ended. Nothing is
+            written then. A lease that is over, but not recorded as expired yet, still holds.
         """
         ...
 

@@ -1,0 +1,35 @@
+"""Schedulers decide which trial gets how much. One file for each, and their registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.tune.schedulers.asha import Asha
+from onlineauto.tune.schedulers.dehb import Dehb
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.hyperband import Hyperband
+from onlineauto.tune.schedulers.median import Median
+from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.schedulers.scheduler import (
+    Decision,
+    ResumeFrom,
+    Scheduler,
+    Setting,
+    State,
+    Suggestion,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
+
+SCHEDULERS: Mapping[str, type[Scheduler]] = {
+    "hyperband": Hyperband,
+    "dehb": Dehb,
+    "asha": Asha,
+    "median": Median,
+    "pbt": Pbt,
+    "fifo": Fifo,
+}
+"""By their names."""

@@ -1,0 +1,150 @@
+"""``Asha``: successive halving that waits for nobody.
+
+A rung compares the trials that have come so far. By *promotion* a trial is paused at each rung, and goes on when
+it is among the best 1/eta there. By *stopping* it goes on at once, or never.
+
+Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.quantile import quantile
+from onlineauto.tune.schedulers.rungs import geometric
+from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.searchers.searcher import Searcher
+    from onlineauto.tune.spaces import Config
+
+__all__ = ["Asha"]
+
+_VARIANTS = ("promotion", "stopping")
+
+
+class Asha(Fifo):
+    """Asynchronous successive halving.
+
+    Parameters
+    ----------
+    variant : str
+        ``promotion`` or ``stopping``. Stopping needs values that are reported on the way.
+
+    Raises
+    ------
+    OptionError
+        If `variant` is unknown; from `begin`, if the ladder has one rung only.
+    """
+
+    name = "asha"
+
+    def __init__(self, variant: str = "promotion") -> None:
+        if variant not in _VARIANTS:
+            raise OptionError(f"variant = {variant!r} is unknown; valid are {', '.join(_VARIANTS)}")
+        self.options = {"variant": variant}
+        self._promotes = variant == "promotion"
+
+    def begin(self, setting: Setting) -> None:  # noqa: D102
+        super().begin(setting)
+        rungs = geometric(setting.min_resource, setting.max_resource, setting.eta, 1)[0]
+        self.levels = [level for _, level in rungs]
+        self._rungs: list[list[tuple[float, int]]] = [[] for _ in self.levels]
+        self._promoted: list[set[int]] = [set() for _ in self.levels]
+        self._configs: dict[int, Config] = {}
+        self._at: dict[int, int] = {}
+
+    def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        for rung in range(len(self.levels) - 2, -1, -1) if self._promotes else ():
+            trial = self._promotable(rung)
+            if trial is not None:
+                self._promoted[rung].add(trial)
+                self._at[trial] = rung + 1
+                self._running.add(trial)
+                came_from = ResumeFrom(trial, self.levels[rung])
+                return Suggestion(trial, self._configs[trial], self.levels[rung + 1], came_from)
+        begun = super().suggest(searcher)
+        if begun is None:
+            return None
+        self._at[begun.trial] = 0
+        if not self._promotes:
+            return begun
+        self._configs[begun.trial] = begun.config
+        return begun._replace(resource=self.levels[0])
+
+    def _promotable(self, rung: int) -> int | None:
+        """Return the best trial that is in the best share of a rung and has not left it."""
+        gone = self._promoted[rung]
+        best = self._rungs[rung][: len(self._rungs[rung]) // self.setting.eta]
+        return next((trial for _, trial in best if trial not in gone), None)
+
+    def quantile(self, rung: int) -> float:
+        """Return the loss that divides the best 1/eta of a rung from the others."""
+        return quantile([loss for loss, _ in self._rungs[rung]], 1 / self.setting.eta)
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
+        if self._promotes:
+            return Decision.STOP if resource >= self.levels[self._at[trial]] else Decision.CONTINUE
+        if resource >= self.setting.max_resource:
+            return Decision.STOP
+        if not self._arrives(trial, resource, loss):
+            return Decision.CONTINUE
+        return Decision.CONTINUE if loss <= self.quantile(self._at[trial] - 1) else Decision.STOP
+
+    def _arrives(self, trial: int, resource: int, loss: float) -> bool:
+        """Record a trial at the highest rung that it has come to; return whether it is a new one."""
+        rung = self._at[trial]
+        while rung < len(self.levels) and self.levels[rung] <= resource:
+            rung += 1
+        if rung == self._at[trial]:
+            return False
+        insort(self._rungs[rung - 1], (loss, trial))
+        self._at[trial] = rung
+        return True
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        changed = super().on_result(trial, resource, loss)
+        if self._promotes:
+            rung = self._at[trial]
+            if resource != self.levels[rung]:
+                raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {self.levels[rung]}")
+            insort(self._rungs[rung], (loss, trial))
+            if rung < len(self.levels) - 1:
+                return {trial: State.PAUSED}
+        else:
+            self._arrives(trial, resource, loss)
+        self._forget(trial)
+        return changed
+
+    def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
+        self._forget(trial)
+        return super().on_error(trial)
+
+    def _forget(self, trial: int) -> None:
+        self._configs.pop(trial, None)
+        del self._at[trial]
+
+    @property
+    def is_done(self) -> bool:  # noqa: D102
+        ends = super().is_done
+        return ends and all(self._promotable(rung) is None for rung in range(len(self.levels) - 1))
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return super().state_dict() | {
+            "rungs": [[list(each) for each in rung] for rung in self._rungs],
+            "promoted": [sorted(each) for each in self._promoted],
+            "configs": {str(trial): config for trial, config in self._configs.items()},
+            "at": {str(trial): rung for trial, rung in self._at.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        super().load_state_dict(state)
+        self._rungs = [[(loss, trial) for loss, trial in rung] for rung in state["rungs"]]
+        self._promoted = [set(each) for each in state["promoted"]]
+        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
+        self._at = {int(trial): rung for trial, rung in state["at"].items()}

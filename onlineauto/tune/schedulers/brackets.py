@@ -1,0 +1,133 @@
+"""``Brackets``: the open brackets of Hyperband. A new one is opened when no other has work, so nobody waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onlineauto.tune.schedulers.bracket import Bracket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from onlineauto.tune.schedulers.bracket import Place
+    from onlineauto.tune.schedulers.rungs import Rungs
+
+__all__ = ["Brackets", "Slot"]
+
+
+class Slot(NamedTuple):
+    """A place in one of the brackets."""
+
+    bracket: int
+    place: Place
+
+
+class Brackets:
+    """Brackets in their order; bracket `b` has the rungs of ``system[b % len(system)]``.
+
+    The *primary* bracket is the first that is not complete. Work is looked for from there on.
+
+    Parameters
+    ----------
+    system : sequence of rungs
+        The kinds of brackets.
+    keeps : bool
+        True to remember brackets that are complete.
+    promoting : int or None
+        Brackets from this number on do not promote: all their slots are for new trials.
+
+    Attributes
+    ----------
+    primary : int
+    count : int
+        How many brackets were opened.
+    """
+
+    def __init__(self, system: Sequence[Rungs], *, keeps: bool = False, promoting: int | None = None) -> None:
+        self.system = system
+        self.primary = 0
+        self.count = 0
+        self._keeps = keeps
+        self._promoting = promoting
+        self._brackets: dict[int, Bracket] = {}
+
+    def __getitem__(self, bracket: int) -> Bracket:
+        """Return a bracket by its number; those that are complete are gone, unless they are kept."""
+        return self._brackets[bracket]
+
+    @property
+    def pending(self) -> dict[int, int]:
+        """How many slots are pending in each bracket that is not complete."""
+        return {number: self._brackets[number].pending for number in range(self.primary, self.count)
+                if number in self._brackets}
+
+    def next_slot(self, *, opens: bool = True) -> Slot | None:
+        """Hand out a free slot of the first bracket that has one; if none has and it may, open the next."""
+        for number in range(self.primary, self.count):
+            bracket = self._brackets.get(number)
+            place = bracket.next_place() if bracket is not None else None
+            if place is not None:
+                return Slot(number, place)
+        return self._open() if opens else None
+
+    def on_result(self, slot: Slot, loss: float) -> list[int]:
+        """Occupy a pending slot; return the trials that this shows to be at their end.
+
+        Raises
+        ------
+        ValueError
+            If the slot is not pending.
+        """
+        bracket = self._brackets.get(slot.bracket)
+        if bracket is None:
+            raise ValueError(f"bracket {slot.bracket} is complete, or not open yet")
+        return self._ended(slot.bracket, bracket, bracket.on_result(slot.place, loss))
+
+    def close(self) -> list[int]:
+        """Take free slots away that are for new trials, in all brackets; return as `on_result` does."""
+        ended: list[int] = []
+        for number in range(self.primary, self.count):
+            bracket = self._brackets.get(number)
+            if bracket is not None and (bracket.rung == 0 or not bracket.promotes):
+                ended += self._ended(number, bracket, bracket.close())
+        return ended
+
+    def _ended(self, number: int, bracket: Bracket, dropped: list[int] | None) -> list[int]:
+        ended = list(dropped or ())
+        if bracket.is_complete:
+            if not self._keeps:
+                del self._brackets[number]
+            while self.primary < self.count and self._is_complete(self.primary):
+                self.primary += 1
+        return ended
+
+    def _is_complete(self, number: int) -> bool:
+        return number not in self._brackets or self._brackets[number].is_complete
+
+    def _bracket(self, number: int) -> Bracket:
+        promotes = self._promoting is None or number < self._promoting
+        return Bracket(self.system[number % len(self.system)], promotes=promotes)
+
+    def _open(self) -> Slot:
+        number = self.count
+        self._brackets[number] = bracket = self._bracket(number)
+        self.count += 1
+        place = bracket.next_place()
+        assert place is not None  # a rung has a slot at least
+        return Slot(number, place)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON."""
+        return {
+            "primary": self.primary,
+            "count": self.count,
+            "brackets": {str(number): bracket.state_dict() for number, bracket in self._brackets.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the system is the same."""
+        self.primary, self.count = state["primary"], state["count"]
+        self._brackets = {}
+        for number, each in state["brackets"].items():
+            self._brackets[int(number)] = bracket = self._bracket(int(number))
+            bracket.load_state_dict(each)

@@ -1,0 +1,226 @@
+"""``Dehb``: differential evolution in the brackets of Hyperband.
+
+There are two kinds of it, which differ in where parents and targets come from; see `populations` and
+`parent_slots`. Both keep one loss for each trial and level, so losses of different levels are never compared, and
+both ask a job's own bracket what it is, not the newest one.
+
+Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
+"""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.bracket import Place
+from onlineauto.tune.schedulers.brackets import Brackets, Slot
+from onlineauto.tune.schedulers.evolution.populations import Populations
+from onlineauto.tune.schedulers.evolution.parent_slots import ParentSlots
+from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
+from onlineauto.tune.spaces.draw import Draw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.schedulers.evolution.parents import Parents
+    from onlineauto.tune.searchers.searcher import Searcher
+    from onlineauto.tune.spaces import Config
+
+__all__ = ["Dehb"]
+
+_PURPOSE = 2
+_VARIANTS: Mapping[str, type[Parents]] = {"population": Populations, "slots": ParentSlots}
+_TRIES = 50
+"""So often another child is made if a config was tried before; the second half are random configs."""
+
+
+class Dehb(Scheduler):
+    """DEHB: evolved configs instead of random ones, and in later brackets new ones instead of promoted ones.
+
+    Parameters
+    ----------
+    variant : str
+        ``population``: each level has a population that lasts. ``slots``: parents are the slots of earlier
+        brackets, and only the first bracket promotes.
+    factor : float
+        The step of a mutation.
+    rate : float
+        The chance that a parameter comes from the mutant.
+    allow_duplicates : bool
+        True if a config may be tried again as a new trial.
+    brackets : int, optional
+        How many kinds of brackets take turns; all if None.
+
+    Raises
+    ------
+    OptionError
+        If an option is out of range; from `begin`, if the ladder has one rung only.
+    """
+
+    name = "dehb"
+
+    def __init__(
+        self,
+        variant: str = "population",
+        factor: float = 0.5,
+        rate: float = 0.5,
+        *,
+        allow_duplicates: bool = False,
+        brackets: int | None = None,
+    ) -> None:
+        if variant not in _VARIANTS:
+            raise OptionError(f"variant = {variant!r} is unknown; valid are {', '.join(_VARIANTS)}")
+        if not 0 < factor <= 2 or not 0 <= rate <= 1:
+            raise OptionError(f"factor = {factor}, rate = {rate}: valid is 0 < factor <= 2, 0 <= rate <= 1")
+        self.options = {
+            "variant": variant,
+            "factor": factor,
+            "rate": rate,
+            "allow_duplicates": allow_duplicates,
+            "brackets": brackets,
+        }
+        self._variant, self._count, self._allows = variant, brackets, allow_duplicates
+        self._factor, self._rate = factor, rate
+
+    def begin(self, setting: Setting) -> None:  # noqa: D102
+        super().begin(setting)
+        self._draw = Draw(setting.seed, _PURPOSE)
+        self._codes: list[np.ndarray] = []
+        self._configs: list[Config] = []
+        self._reached: dict[int, int] = {}
+        self._tried: set[tuple[Any, ...]] = set()
+        self._parents = _VARIANTS[self._variant](
+            setting, self._codes, self._draw, factor=self._factor, rate=self._rate, brackets=self._count
+        )
+        self._brackets = Brackets(
+            self._parents.system, keeps=self._parents.keeps, promoting=self._parents.promoting
+        )
+        self._parents.brackets = self._brackets
+        self._running: dict[int, tuple[Slot, int | None]] = {}
+        self._asked = 1  # number 0 drew the populations
+        self._exhausted = False
+
+    def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        slot = self._brackets.next_slot(opens=not self._exhausted)
+        if slot is None:
+            return None
+        trial = slot.place.trial
+        if trial is None:
+            trial = self._parents.promoted(slot, self._running.keys(), self._reached)
+        if trial is not None:
+            return self._resumed(slot, trial)
+        rng = self._draw.at(self._asked)
+        self._asked += 1
+        code: np.ndarray | None = None
+        target: int | None = None
+        if searcher.queued or self._parents.searches(slot):
+            config = searcher.ask()
+        else:
+            target = self._parents.target(slot)
+            config, code = self._child(slot, target, rng)
+            if config is not None and not searcher.take(config):
+                config = None
+        if config is None:
+            return self._without_more(slot, searcher)
+        return self._begun(slot, target, config, code)
+
+    def _child(
+        self, slot: Slot, target: int | None, rng: np.random.Generator
+    ) -> tuple[Config | None, np.ndarray | None]:
+        """Return a config that was not tried yet, and its code; None if none is found."""
+        for tried in range(_TRIES):
+            by_chance = 2 * tried >= _TRIES
+            code = rng.random(self.setting.space.width) if by_chance else self._parents.child(slot, target, rng)
+            config = self.setting.space.decode(code)
+            if self._allows or tuple(config.items()) not in self._tried:
+                return config, code
+        return None, None
+
+    def _begun(self, slot: Slot, target: int | None, config: Config, code: np.ndarray | None) -> Suggestion:
+        trial = len(self._codes)
+        self._codes.append(self.setting.space.encode(config) if code is None else code)
+        self._configs.append(config)
+        self._tried.add(tuple(config.items()))
+        self._brackets[slot.bracket].assign(slot.place, trial)
+        self._running[trial] = slot, target
+        return Suggestion(trial, config, slot.place.level)
+
+    def _resumed(self, slot: Slot, trial: int) -> Suggestion:
+        self._brackets[slot.bracket].assign(slot.place, trial)
+        self._running[trial] = slot, self._parents.target(slot)
+        came_from = ResumeFrom(trial, self._reached[trial])
+        return Suggestion(trial, self._configs[trial], slot.place.level, came_from)
+
+    def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
+        """Fill the rungs without the new trials that there are not, and look for others to resume."""
+        self._exhausted = True
+        self._brackets.close()
+        self._brackets.on_result(slot, nan)
+        return self.suggest(searcher)
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002, D102
+        return Decision.STOP if resource >= self._running[trial][0].place.level else Decision.CONTINUE
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        slot, target = self._running.pop(trial)
+        if resource != slot.place.level:
+            raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {slot.place.level}")
+        self._reached[trial] = resource
+        kept = self._parents.selected(slot, trial, target, loss)
+        self._brackets[slot.bracket].assign(slot.place, kept[0])
+        ended = self._brackets.on_result(slot, kept[1])
+        changed = {trial: State.PAUSED if self._parents.pauses(slot) else State.TERMINATED}
+        return changed | self._ended(ended)
+
+    def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
+        slot, _ = self._running.pop(trial)
+        self._reached.pop(trial, None)
+        return self._ended(self._brackets.on_result(slot, nan))
+
+    def _ended(self, trials: list[int]) -> dict[int, State]:
+        """Return the changes of trials that are not promoted, or that no bracket can promote any more."""
+        if self._parents.is_past_promotion():
+            trials = [*trials, *(each for each in self._reached if each not in self._running)]
+        for each in trials:
+            self._reached.pop(each, None)
+        return dict.fromkeys(trials, State.TERMINATED)
+
+    @property
+    def is_done(self) -> bool:  # noqa: D102
+        return self._exhausted and not self._running and self._brackets.primary == self._brackets.count
+
+    @property
+    def rounds(self) -> int:
+        """How often all kinds of brackets are complete."""
+        return self._brackets.primary // len(self._brackets.system)
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            "codes": [code.tolist() for code in self._codes],
+            "configs": [dict(config) for config in self._configs],
+            "reached": {str(trial): reached for trial, reached in self._reached.items()},
+            "brackets": self._brackets.state_dict(),
+            "parents": self._parents.state_dict(),
+            "running": {
+                str(trial): [target, slot.bracket, *slot.place]
+                for trial, (slot, target) in self._running.items()
+            },
+            "asked": self._asked,
+            "exhausted": self._exhausted,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        self._codes[:] = [np.array(code) for code in state["codes"]]
+        self._configs = [dict(config) for config in state["configs"]]
+        self._tried = {tuple(config.items()) for config in self._configs}
+        self._reached = {int(trial): reached for trial, reached in state["reached"].items()}
+        self._brackets.load_state_dict(state["brackets"])
+        self._parents.load_state_dict(state["parents"])
+        self._running = {
+            int(trial): (Slot(bracket, Place(*place)), target)
+            for trial, (target, bracket, *place) in state["running"].items()
+        }
+        self._asked, self._exhausted = state["asked"], state["exhausted"]

@@ -1,0 +1,1 @@
+"""Where the parents of DEHB come from, and how they have children."""

@@ -1,0 +1,163 @@
+"""``Hyperband``: synchronous successive halving in brackets that trade many short trials for few long ones.
+
+A rung is compared only when all its trials are there. Who asks meanwhile gets a slot of a later bracket.
+
+Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
+"""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.bracket import Place
+from onlineauto.tune.schedulers.brackets import Brackets, Slot
+from onlineauto.tune.schedulers.rungs import geometric, hpbandster
+from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onlineauto.tune.schedulers.rungs import Rungs
+    from onlineauto.tune.searchers.searcher import Searcher
+    from onlineauto.tune.spaces import Config
+
+__all__ = ["SYSTEMS", "Hyperband", "system_of"]
+
+SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
+    "geometric": geometric,
+    "hpbandster": hpbandster,
+}
+"""Rung systems by their names."""
+
+
+def system_of(setting: Setting, sizes: str, brackets: int | None) -> list[Rungs]:
+    """Return the rung system of a study; raise `OptionError` if there is none of this name."""
+    if sizes not in SYSTEMS:
+        raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")
+    return SYSTEMS[sizes](setting.min_resource, setting.max_resource, setting.eta, brackets)
+
+
+class Hyperband(Scheduler):
+    """Synchronous Hyperband. New trials begin in the first rung of a bracket, and are paused after each rung.
+
+    Parameters
+    ----------
+    sizes : str
+        ``geometric``: sizes are rounded up, levels anchored at the least resource. ``hpbandster``: rounded
+        down, anchored at the most.
+    brackets : int, optional
+        How many kinds of brackets take turns; all if None. With 1 this is successive halving.
+
+    Raises
+    ------
+    OptionError
+        If `sizes` is unknown; from `begin`, if the ladder has one rung only.
+    """
+
+    name = "hyperband"
+
+    def __init__(self, sizes: str = "geometric", brackets: int | None = None) -> None:
+        if sizes not in SYSTEMS:
+            raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")
+        self.options = {"sizes": sizes, "brackets": brackets}
+        self._sizes, self._count = sizes, brackets
+
+    def begin(self, setting: Setting) -> None:  # noqa: D102
+        super().begin(setting)
+        self._brackets = Brackets(system_of(setting, self._sizes, self._count))
+        self._running: dict[int, Slot] = {}
+        self._configs: dict[int, Config] = {}
+        self._reached: dict[int, int] = {}
+        self._ended: list[int] = []
+        self._trials = 0
+        self._exhausted = False
+
+    def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        slot = self._brackets.next_slot(opens=not self._exhausted)
+        if slot is None:
+            return None
+        place, trial = slot.place, slot.place.trial
+        if trial is not None:
+            self._running[trial] = slot
+            came_from = ResumeFrom(trial, self._reached[trial])
+            return Suggestion(trial, self._configs[trial], place.level, came_from)
+        config = searcher.ask()
+        if config is None:
+            return self._without_more(slot, searcher)
+        trial = self._trials
+        self._trials += 1
+        self._brackets[slot.bracket].assign(place, trial)
+        self._running[trial], self._configs[trial] = slot, config
+        return Suggestion(trial, config, place.level)
+
+    def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
+        """Fill the rungs without the new trials that there are not, and look for others to resume."""
+        self._exhausted = True
+        self._ended += self._brackets.close()
+        self._ended += self._brackets.on_result(slot, nan)
+        return self.suggest(searcher)
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002, D102
+        return Decision.STOP if resource >= self._running[trial].place.level else Decision.CONTINUE
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        slot = self._running[trial]
+        if resource != slot.place.level:
+            raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {slot.place.level}")
+        self._reached[trial] = resource
+        last = slot.place.rung == len(self._brackets[slot.bracket].rungs) - 1
+        changed = self._occupied(trial, loss, {trial: State.PAUSED})
+        if last:
+            self._forget(trial)
+            changed[trial] = State.TERMINATED
+        return changed
+
+    def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
+        changed = self._occupied(trial, nan, {})
+        self._forget(trial)
+        return changed
+
+    def _occupied(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
+        """Fill the slot of a trial, and add to the changes the trials that are not promoted."""
+        self._ended += self._brackets.on_result(self._running.pop(trial), loss)
+        for each in self._ended:
+            changed[each] = State.TERMINATED
+            self._forget(each)
+        self._ended.clear()
+        return changed
+
+    def _forget(self, trial: int) -> None:
+        self._configs.pop(trial, None)
+        self._reached.pop(trial, None)
+
+    @property
+    def is_done(self) -> bool:  # noqa: D102
+        return self._exhausted and not self._running and self._brackets.primary == self._brackets.count
+
+    @property
+    def rounds(self) -> int:
+        """How often all kinds of brackets are complete."""
+        return self._brackets.primary // len(self._brackets.system)
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            "brackets": self._brackets.state_dict(),
+            "running": {str(trial): [slot.bracket, *slot.place] for trial, slot in self._running.items()},
+            "configs": {str(trial): config for trial, config in self._configs.items()},
+            "reached": {str(trial): reached for trial, reached in self._reached.items()},
+            "ended": list(self._ended),
+            "trials": self._trials,
+            "exhausted": self._exhausted,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        self._brackets.load_state_dict(state["brackets"])
+        self._running = {
+            int(trial): Slot(bracket, Place(*place)) for trial, (bracket, *place) in state["running"].items()
+        }
+        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
+        self._reached = {int(trial): reached for trial, reached in state["reached"].items()}
+        self._ended = list(state["ended"])
+        self._trials, self._exhausted = state["trials"], state["exhausted"]

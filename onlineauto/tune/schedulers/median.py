@@ -1,0 +1,81 @@
+"""``Median``: stop a trial whose average is worse than that of half the others were at the same resource.
+
+Source: Golovin and others: Google Vizier, 2017.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.quantile import quantile
+from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Median"]
+
+
+class Median(Fifo):
+    """Stops by the running average of the values that a trial has reported.
+
+    Parameters
+    ----------
+    grace_population : int
+        No trial is stopped before so many others have reported at this resource.
+    cutoff : float
+        The share of the others that a trial must be no worse than; 0.5 is the median.
+
+    Raises
+    ------
+    OptionError
+        If an option is out of range.
+    """
+
+    name = "median"
+
+    def __init__(self, grace_population: int = 5, cutoff: float = 0.5) -> None:
+        if grace_population < 1 or not 0 < cutoff < 1:
+            raise OptionError(
+                f"grace_population = {grace_population}, cutoff = {cutoff}: "
+                "valid are 1 or more, and a share between 0 and 1"
+            )
+        self.options = {"grace_population": grace_population, "cutoff": cutoff}
+        self._grace, self._cutoff = grace_population, cutoff
+
+    def begin(self, setting: Setting) -> None:  # noqa: D102
+        super().begin(setting)
+        self._sums: dict[int, tuple[int, float]] = {}
+        self._averages: dict[int, list[float]] = {}
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
+        count, total = self._sums.get(trial, (0, 0.0))
+        self._sums[trial] = count + 1, total + loss
+        average = (total + loss) / (count + 1)
+        others = self._averages.setdefault(resource, [])
+        enough = resource >= self.setting.min_resource and len(others) >= self._grace
+        stops = enough and average > quantile(others, self._cutoff)
+        insort(others, average)
+        return Decision.STOP if stops or resource >= self.setting.max_resource else Decision.CONTINUE
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        self._sums.pop(trial, None)
+        return super().on_result(trial, resource, loss)
+
+    def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
+        self._sums.pop(trial, None)
+        return super().on_error(trial)
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return super().state_dict() | {
+            "sums": {str(trial): list(each) for trial, each in self._sums.items()},
+            "averages": {str(resource): list(each) for resource, each in self._averages.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        super().load_state_dict(state)
+        self._sums = {int(trial): (count, total) for trial, (count, total) in state["sums"].items()}
+        self._averages = {int(resource): list(each) for resource, each in state["averages"].items()}

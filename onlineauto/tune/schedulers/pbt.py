@@ -1,0 +1,195 @@
+"""``Pbt``: population based training. A bad member becomes a copy of a good one, with other hyperparameters.
+
+Source: Jaderberg and others: Population based training of neural networks, 2017.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
+from onlineauto.tune.spaces import Choice, Int
+from onlineauto.tune.spaces.draw import Draw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from onlineauto.tune.searchers.searcher import Searcher
+    from onlineauto.tune.spaces import Config, Parameter, Value
+
+__all__ = ["Pbt"]
+
+_PURPOSE = 3
+_TRIES = 20
+"""So often hyperparameters are explored until they differ from the donor's."""
+
+
+class Pbt(Fifo):
+    """A population in which good members are copied and bad ones end.
+
+    A member reports on the way. Whenever it has been given `interval` more, it is compared with the others. If
+    it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best.
+
+    Parameters
+    ----------
+    population : int
+        How many members there are.
+    interval : int
+        The resource between two comparisons.
+    share : float
+        The share of the population that counts as the worst, and as the best.
+    resample : float
+        The chance that a hyperparameter of a copy is drawn anew; otherwise a number is multiplied by one of
+        `factors`, and a word stays.
+    factors : sequence of float
+
+    Raises
+    ------
+    OptionError
+        If an option is out of range.
+    """
+
+    name = "pbt"
+
+    def __init__(
+        self,
+        population: int = 8,
+        interval: int = 1,
+        share: float = 0.25,
+        resample: float = 0.25,
+        factors: tuple[float, ...] = (0.8, 1.2),
+    ) -> None:
+        if population < 2 or interval < 1 or not 0 < share <= 0.5 or not 0 <= resample <= 1 or not factors:
+            raise OptionError(
+                f"population = {population}, interval = {interval}, share = {share}, resample = {resample}, "
+                f"factors = {factors}: valid are 2 or more, 1 or more, up to 0.5, a chance, and one at least"
+            )
+        self.options = {
+            "population": population,
+            "interval": interval,
+            "share": share,
+            "resample": resample,
+            "factors": list(factors),
+        }
+        self._population, self._interval, self._share = population, interval, share
+        self._resample, self._factors = resample, tuple(factors)
+
+    def begin(self, setting: Setting) -> None:  # noqa: D102
+        super().begin(setting)
+        self._draw = Draw(setting.seed, _PURPOSE)
+        self._configs: dict[int, Config] = {}
+        self._scores: dict[int, tuple[int, float]] = {}  # resource and loss at the last comparison
+        self._donors: list[ResumeFrom] = []
+        self._donated: list[Config] = []
+        self._drawn = 0
+
+    def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
+        if self._donors:
+            return self._copied(searcher)
+        if self._trials >= self._population:
+            self._exhausted = True
+            return None
+        begun = super().suggest(searcher)
+        if begun is not None:
+            self._configs[begun.trial] = begun.config
+        return begun
+
+    def _copied(self, searcher: Searcher) -> Suggestion | None:
+        donor, config = self._donors.pop(0), self._donated.pop(0)
+        explored = self._explored(config, self._next())
+        if not searcher.take(explored):
+            self._donors.clear()
+            self._donated.clear()
+            self._exhausted = True
+            return None
+        trial = self._trials
+        self._trials += 1
+        self._running.add(trial)
+        self._configs[trial] = explored
+        return Suggestion(trial, explored, self.setting.max_resource, donor)
+
+    def _next(self) -> np.random.Generator:
+        rng = self._draw.at(self._drawn)
+        self._drawn += 1
+        return rng
+
+    def _explored(self, config: Config, rng: np.random.Generator) -> Config:
+        """Return a config around another one, and different if it can be."""
+        space = self.setting.space
+        for _ in range(_TRIES):
+            explored: Config = {}
+            for name in space.ordered:
+                if space.exists(name, explored):
+                    explored[name] = self._explored_value(name, config, rng)
+            if explored != config:
+                return explored
+        return dict(config)
+
+    def _explored_value(self, name: str, config: Config, rng: np.random.Generator) -> Value:
+        parameter = self.setting.space.parameters[name]
+        if name in config and rng.random() >= self._resample:
+            return self._moved(parameter, config[name], rng)
+        return parameter.decode(rng.random(parameter.width).tolist())
+
+    def _moved(self, parameter: Parameter, value: Value, rng: np.random.Generator) -> Value:
+        """Return a number times one of the factors, within its bounds; a word as it is."""
+        if isinstance(parameter, Choice):
+            return value
+        low, high = parameter.described()["low"], parameter.described()["high"]
+        moved = float(value or 0) * self._factors[int(rng.integers(len(self._factors)))]
+        bounded = min(max(moved, low), high)
+        return round(bounded) if isinstance(parameter, Int) else float(bounded)
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
+        if resource >= self.setting.max_resource:
+            return Decision.STOP
+        if resource < self._scores.get(trial, (0, 0.0))[0] + self._interval:
+            return Decision.CONTINUE
+        self._scores[trial] = resource, loss
+        ranked = sorted(self._scores, key=lambda each: self._scores[each][1])
+        size = min(ceil(len(ranked) * self._share), len(ranked) // 2)
+        if ranked.index(trial) < len(ranked) - size:
+            return Decision.CONTINUE
+        donor = ranked[int(self._next().integers(size))]
+        self._donors.append(ResumeFrom(donor, self._scores[donor][0]))
+        self._donated.append(self._configs[donor])
+        del self._scores[trial]
+        return Decision.STOP
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        self._forget(trial)
+        return super().on_result(trial, resource, loss)
+
+    def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
+        self._forget(trial)
+        return super().on_error(trial)
+
+    def _forget(self, trial: int) -> None:
+        self._scores.pop(trial, None)
+        del self._configs[trial]
+
+    @property
+    def is_done(self) -> bool:  # noqa: D102
+        return not self._running and not self._donors and (self._exhausted or self._trials >= self._population)
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return super().state_dict() | {
+            "configs": {str(trial): config for trial, config in self._configs.items()},
+            "scores": {str(trial): list(each) for trial, each in self._scores.items()},
+            "donors": [list(each) for each in self._donors],
+            "donated": list(self._donated),
+            "drawn": self._drawn,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
+        super().load_state_dict(state)
+        self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
+        self._scores = {int(trial): (resource, loss) for trial, (resource, loss) in state["scores"].items()}
+        self._donors = [ResumeFrom(*each) for each in state["donors"]]
+        self._donated = [dict(config) for config in state["donated"]]
+        self._drawn = state["drawn"]

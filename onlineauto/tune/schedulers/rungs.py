@@ -1,0 +1,107 @@
+"""Rung systems: how many trials each bracket of Hyperband compares at which resources.
+
+A bracket is a list of rungs, each a pair of a size and a level. Sizes fall and levels rise, strictly. Both
+formulas count with whole numbers: a logarithm that is a little too small loses a rung.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from onlineauto.errors import OptionError
+
+__all__ = ["Rungs", "geometric", "hpbandster"]
+
+Rungs = list[tuple[int, int]]
+"""One bracket: pairs of a size and a level."""
+
+
+def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
+    """Return brackets whose levels are anchored at the least resource.
+
+    The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket `b`
+    begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
+
+    Parameters
+    ----------
+    min_resource, max_resource, eta : int
+        The ladder.
+    brackets : int, optional
+        How many; as many as there are levels if it is None or more.
+
+    Raises
+    ------
+    OptionError
+        If the ladder has one rung only, or `brackets` is not positive.
+
+    Examples
+    --------
+    >>> geometric(1, 9, 3)
+    [[(9, 1), (3, 3), (1, 9)], [(5, 3), (2, 9)], [(3, 9)]]
+
+    Source: Li and others: Hyperband, 2018, with the sizes of Syne Tune (rounded up).
+    """
+    last = _rungs_above(min_resource, max_resource, eta)
+    system = []
+    for bracket in range(_count(last + 1, brackets)):
+        rungs = last - bracket
+        sizes = [-(-(last + 1) * eta ** (rungs - rung) // (rungs + 1)) for rung in range(rungs)]
+        levels = [min_resource * eta ** (rung + bracket) for rung in range(rungs)]
+        system.append([*zip(sizes, levels, strict=True), (ceil((last + 1) / (rungs + 1)), max_resource)])
+    return system
+
+
+def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
+    """Return brackets whose levels are anchored at the most resource; the lowest may be above the least.
+
+    Raises
+    ------
+    OptionError
+        If the ladder has one rung only, or `brackets` is not positive.
+
+    Examples
+    --------
+    >>> [[size for size, level in bracket] for bracket in hpbandster(1, 27, 3)]
+    [[27, 9, 3, 1], [9, 3, 1], [6, 2], [4]]
+
+    Source: Falkner and others: BOHB, 2018, and its implementation hpbandster.
+    """
+    rungs = 1
+    while min_resource * eta**rungs <= max_resource:
+        rungs += 1
+    if rungs == 1:
+        raise _one_rung(min_resource, max_resource, eta)
+    system = []
+    for bracket in range(_count(rungs, brackets)):
+        last = rungs - 1 - bracket
+        size = rungs // (last + 1) * eta**last
+        system.append([
+            (max(size // eta**rung, 1), max_resource // eta ** (last - rung)) for rung in range(last + 1)
+        ])
+    return system
+
+
+def _rungs_above(min_resource: int, max_resource: int, eta: int) -> int:
+    """Return how often the least resource is multiplied by eta to be at least the most."""
+    last = 0
+    while min_resource * eta**last < max_resource:
+        last += 1
+    if last == 0:
+        raise _one_rung(min_resource, max_resource, eta)
+    return last
+
+
+def _one_rung(min_resource: int, max_resource: int, eta: int) -> OptionError:
+    return OptionError(
+        f"min_resource = {min_resource}, max_resource = {max_resource}, eta = {eta}: the ladder has one rung, "
+        f"and trials are compared on two at least; let max_resource be {min_resource * eta} or more, "
+        "or take scheduler='fifo'"
+    )
+
+
+def _count(most: int, brackets: int | None) -> int:
+    if brackets is None:
+        return most
+    if brackets < 1:
+        raise OptionError(f"brackets = {brackets}: valid is 1 to {most}")
+    return min(brackets, most)

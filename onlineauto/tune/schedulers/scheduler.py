@@ -1,0 +1,171 @@
+"""``Scheduler``: decides which trial gets how much. The base class of all schedulers, and their vocabulary."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.searchers.searcher import Searcher
+    from onlineauto.tune.spaces import Config, Space
+
+__all__ = ["Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
+
+
+class State(StrEnum):
+    """Where a trial stands."""
+
+    PENDING = "PENDING"
+    """Its job waits for a worker: its worker was lost, or it failed and is tried again."""
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    """It has a result, and may be resumed from there."""
+    TERMINATED = "TERMINATED"
+    ERRORED = "ERRORED"
+
+
+class Decision(StrEnum):
+    """The answer to a reported value."""
+
+    CONTINUE = "CONTINUE"
+    STOP = "STOP"
+    """End the job here: tell the study this value."""
+
+
+class ResumeFrom(NamedTuple):
+    """A checkpoint: the trial that wrote it, and the resource that had been spent on it."""
+
+    trial: int
+    resource: int
+
+
+class Suggestion(NamedTuple):
+    """What to do next: take a trial to a resource.
+
+    Attributes
+    ----------
+    trial : int
+        Its number. New trials are numbered 0, 1, 2, …
+    config : dict
+        Its config.
+    resource : int
+        The resource that the trial is to have been given in the end, counted from its beginning.
+    resume_from : ResumeFrom or None
+        The checkpoint to begin with; None to begin anew.
+    """
+
+    trial: int
+    config: Config
+    resource: int
+    resume_from: ResumeFrom | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all schedulers are told of a study.
+
+    Attributes
+    ----------
+    space : Space
+    min_resource, max_resource : int
+        The least and the most that a trial is given.
+    eta : int
+        The factor between one rung and the next.
+    seed : int
+        Of random numbers.
+
+    Raises
+    ------
+    OptionError
+        If the resources are no whole numbers with ``1 <= min_resource <= max_resource``, or `eta` is less
+        than 2.
+    """
+
+    space: Space
+    min_resource: int = 1
+    max_resource: int = 81
+    eta: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("min_resource", "max_resource", "eta", "seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise OptionError(f"{name} = {value!r}: give a whole number")
+        if self.min_resource < 1 or self.max_resource < self.min_resource:
+            raise OptionError(
+                f"min_resource = {self.min_resource}, max_resource = {self.max_resource}: "
+                "valid is 1 <= min_resource <= max_resource"
+            )
+        if self.eta < 2:
+            raise OptionError(f"eta = {self.eta}: a rung keeps one trial in eta, so eta is at least 2")
+
+
+class Scheduler(ABC):
+    """Decides which trial is given how much, and which go on.
+
+    A scheduler is plain values: no clock, no files, and the same calls always give the same answers. It sees
+    losses: lower is better, whatever the mode of the study. Infinity is a loss. NaN is an error, and a
+    scheduler never sees one. Every job that it suggests ends in one call of `on_result` or `on_error`; jobs
+    may end in any order.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry, or any other.
+    options : dict
+        What the constructor was called with, as plain JSON.
+    setting : Setting
+        Set by `begin`.
+    """
+
+    name: ClassVar[str]
+    options: Mapping[str, Any] = {}
+    setting: Setting
+
+    def begin(self, setting: Setting) -> None:
+        """Set what the study is about; called once, before all else."""
+        self.setting = setting
+
+    @abstractmethod
+    def suggest(self, searcher: Searcher) -> Suggestion | None:
+        """Return the next job, or None if there is none before another job ends, or ever.
+
+        New configs come from ``searcher.ask()``. Once it returns None it has no more, and no new trial begins.
+        """
+
+    def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002
+        """Return whether a running trial goes on, now that it has this loss at this resource."""
+        return Decision.CONTINUE
+
+    @abstractmethod
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:
+        """Receive the loss with which a job ended; return the states of all trials that it changes."""
+
+    @abstractmethod
+    def on_error(self, trial: int) -> dict[int, State]:
+        """Receive that a job failed; return the states of all other trials that it changes."""
+
+    @property
+    @abstractmethod
+    def is_done(self) -> bool:
+        """True if no job is running and there will never be another one."""
+
+    @property
+    def rounds(self) -> int | None:
+        """How often the scheduler has been through all it does; None if it has no such notion."""
+        return None
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; `begin` was called before, with the same setting."""

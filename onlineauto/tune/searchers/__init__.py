@@ -1,0 +1,24 @@
+"""Searchers propose configs. One file for each, and their registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.tune.searchers.grid import GridSearcher
+from onlineauto.tune.searchers.quasi import QuasiSearcher
+from onlineauto.tune.searchers.random import RandomSearcher
+from onlineauto.tune.searchers.searcher import Searcher
+from onlineauto.tune.searchers.tpe import TpeSearcher
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SEARCHERS", "Searcher"]
+
+SEARCHERS: Mapping[str, type[Searcher]] = {
+    "random": RandomSearcher,
+    "quasi": QuasiSearcher,
+    "grid": GridSearcher,
+    "tpe": TpeSearcher,
+}
+"""By their names."""

@@ -1,0 +1,67 @@
+"""``GridSearcher``: every combination of a few values of each parameter."""
+
+from __future__ import annotations
+
+from itertools import islice, product
+from typing import TYPE_CHECKING
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.searchers.searcher import Searcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from onlineauto.tune.spaces import Config, Space
+
+__all__ = ["GridSearcher"]
+
+
+class GridSearcher(Searcher):
+    """Proposes each combination once, and then nothing. The last parameter changes fastest.
+
+    Parameters
+    ----------
+    points : int
+        The values of each number; a `Choice` has all of its own.
+
+    Raises
+    ------
+    OptionError
+        If `points` is not positive.
+    """
+
+    name = "grid"
+
+    def __init__(self, points: int = 5) -> None:
+        if points < 1:
+            raise OptionError(f"points = {points}: a grid needs at least one value of each parameter")
+        self.options = {"points": points}
+        self._points = points
+
+    def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
+        super().begin(space, seed=seed)
+        self._configs: list[Config] = []
+        self._rest = self._combinations()
+
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
+        self._configs.extend(islice(self._rest, number + 1 - len(self._configs)))
+        return dict(self._configs[number]) if number < len(self._configs) else None
+
+    def _combinations(self) -> Iterator[Config]:
+        """Yield all configs; where a parameter does not exist, only its first value counts."""
+        grids = {name: each.grid(self._points) for name, each in self.space.parameters.items()}
+        for values in product(*grids.values()):
+            config = dict(zip(grids, values, strict=True))
+            absent = self._absent(config)
+            if all(config[name] == grids[name][0] for name in absent):
+                yield {name: value for name, value in config.items() if name not in absent}
+
+    def _absent(self, config: Config) -> set[str]:
+        """Return the parameters that do not exist, also because one that they need does not."""
+        present = dict(config)
+        while absent := [name for name in present if not self.space.exists(name, present)]:
+            for name in absent:
+                del present[name]
+        return config.keys() - present.keys()

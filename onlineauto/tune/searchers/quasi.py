@@ -1,0 +1,62 @@
+"""``QuasiSearcher``: configs that cover the space more evenly than random ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.searchers.searcher import Searcher
+
+if TYPE_CHECKING:
+    from onlineauto.tune.spaces import Config, Space
+
+__all__ = ["QuasiSearcher"]
+
+_FIRST = 6
+"""The first block has 2 to this power of points; each further one is as long as all before it."""
+_SEQUENCES = ("sobol", "halton")
+
+
+class QuasiSearcher(Searcher):
+    """Proposes the points of a scrambled low-discrepancy sequence, from `scipy.stats.qmc`.
+
+    Parameters
+    ----------
+    sequence : str
+        ``sobol`` or ``halton``.
+
+    Raises
+    ------
+    OptionError
+        If there is no such sequence, or SciPy is not installed.
+    """
+
+    name = "quasi"
+
+    def __init__(self, sequence: str = "sobol") -> None:
+        if sequence not in _SEQUENCES:
+            raise OptionError(f"sequence {sequence!r} is unknown; valid are {', '.join(_SEQUENCES)}")
+        self.options = {"sequence": sequence}
+        self._sequence = sequence
+
+    def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
+        super().begin(space, seed=seed)
+        self._seed = seed % 2**64
+        self._points = np.empty((0, max(space.width, 1)))
+
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
+        if number >= len(self._points):
+            self._points = self._first(max(_FIRST, number.bit_length()))
+        return self.space.decode(self._points[number])
+
+    def _first(self, power: int) -> np.ndarray:
+        """Return the first 2**power points; they do not depend on how many are asked for."""
+        try:
+            from scipy.stats import qmc
+        except ImportError as error:
+            raise OptionError("searcher='quasi' needs SciPy: pip install 'onlineauto[tune]'") from error
+        kind = qmc.Sobol if self._sequence == "sobol" else qmc.Halton
+        engine = kind(self._points.shape[1], scramble=True, rng=np.random.default_rng(self._seed))
+        return np.asarray(engine.random(2**power))

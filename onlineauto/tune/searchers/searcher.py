@@ -1,0 +1,159 @@
+"""``Searcher``: proposes configs. The base class of all searchers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from onlineauto.tune.spaces.draw import Draw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+
+    from onlineauto.tune.spaces import Config, Space
+
+__all__ = ["Searcher"]
+
+_PURPOSE = 1
+
+
+class Searcher(ABC):
+    """Proposes configs, and learns from the losses of those that were tried.
+
+    A searcher is plain values: no clock, no files, and its random numbers depend on the seed and on how many
+    configs it has proposed. A subclass has `propose`; one that learns has `on_result` too, and one that
+    remembers anything has `remember` and `recall`.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry, or any other.
+    options : dict
+        What the constructor was called with, as plain JSON.
+    space : Space
+        Set by `begin`.
+    limit : int or None
+        How many trials there may be in all; the study sets it.
+    count : int
+        How often `propose` was called.
+    refusals : int
+        How often the scheduler got no new trial.
+    """
+
+    name: ClassVar[str]
+    options: Mapping[str, Any] = {}
+    space: Space
+
+    def begin(self, space: Space, *, seed: int) -> None:
+        """Set the space and the seed; called once, before all else."""
+        self.space = space
+        self.limit: int | None = None
+        self.count = 0
+        self.refusals = 0
+        self._begun = 0
+        self._known: Config | None = None
+        self._repeats = False
+        self._draw = Draw(seed, _PURPOSE)
+        self._queue: deque[Config] = deque()
+
+    @abstractmethod
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:
+        """Return a config, or None if there is no other one, now or ever.
+
+        Parameters
+        ----------
+        number : int
+            Counts from 0.
+        rng : Generator
+            Random numbers that belong to this number.
+        """
+
+    def on_ask(self, config: Config) -> None:
+        """Learn that a config is tried now, whoever proposed it."""
+
+    def on_result(self, config: Config, resource: int, loss: float) -> None:
+        """Learn the loss of a config at a resource; lower is better. Infinity is a loss, NaN is none."""
+
+    def on_error(self, config: Config) -> None:
+        """Learn that a trial of a config failed."""
+
+    def enqueue(self, config: Config) -> None:
+        """Let a config be the next one that `ask` returns, behind those that wait already."""
+        self._queue.append(config)
+
+    @property
+    def queued(self) -> bool:
+        """True if a config waits that was enqueued."""
+        return bool(self._queue)
+
+    def ask(self) -> Config | None:
+        """Return the next config: one that waits, or a proposal; None if there is none any more."""
+        config = self._next()
+        if config is None:
+            self.refusals += 1
+        else:
+            self._begun += 1
+            self.on_ask(config)
+        return config
+
+    def _next(self) -> Config | None:
+        if self._is_over():
+            return None
+        if self._queue:
+            return self._queue.popleft()
+        number = self.count
+        self.count += 1
+        if self._repeats:
+            return self._known
+        return self.propose(number, self._draw.at(number))
+
+    @contextmanager
+    def repeating(self, known: Config | None) -> Iterator[None]:
+        """Let `ask` return what it returned when this was decided, and not propose it anew.
+
+        With `known` None it returned None, if it was asked at all.
+        """
+        self._known, self._repeats = known, True
+        try:
+            yield
+        finally:
+            self._known, self._repeats = None, False
+
+    def take(self, config: Config) -> bool:
+        """Count a trial with a config that the scheduler made; return False if there may be no more trials."""
+        if self._is_over():
+            self.refusals += 1
+            return False
+        self._begun += 1
+        self.on_ask(config)
+        return True
+
+    def _is_over(self) -> bool:
+        return self.limit is not None and self._begun >= self.limit
+
+    def remember(self) -> dict[str, Any]:
+        """Return what a subclass remembers, as plain JSON."""
+        return {}
+
+    def recall(self, remembered: Mapping[str, Any]) -> None:
+        """Set what `remember` returned."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON."""
+        return {
+            "count": self.count,
+            "begun": self._begun,
+            "refusals": self.refusals,
+            "queue": list(self._queue),
+            **self.remember(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; `begin` was called before, with the same space and seed."""
+        self.count, self._begun, self.refusals = state["count"], state["begun"], state["refusals"]
+        self._queue = deque(dict(config) for config in state["queue"])
+        self.recall(state)

@@ -1,0 +1,150 @@
+"""``TpeSearcher``: proposes where good configs are dense and others are not.
+
+The tree-structured Parzen estimator splits what was tried into a few good configs and the others, and models the
+density of both. Of some draws from the good density it proposes the one at which good is likeliest.
+
+Trials that were given more are ranked before those that were given less: their losses are the truer ones, and a
+scheduler gave them more because they were good.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.searchers.parzen import Parzen
+from onlineauto.tune.searchers.searcher import Searcher
+from onlineauto.tune.spaces import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.spaces import Config, Space
+
+__all__ = ["TpeSearcher"]
+
+_MOST_GOOD = 25
+
+
+class TpeSearcher(Searcher):
+    """Proposes by densities of good and other configs; random configs at first.
+
+    Parameters
+    ----------
+    startup : int
+        So many configs are random.
+    candidates : int
+        Draws from the good density for each proposal.
+    good : float
+        The share of configs that count as good; never more than 25 configs.
+
+    Raises
+    ------
+    OptionError
+        If a number is out of range.
+
+    Source: Bergstra, Bardenet, Bengio and Kégl: Algorithms for hyper-parameter optimization, 2011.
+    """
+
+    name = "tpe"
+
+    def __init__(self, startup: int = 10, candidates: int = 24, good: float = 0.1) -> None:
+        if startup < 1 or candidates < 1 or not 0 < good < 1:
+            raise OptionError(
+                f"startup = {startup}, candidates = {candidates}, good = {good}: "
+                "valid are positive whole numbers and a share between 0 and 1"
+            )
+        self.options = {"startup": startup, "candidates": candidates, "good": good}
+        self._startup, self._candidates, self._good = startup, candidates, good
+
+    def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
+        super().begin(space, seed=seed)
+        self._choices = [name for name, each in space.parameters.items() if isinstance(each, Choice)]
+        self._plain = [name for name in space.parameters if name not in self._choices]
+        self._categories = [space.parameters[name].categories for name in self._choices]
+        self._rows: dict[tuple[Any, ...], int] = {}
+        self._size = 0
+        self._reserve(256)
+
+    def _reserve(self, size: int) -> None:
+        self._numbers = np.full((size, len(self._plain)), 0.5)
+        self._words = np.zeros((size, len(self._choices)), dtype=np.int64)
+        self._levels = np.zeros(size, dtype=np.int64)
+        self._losses = np.full(size, inf)
+
+    def on_ask(self, config: Config) -> None:
+        """Count a config as bad until it has a result, so that others do not crowd around it."""
+        row = self._size
+        if row == len(self._losses):
+            before = self._numbers, self._words, self._levels, self._losses
+            self._reserve(2 * row)
+            for new, old in zip((self._numbers, self._words, self._levels, self._losses), before, strict=True):
+                new[:row] = old
+        for column, name in enumerate(self._plain):
+            if name in config:
+                self._numbers[row, column] = self.space.parameters[name].encode(config[name])[0]
+        for column, name in enumerate(self._choices):
+            choice = self.space.parameters[name]
+            if name in config and isinstance(choice, Choice):
+                self._words[row, column] = choice.index(config[name])
+        self._rows[tuple(config.items())] = row
+        self._size += 1
+
+    def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
+        row = self._rows[tuple(config.items())]
+        if resource >= self._levels[row]:
+            self._levels[row], self._losses[row] = resource, loss
+
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
+        if number < self._startup or not self._levels[: self._size].any():
+            return self.space.decode(rng.random(self.space.width))
+        good, others = self._split()
+        density = self._density(good)
+        numbers, words = density.draw(self._candidates, rng)
+        gain = density.log_density(numbers, words) - self._density(others).log_density(numbers, words)
+        best = int(gain.argmax())
+        return self._config(numbers[best], words[best])
+
+    def _split(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of good configs and of the others, the oldest first."""
+        levels, losses = self._levels[: self._size], self._losses[: self._size]
+        order = np.lexsort((losses, -levels))
+        count = min(ceil(self._good * int((levels > 0).sum())), _MOST_GOOD)
+        return np.sort(order[:count]), np.sort(order[count:])
+
+    def _density(self, rows: np.ndarray) -> Parzen:
+        return Parzen(self._numbers[rows], self._words[rows], self._categories)
+
+    def _config(self, numbers: np.ndarray, words: np.ndarray) -> Config:
+        code = np.full(self.space.width, 0.5)
+        for name, number in zip(self._plain, numbers.tolist(), strict=True):
+            code[self.space.blocks[name]] = number
+        for name, word in zip(self._choices, words.tolist(), strict=True):
+            choice = self.space.parameters[name]
+            if isinstance(choice, Choice):
+                code[self.space.blocks[name]] = choice.encode(choice.values[word])
+        return self.space.decode(code)
+
+    def remember(self) -> dict[str, Any]:  # noqa: D102
+        size = self._size
+        configs = sorted(self._rows, key=self._rows.__getitem__)
+        return {
+            "configs": [[self._rows[each], dict(each)] for each in configs],
+            "numbers": self._numbers[:size].tolist(),
+            "words": self._words[:size].tolist(),
+            "levels": self._levels[:size].tolist(),
+            "losses": self._losses[:size].tolist(),
+        }
+
+    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
+        self._size = size = len(remembered["losses"])
+        self._reserve(max(256, 2 * size))
+        if size:
+            self._numbers[:size] = np.array(remembered["numbers"]).reshape(size, -1)
+            self._words[:size] = np.array(remembered["words"]).reshape(size, -1)
+            self._levels[:size] = remembered["levels"]
+            self._losses[:size] = remembered["losses"]
+        self._rows = {tuple(config.items()): row for row, config in remembered["configs"]}

@@ -1,0 +1,9 @@
+"""Spaces of configs: typed parameters, conditions, and a code of numbers between 0 and 1."""
+
+from __future__ import annotations
+
+from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
+from onlineauto.tune.spaces.space import Config, Space
+from onlineauto.tune.spaces.tunable_options import space_of_options
+
+__all__ = ["Choice", "Config", "Float", "Int", "Parameter", "Space", "Value", "space_of_options"]

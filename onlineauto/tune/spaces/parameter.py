@@ -1,0 +1,295 @@
+"""``Parameter``: one number or word that a tuner chooses. ``Float``, ``Int`` and ``Choice`` are the kinds.
+
+A parameter is also a code: a block of numbers between 0 and 1. Uniform numbers decode to the parameter's own
+distribution: uniform, log-uniform, or every integer and every word equally likely.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Choice", "Float", "Int", "Parameter", "Value"]
+
+Value = bool | int | float | str | None
+"""What a config has under a name: plain JSON."""
+
+
+class Parameter(ABC):
+    """One dimension of a space.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the kind in TOML.
+    when : mapping of str to sequence
+        The parameter exists only where each of these other parameters has one of these values.
+    width : int
+        How many numbers the code has.
+    categories : int
+        How many words there are; 0 for a number.
+    """
+
+    kind: ClassVar[str]
+    when: Mapping[str, Sequence[Value]]
+    width: int = 1
+    categories: int = 0
+
+    @abstractmethod
+    def encode(self, value: Any) -> list[float]:
+        """Return the code of a value: `width` numbers in [0, 1]."""
+
+    @abstractmethod
+    def decode(self, code: Sequence[float]) -> Value:
+        """Return the value of a code."""
+
+    @abstractmethod
+    def holds(self, value: object) -> bool:
+        """Return whether a value is valid."""
+
+    @abstractmethod
+    def grid(self, points: int) -> list[Value]:
+        """Return about `points` values, evenly spread in the code, without repetitions."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return the declaration as plain JSON, without `when`."""
+
+    def __str__(self) -> str:
+        """Return what is valid, for messages."""
+        return ", ".join(f"{name} {value}" for name, value in self.described().items())
+
+
+def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
+    """Return conditions with a tuple of values each; a single value may stand for itself."""
+    return {
+        name: tuple(values) if isinstance(values, list | tuple) else (values,)
+        for name, values in (when or {}).items()
+    }
+
+
+def _check_bounds(kind: str, low: float, high: float, lowest: float | None) -> None:
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in (low, high)):
+        raise OptionError(f"{kind}({low!r}, {high!r}): the bounds must be numbers")
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise OptionError(f"{kind}({low}, {high}): the bounds must be finite")
+    if low > high:
+        raise OptionError(f"{kind}({low}, {high}) has no values: the lower bound comes first")
+    if lowest is not None and low < lowest:
+        raise OptionError(f"{kind}({low}, {high}, log=True): the lower bound must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Float(Parameter):
+    """A number between two bounds, both included.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds.
+    log : bool
+        True to search on a logarithmic scale.
+    when : mapping, optional
+        Where the parameter exists: ``when={"loss": "logistic"}``.
+
+    Raises
+    ------
+    OptionError
+        If there is no value between the bounds, or `log` and a bound that is not positive.
+
+    Examples
+    --------
+    >>> Float(1e-4, 1, log=True).decode([0.5])
+    0.01
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    kind: ClassVar[str] = "float"
+    width: ClassVar[int] = 1
+    categories: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "when", _conditions(self.when))
+        _check_bounds("Float", self.low, self.high, 5e-324 if self.log else None)
+
+    def encode(self, value: float) -> list[float]:  # noqa: D102
+        if self.low == self.high:
+            return [0.5]
+        if self.log:
+            code = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            code = (value - self.low) / (self.high - self.low)
+        return [min(max(code, 0.0), 1.0)]
+
+    def decode(self, code: Sequence[float]) -> float:  # noqa: D102
+        at = code[0]
+        if self.log:
+            value = self.low * (self.high / self.low) ** at
+        else:
+            value = self.low + (self.high - self.low) * at
+        return float(min(max(value, self.low), self.high))
+
+    def holds(self, value: object) -> bool:  # noqa: D102
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and self.low <= value <= self.high  # type: ignore[operator]
+
+    def grid(self, points: int) -> list[Value]:  # noqa: D102
+        if self.low == self.high or points == 1:
+            return [self.decode([0.5])]
+        return [self.decode([step / (points - 1)]) for step in range(points)]
+
+    def described(self) -> dict[str, Any]:  # noqa: D102
+        return {"type": "float", "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True, slots=True)
+class Int(Parameter):
+    """A whole number between two bounds, both included.
+
+    Without `log` every number is equally likely; with it, a number is as likely as its share of the
+    logarithmic scale from ``low - 1/2`` to ``high + 1/2``.
+
+    Parameters
+    ----------
+    low, high : int
+        The bounds.
+    log : bool
+        True to search on a logarithmic scale.
+    when : mapping, optional
+        Where the parameter exists: ``when={"loss": "logistic"}``.
+
+    Raises
+    ------
+    OptionError
+        If there is no value between the bounds, or `log` and a bound that is not positive.
+
+    Examples
+    --------
+    >>> [Int(0, 3).decode([at / 40]) for at in range(41)].count(3)
+    11
+    """
+
+    low: int
+    high: int
+    log: bool = False
+    when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    kind: ClassVar[str] = "int"
+    width: ClassVar[int] = 1
+    categories: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "when", _conditions(self.when))
+        _check_bounds("Int", self.low, self.high, 1 if self.log else None)
+        if self.low != int(self.low) or self.high != int(self.high):
+            raise OptionError(f"Int({self.low}, {self.high}): the bounds must be whole numbers")
+
+    def encode(self, value: float) -> list[float]:  # noqa: D102
+        if self.log:
+            floor = self.low - 0.5
+            return [math.log(value / floor) / math.log((self.high + 0.5) / floor)]
+        return [(value - self.low + 0.5) / (self.high - self.low + 1)]
+
+    def decode(self, code: Sequence[float]) -> int:  # noqa: D102
+        if self.log:
+            floor = self.low - 0.5
+            value = round(floor * ((self.high + 0.5) / floor) ** code[0])
+        else:
+            value = self.low + int(code[0] * (self.high - self.low + 1))
+        return min(max(value, self.low), self.high)
+
+    def holds(self, value: object) -> bool:  # noqa: D102
+        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
+
+    def grid(self, points: int) -> list[Value]:  # noqa: D102
+        points = min(points, self.high - self.low + 1)
+        if points == 1:
+            return [self.decode([0.5])]
+        return list(dict.fromkeys(self.decode([step / (points - 1)]) for step in range(points)))
+
+    def described(self) -> dict[str, Any]:  # noqa: D102
+        return {"type": "int", "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Parameter):
+    """One of a few words or numbers that have no order.
+
+    The code of three and more is a block with a number for each; the highest wins. Two share one number.
+
+    Parameters
+    ----------
+    values : sequence
+        The words, each once: text, numbers, booleans or None.
+    when : mapping, optional
+        Where the parameter exists: ``when={"loss": "logistic"}``.
+
+    Raises
+    ------
+    OptionError
+        If there is no value, one is there twice, or one is not plain JSON.
+
+    Examples
+    --------
+    >>> Choice(["a", "b", "c"]).encode("b")
+    [0.0, 1.0, 0.0]
+    """
+
+    values: Sequence[Value]
+    when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    width: int = field(init=False, repr=False)
+    categories: int = field(init=False, repr=False)
+    kind: ClassVar[str] = "choice"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, str):
+            raise OptionError(f"Choice({self.values!r}): give a list of values, not one text")
+        values = tuple(self.values)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "when", _conditions(self.when))
+        if not values:
+            raise OptionError("Choice([]) has no values: name at least one")
+        if plain := [each for each in values if not isinstance(each, Value)]:
+            raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
+        if len({_key(each) for each in values}) < len(values):
+            raise OptionError(f"Choice({list(values)}): a value is there twice")
+        object.__setattr__(self, "categories", len(values))
+        object.__setattr__(self, "width", (0, 1)[len(values) - 1] if len(values) <= 2 else len(values))
+
+    def index(self, value: Value) -> int:
+        """Return the place of a value."""
+        return [_key(each) for each in self.values].index(_key(value))
+
+    def encode(self, value: Value) -> list[float]:  # noqa: D102
+        at = self.index(value)
+        if self.width == self.categories:
+            return [float(each == at) for each in range(self.width)]
+        return [0.25 + 0.5 * at][: self.width]
+
+    def decode(self, code: Sequence[float]) -> Value:  # noqa: D102
+        if self.width == self.categories:
+            return self.values[max(range(self.width), key=code.__getitem__)]
+        return self.values[1 if self.width and code[0] >= 0.5 else 0]
+
+    def holds(self, value: object) -> bool:  # noqa: D102
+        return isinstance(value, Value) and _key(value) in [_key(each) for each in self.values]
+
+    def grid(self, points: int) -> list[Value]:  # noqa: ARG002, D102
+        return list(self.values)
+
+    def described(self) -> dict[str, Any]:  # noqa: D102
+        return {"type": "choice", "values": list(self.values)}
+
+
+def _key(value: Value) -> tuple[bool, Value]:
+    """Return a value such that True and 1 are not the same."""
+    return isinstance(value, bool), value

@@ -1,0 +1,172 @@
+"""``Space``: the configs that a tuner may try, and their code as numbers between 0 and 1."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Config", "Space"]
+
+Config = dict[str, Value]
+"""Values by the names of parameters; those that do not exist where the others have these values are absent."""
+
+_KINDS = {kind.kind: kind for kind in (Float, Int, Choice)}
+
+
+class Space:
+    """The configs that a tuner may try.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Parameter or mapping
+        The parameters by their names. A mapping is what TOML has: ``{"type": "float", "low": 0, "high": 1}``.
+
+    Attributes
+    ----------
+    parameters : dict of str to Parameter
+    blocks : dict of str to slice
+        The place of each parameter in the code.
+    width : int
+        How many numbers the code of a config has.
+
+    Raises
+    ------
+    OptionError
+        If there is no parameter, a parameter has no values, or a condition names none that is there.
+
+    Examples
+    --------
+    >>> space = Space({"rate": Float(1e-4, 1, log=True), "loss": Choice(["squared", "logistic"])})
+    >>> space.decode([0.5, 0.9])
+    {'rate': 0.01, 'loss': 'logistic'}
+    >>> space.encode({"rate": 0.01, "loss": "logistic"}).tolist()
+    [0.5, 0.75]
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter | Mapping[str, Any]]) -> None:
+        self.parameters = {
+            name: each if isinstance(each, Parameter) else _read(name, each)
+            for name, each in parameters.items()
+        }
+        if not self.parameters:
+            raise OptionError("the space has no parameters: name at least one")
+        self.blocks: dict[str, slice] = {}
+        self.width = 0
+        for name, parameter in self.parameters.items():
+            self.blocks[name] = slice(self.width, self.width + parameter.width)
+            self.width += parameter.width
+            self._check_conditions(name, parameter)
+        self._ordered = self._in_order()
+        self._plain = not any(parameter.when for parameter in self.parameters.values())
+
+    @classmethod
+    def from_toml(cls, source: str | Path) -> Space:
+        """Read a space from TOML text, or from a file if `source` is a path or ends in ``.toml``.
+
+        >>> Space.from_toml("rate = {type = 'float', low = 0, high = 1}").width
+        1
+        """
+        path = Path(source) if isinstance(source, Path) or source.endswith(".toml") else None
+        try:
+            text = path.read_text("utf-8") if path else str(source)
+            return cls(tomllib.loads(text))
+        except (OSError, tomllib.TOMLDecodeError, OptionError) as error:
+            raise OptionError(f"{path or 'the space'}: {error}") from error
+
+    def described(self) -> dict[str, Any]:
+        """Return the declaration as plain JSON, as `Space` takes it."""
+        return {
+            name: parameter.described()
+            | ({"when": {key: list(values) for key, values in parameter.when.items()}} if parameter.when else {})
+            for name, parameter in self.parameters.items()
+        }
+
+    def decode(self, code: Sequence[float] | np.ndarray) -> Config:
+        """Return the config of `width` numbers in [0, 1]."""
+        numbers = code.tolist() if isinstance(code, np.ndarray) else code
+        config: Config = {}
+        for name, parameter in self._ordered:
+            if self._plain or self.exists(name, config):
+                config[name] = parameter.decode(numbers[self.blocks[name]])
+        return config
+
+    def encode(self, config: Mapping[str, Any]) -> np.ndarray:
+        """Return the code of a config, float64[width]; what does not exist in it is coded as 0.5."""
+        code = [0.5] * self.width
+        for name, value in config.items():
+            code[self.blocks[name]] = self.parameters[name].encode(value)
+        return np.array(code)
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The names of the parameters, each after those that it depends on."""
+        return tuple(name for name, _ in self._ordered)
+
+    def exists(self, name: str, config: Mapping[str, Any]) -> bool:
+        """Return whether a parameter exists where the others have these values."""
+        return all(
+            parent in config and config[parent] in values
+            for parent, values in self.parameters[name].when.items()
+        )
+
+    def check(self, config: Mapping[str, Any]) -> Config:
+        """Return a config as a dict, if it is in the space.
+
+        Raises
+        ------
+        OptionError
+            If a name is unknown or missing, or a value is not valid; the message says what would be.
+        """
+        if unknown := [name for name in config if name not in self.parameters]:
+            raise OptionError(f"{unknown[0]!r} is not in the space; it has {', '.join(self.parameters)}")
+        for name, parameter in self._ordered:
+            exists = self.exists(name, config)
+            if exists and name not in config:
+                raise OptionError(f"the config has no {name!r}; valid is {parameter}")
+            if exists and not parameter.holds(config[name]):
+                raise OptionError(f"{name} = {config[name]!r} is outside the space; valid is {parameter}")
+            if not exists and name in config:
+                raise OptionError(f"{name!r} does not exist in this config: it needs {dict(parameter.when)}")
+        return {name: config[name] for name, _ in self._ordered if name in config}
+
+    def _check_conditions(self, name: str, parameter: Parameter) -> None:
+        for parent, values in parameter.when.items():
+            if parent not in self.parameters:
+                raise OptionError(f"{name} depends on {parent!r}, which is not in the space")
+            other = self.parameters[parent]
+            if wrong := [value for value in values if not other.holds(value)]:
+                raise OptionError(f"{name} depends on {parent} = {wrong[0]!r}, which is outside {other}")
+
+    def _in_order(self) -> tuple[tuple[str, Parameter], ...]:
+        """Return the parameters such that each comes after those that it depends on."""
+        ordered: dict[str, Parameter] = {}
+        while len(ordered) < len(self.parameters):
+            ready = {
+                name: parameter
+                for name, parameter in self.parameters.items()
+                if name not in ordered and all(parent in ordered for parent in parameter.when)
+            }
+            if not ready:
+                circle = ", ".join(name for name in self.parameters if name not in ordered)
+                raise OptionError(f"these parameters depend on each other in a circle: {circle}")
+            ordered |= ready
+        return tuple(ordered.items())
+
+
+def _read(name: str, declared: object) -> Parameter:
+    """Return a parameter from its declaration in TOML or JSON."""
+    if not isinstance(declared, dict) or declared.get("type") not in _KINDS:
+        raise OptionError(f"{name}: give a Float, Int or Choice, or a table with type = {' | '.join(_KINDS)}")
+    try:
+        return _KINDS[declared["type"]](**{key: each for key, each in declared.items() if key != "type"})
+    except (TypeError, OptionError) as error:
+        raise OptionError(f"{name}: {error}") from error

@@ -1,0 +1,47 @@
+"""``space_of_options``: the space of all options that say how they are searched (``tunable=``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.errors import OptionError
+from onlineauto.options import Log
+from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter
+from onlineauto.tune.spaces.space import Space
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.options import Option, Registry
+
+__all__ = ["space_of_options"]
+
+
+def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
+    """Return the space of a registry's tunable options, or of those that are named.
+
+    Raises
+    ------
+    OptionError
+        If a name is not that of a tunable option; the message lists those.
+
+    Examples
+    --------
+    >>> from onlineauto.workspace.options import REGISTRY
+    >>> space_of_options(REGISTRY, ["learning_rate"]).parameters
+    {'learning_rate': Float(low=0.0001, high=10.0, log=True, when={})}
+    """
+    found = {option.name: option for option in registry.options if option.tunable is not None}
+    if unknown := [name for name in names or () if name not in found]:
+        raise OptionError(f"{unknown[0]!r} cannot be searched; these can: {', '.join(found)}")
+    return Space({name: _parameter(found[name]) for name in (found if names is None else names)})
+
+
+def _parameter(option: Option) -> Parameter:
+    tunable = option.tunable
+    assert tunable is not None
+    if not isinstance(tunable, Log):
+        return Choice(tunable.values)
+    if option.kind is int:
+        return Int(int(tunable.low), int(tunable.high), log=True)
+    return Float(tunable.low, tunable.high, log=True)

@@ -1,0 +1,37 @@
+"""``open_store``: from ``storage=`` to a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.tune.store.protocol import Store
+
+__all__ = ["STORES", "open_store"]
+
+STORES: dict[str, Callable[[str, str], Store]] = {}
+"""By the scheme of their URLs: each opens a URL and the study of a name in it."""
+
+
+def open_store(storage: str | Store | None, name: str) -> Store:
+    """Return the store of a study: in memory if `storage` is None, and at a URL if it is text.
+
+    Raises
+    ------
+    OptionError
+        If no store has URLs of this kind.
+    """
+    if storage is None:
+        return MemoryStore()
+    if not isinstance(storage, str):
+        return storage
+    scheme = storage.partition(":")[0].partition("+")[0]
+    if scheme not in STORES:
+        valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
+        raise OptionError(f"storage = {storage!r} is no store that is known; valid are {valid}")
+    return STORES[scheme](storage, name)
