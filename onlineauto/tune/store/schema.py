@@ -12,10 +12,12 @@ from onlineauto.errors import StoreError
 if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["CHECKPOINTS", "JOBS", "RECORDS", "SCHEMA", "SNAPSHOTS", "STUDIES", "Now", "prepare"]
+__all__ = ["CHECKPOINTS", "JOBS", "RECORDS", "SCHEMA", "SNAPSHOTS", "STUDIES", "Now", "alone", "prepare"]
 
 SCHEMA: Final = 1
 """Version of the schema; one more with each change."""
+_LOCK: Final = 7_236_524
+"""A number for locks of ours, drawn at random."""
 _TABLES: Final = sa.MetaData()
 _VERSIONS: Final = sa.Table(
     "onlineauto_schema", _TABLES, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False)
@@ -25,12 +27,10 @@ STUDIES: Final = sa.Table(
     _TABLES,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("definition", sa.Text, nullable=False),
-    sa.Column("crc", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
 )
-"""Studies: name, definition as JSON, and the number of the last record."""
+"""Studies: name, and the number of the last record."""
 
 
 def _study() -> sa.Column[int]:
@@ -57,10 +57,11 @@ JOBS: Final = sa.Table(
     _number("trial"),
     sa.Column("attempt", sa.BigInteger, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("lease", sa.Double, nullable=False),
     sa.Column("lease_until", sa.Double, nullable=False),
     sa.Column("step", sa.Double, nullable=True),
 )
-"""Claimed jobs: who has which until when, and its last reported step."""
+"""Claimed jobs: who has which, for how many seconds, until when; and its last reported step."""
 SNAPSHOTS: Final = sa.Table(
     "onlineauto_snapshot",
     _TABLES,
@@ -104,6 +105,12 @@ def _now_in_postgres(element: Now, compiler: SQLCompiler, **words: Any) -> str:
     return "extract(epoch from clock_timestamp())::double precision"
 
 
+def alone(connection: sa.Connection) -> None:
+    """Exclude, to the end of this transaction, all others that make tables or studies; on SQLite it does."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+
 def prepare(connection: sa.Connection, url: str) -> None:
     """Make the tables where there are none, within a transaction that excludes other writers.
 
@@ -112,8 +119,7 @@ def prepare(connection: sa.Connection, url: str) -> None:
     StoreError
         The tables are those of a later version of onlineauto, or somebody else's.
     """
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7236524)")  # one at a time makes tables
+    alone(connection)
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         _TABLES.create_all(connection)
         connection.execute(_VERSIONS.insert().values(version=SCHEMA))

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store.connecting import connect, reading, shown, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
-from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, prepare
+from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
 from onlineauto.tune.store.sealing import opened, sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.tune.store.protocol import Decide, Record
 
@@ -42,6 +42,7 @@ _MINE: Final = sa.and_(
     JOBS.c.owner == sa.bindparam("of_owner"),
 )
 """The fence: a job that is still its owner's."""
+_NAMES: Final = sa.select(STUDIES.c.name).order_by(STUDIES.c.name)
 _VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
 _LOCKED: Final = _VERSION.with_for_update()
 _EXPIRED: Final = (
@@ -49,16 +50,20 @@ _EXPIRED: Final = (
     .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
     .returning(JOBS.c.trial, JOBS.c.attempt)
 )
-_RENEW: Final = sa.update(JOBS).where(_MINE).values(lease_until=_NOW + sa.bindparam("lease"))
+_RENEW: Final = (
+    sa.update(JOBS)
+    .where(_MINE)
+    .values(lease=sa.bindparam("seconds"), lease_until=_NOW + sa.bindparam("seconds"))
+)
 _REPORT: Final = (
     sa.update(JOBS)
     .where(_MINE)
     .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < sa.bindparam("reported")))
-    .values(step=sa.bindparam("reported"))
+    .values(step=sa.bindparam("reported"), lease_until=_NOW + JOBS.c.lease)
 )
 _HOLDS: Final = sa.select(JOBS.c.trial).where(_MINE)
 _END: Final = sa.delete(JOBS).where(_MINE)
-_LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("lease"))
+_LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("seconds"))
 
 
 class SqlStore:
@@ -70,26 +75,36 @@ class SqlStore:
         ``sqlite:///FILE`` or ``postgresql://…``; the tables are made where there are none.
     name : str
         Name of the study.
-    definition : mapping, optional
-        What the study is, as plain JSON, to make it where there is none; None to open one that is there.
 
     Raises
     ------
     OptionError
-        The URL is wrong, there is no such study, or the one that is there has another definition.
+        The URL is wrong.
     UnreachableError
         No server answers, or the file cannot be opened.
     StoreError
         The database is of a later version, damaged, or not a store.
     """
 
-    def __init__(self, url: str, name: str, definition: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, url: str, name: str) -> None:
         self.url = url
         self.name = name
         self._engine, self._process = self._connect()
         self._where = shown(url)
-        self._study = self._find(definition)
-        self._mine = {"of_study": self._study}
+        self._study: int | None = None
+        with writing(self._engine) as connection:
+            prepare(connection, self._where)
+            self._find(connection)
+
+    def begin(self, record: Record) -> Record:
+        """Append ``study``, if the log is empty; return record 1, whoever wrote it."""
+        with writing(self.engine) as connection:
+            alone(connection)
+            if self._find(connection) is None:
+                study = sa.insert(STUDIES).values(name=self.name, version=0, created=_NOW)
+                number = connection.execute(study.returning(STUDIES.c.id)).scalar_one()
+                self._append(connection, number, 0, [record])
+        return self.load()[0]
 
     def load(self, after: int = 0) -> Sequence[Record]:
         """Return all records behind the first `after`, in order, as one consistent reading.
@@ -100,14 +115,16 @@ class SqlStore:
             A record is damaged or missing.
         """
         with reading(self.engine) as connection:
-            version = connection.execute(_VERSION, self._mine).scalar()
+            if self._find(connection) is None:
+                return []
+            version = self._existing(connection.execute(_VERSION, self._mine).scalar())
             return self._read(connection, after, version)
 
     def snapshot(self) -> Snapshot | None:
         """Return the newest state that was saved, or None."""
         wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
         with reading(self.engine) as connection:
-            row = connection.execute(wanted.where(SNAPSHOTS.c.study == self._study)).first()
+            row = connection.execute(wanted.where(SNAPSHOTS.c.study == self.study)).first()
         if row is None:
             return None
         return Snapshot(row.version, opened(row.body, row.crc, f"snapshot {row.version}", self._described))
@@ -117,33 +134,34 @@ class SqlStore:
         body, crc = sealed(snapshot.state, f"snapshot {snapshot.version}")
         with writing(self.engine) as connection:
             self._lock(connection)
-            kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self._study)
+            kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
             if (connection.execute(kept).scalar() or 0) < snapshot.version:
-                connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.study == self._study))
-                row = {"study": self._study, "version": snapshot.version, "body": body, "crc": crc}
+                connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.study == self.study))
+                row = {"study": self.study, "version": snapshot.version, "body": body, "crc": crc}
                 connection.execute(sa.insert(SNAPSHOTS).values(row))
 
     def append(self, record: Record) -> int:
         """Append a record that belongs to no job (``enqueued``) and return its version."""
         with writing(self.engine) as connection:
-            return self._append(connection, self._lock(connection), [record])
+            return self._append(connection, self.study, self._lock(connection), [record])
 
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
-        """Let `decide` choose the next job and lease it to `owner`; return all records after `after`."""
+        """Append what `decide` returns and lease that job to `owner`; return all records after `after`."""
         with writing(self.engine) as connection:
             version = self._lock(connection)
             over = connection.execute(_EXPIRED, self._mine).all()
             expired = [
                 {"kind": "expired", "trial": row.trial, "attempt": row.attempt} for row in sorted(over)
             ]
-            version = self._append(connection, version, expired)
+            version = self._append(connection, self.study, version, expired)
             records = self._read(connection, after, version)
             asked = decide(records)
             if asked is None:
                 return records
-            self._append(connection, version, [asked])
-            job = {"study": self._study, "trial": asked["trial"], "attempt": asked["attempt"]}
-            connection.execute(_LEASE, {**job, "owner": owner, "lease": lease})
+            self._append(connection, self.study, version, [asked])
+            if asked["kind"] == "asked":
+                job = {"study": self.study, "trial": asked["trial"], "attempt": asked["attempt"]}
+                connection.execute(_LEASE, {**job, "owner": owner, "lease": lease, "seconds": lease})
             return [*records, asked]
 
     def commit(self, claim: Claim, record: Record) -> int:
@@ -163,7 +181,7 @@ class SqlStore:
             version = self._lock(connection)
             fence = self._fence(claim)
             if connection.execute(_REPORT, {**fence, "reported": record["step"]}).rowcount:
-                return self._append(connection, version, [record])
+                return self._append(connection, self.study, version, [record])
             if connection.execute(_HOLDS, fence).first() is None:
                 raise self._lost(claim)
             return version
@@ -184,7 +202,7 @@ class SqlStore:
             return [
                 claim
                 for claim in sorted(claims, key=lambda each: each.trial)  # in one order, so nobody deadlocks
-                if not connection.execute(_RENEW, {**self._fence(claim), "lease": lease}).rowcount
+                if not connection.execute(_RENEW, {**self._fence(claim), "seconds": lease}).rowcount
             ]
 
     def check(self, connection: sa.Connection, claim: Claim) -> None:
@@ -202,8 +220,25 @@ class SqlStore:
 
     @property
     def study(self) -> int:
-        """The number of the study in the database."""
+        """The number of the study in the database.
+
+        Raises
+        ------
+        OptionError
+            It was not begun.
+        """
+        if self._study is None:
+            with reading(self.engine) as connection:
+                if self._find(connection) is None:
+                    others = connection.execute(_NAMES).scalars()
+                    names = ", ".join(map(repr, others)) or "none"
+                    raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
+        assert self._study is not None
         return self._study
+
+    @property
+    def _mine(self) -> dict[str, Any]:
+        return {"of_study": self.study}
 
     @property
     def _described(self) -> str:
@@ -215,43 +250,12 @@ class SqlStore:
         weakref.finalize(self, _close, engine, process)
         return engine, process
 
-    def _find(self, definition: Mapping[str, Any] | None) -> int:
-        """Return the number of the study, which is made if `definition` says what it is."""
-        wanted = sa.select(STUDIES.c.id, STUDIES.c.definition, STUDIES.c.crc).where(
-            STUDIES.c.name == self.name
-        )
-        place = f"the definition of {self.name!r}"
-        with writing(self._engine) as connection:
-            prepare(connection, self._where)
-            row = connection.execute(wanted).first()
-            if row is not None:
-                self.definition = opened(row.definition, row.crc, place, self._where)
-                if definition is not None and sealed(definition, place) != (row.definition, row.crc):
-                    raise OptionError(self._differs(definition))
-                return int(row.id)
-            if definition is None:
-                others = connection.execute(sa.select(STUDIES.c.name).order_by(STUDIES.c.name)).scalars()
-                names = ", ".join(map(repr, others)) or "none"
-                raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
-            text, crc = sealed(definition, place)
-            self.definition = opened(text, crc, place, self._where)
-            made: dict[str, Any] = {
-                "name": self.name,
-                "definition": text,
-                "crc": crc,
-                "version": 0,
-                "created": _NOW,
-            }
-            return int(
-                connection.execute(sa.insert(STUDIES).values(made).returning(STUDIES.c.id)).scalar_one()
-            )
-
-    def _differs(self, definition: Mapping[str, Any]) -> str:
-        keys = [*definition, *(key for key in self.definition if key not in definition)]
-        others = [key for key in keys if definition.get(key) != self.definition.get(key)]
-        return (
-            f"{self._described} is there, with another {', '.join(others)}; load it, or choose another name"
-        )
+    def _find(self, connection: sa.Connection) -> int | None:
+        """Learn and return the number of the study, or None if it was not begun."""
+        if self._study is None:
+            number = sa.select(STUDIES.c.id).where(STUDIES.c.name == self.name)
+            self._study = connection.execute(number).scalar()
+        return self._study
 
     def _lock(self, connection: sa.Connection) -> int:
         """Exclude all other writers of the study and return its version."""
@@ -262,22 +266,22 @@ class SqlStore:
             raise StoreError(f"{self._described} was removed")
         return version
 
-    def _append(self, connection: sa.Connection, version: int, records: Sequence[Record]) -> int:
+    def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
         """Write records behind the first `version`; return the version of the last one."""
         if not records:
             return version
         rows = []
         for number, record in enumerate(records, version + 1):
             body, crc = sealed(record, f"record {number}")
-            rows.append({"study": self._study, "version": number, "body": body, "crc": crc})
+            rows.append({"study": study, "version": number, "body": body, "crc": crc})
         connection.execute(_ADD_RECORD, rows)
-        connection.execute(_SET_VERSION, {**self._mine, "last": version + len(rows)})
+        connection.execute(_SET_VERSION, {"of_study": study, "last": version + len(rows)})
         return version + len(rows)
 
-    def _read(self, connection: sa.Connection, after: int, version: int | None) -> list[Record]:
+    def _read(self, connection: sa.Connection, after: int, version: int) -> list[Record]:
         """Return all records behind the first `after`, of which the last one has this version."""
         rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
-        expected = range(after + 1, self._existing(version) + 1)
+        expected = range(after + 1, version + 1)
         missing = set(expected).symmetric_difference(row.version for row in rows)
         if missing:
             raise StoreError(f"record {min(missing)} of {self._described} is missing, or is one too many")
@@ -288,11 +292,11 @@ class SqlStore:
             version = self._lock(connection)
             if not connection.execute(_END, self._fence(claim)).rowcount:
                 raise self._lost(claim)
-            return self._append(connection, version, [record])
+            return self._append(connection, self.study, version, [record])
 
     def _fence(self, claim: Claim) -> dict[str, Any]:
         return {
-            "of_study": self._study,
+            "of_study": self.study,
             "of_trial": claim.trial,
             "of_attempt": claim.attempt,
             "of_owner": claim.owner,
@@ -314,6 +318,6 @@ def names_of_studies(url: str) -> list[str]:
     try:
         with writing(engine) as connection:
             prepare(connection, shown(url))
-            return list(connection.execute(sa.select(STUDIES.c.name).order_by(STUDIES.c.name)).scalars())
+            return list(connection.execute(_NAMES).scalars())
     finally:
         engine.dispose()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.tune.store.checkpoints import Checkpoints
-    from onlineauto.tune.store.protocol import Claim
+    from onlineauto.tune.store.protocol import Claim, Store
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.jobs import Job, Jobs
     from onlineauto.tune.workers.process import Ended, Step
@@ -46,8 +46,12 @@ class Controller:
     ----------
     study : Jobs
         The study.
+    store : Store
+        Where its log is kept.
     checkpoints : Checkpoints
         Where states are kept.
+    lease : float
+        Seconds for which the study leases a job; it is renewed three times as often.
     every : int
         Steps between two checkpoints.
     stoppers : sequence of Stopper
@@ -63,8 +67,10 @@ class Controller:
     def __init__(
         self,
         study: Jobs,
+        store: Store,
         checkpoints: Checkpoints,
         *,
+        lease: float = 60,
         every: int = 1,
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
@@ -72,6 +78,7 @@ class Controller:
         most_killed: int = 5,
     ) -> None:
         self._study = study
+        self._store = store
         self._checkpoints = checkpoints
         self._every = every
         self._stoppers = stoppers
@@ -81,7 +88,7 @@ class Controller:
         self._killed: dict[int, int] = {}
         self._jobs: dict[Claim, Job] = {}
         self._values: dict[Claim, float] = {}
-        self._heartbeat = Heartbeat(study.store, study.lease)
+        self._heartbeat = Heartbeat(store, lease)
 
     def __enter__(self) -> Self:
         self._heartbeat.__enter__()
@@ -106,7 +113,7 @@ class Controller:
             return None
         job = self._patiently(self._study.ask)
         if job is not None:
-            claim = claim_of(self._study, job)
+            claim = claim_of(job)
             self._jobs[claim] = job
             self._heartbeat.add(claim)
             for callback in self._callbacks:
@@ -134,7 +141,7 @@ class Controller:
 
     def killed(self, job: Job, fate: str) -> None:
         """Receive that the worker's process is dead: others go on with the job, unless it happens again."""
-        if claim_of(self._study, job) not in self._jobs:
+        if claim_of(job) not in self._jobs:
             return
         times = self._killed[job.trial] = self._killed.get(job.trial, 0) + 1
         if times > self._most_killed:
@@ -154,7 +161,7 @@ class Controller:
         return Task(job.config, job.resource, found.step, found.saved, self._every)
 
     def _end(self, job: Job, end: Ended | Failed) -> None:
-        claim = claim_of(self._study, job)
+        claim = claim_of(job)
         if claim not in self._jobs:
             return  # its value was told with its last step, or its lease is lost
         if isinstance(end, Failed):
@@ -166,7 +173,7 @@ class Controller:
             self._fail(job, "it ended without a value")
 
     def _step(self, job: Job, step: Step) -> bool:
-        claim = claim_of(self._study, job)
+        claim = claim_of(job)
         if claim not in self._jobs:
             return False
         value = _number(step.value)
@@ -191,7 +198,7 @@ class Controller:
     def _keep(self, job: Job, step: int, saved: bytes) -> None:
         """Keep a checkpoint; without a place for it, the trial goes on, and the one before it remains."""
         try:
-            self._checkpoints.keep(claim_of(self._study, job), name_of(job), step, saved)
+            self._checkpoints.keep(claim_of(job), name_of(job), step, saved)
         except OSError as error:
             _LOG.warning("no checkpoint of trial %d after step %d: %s", job.trial, step, error)
             return
@@ -219,15 +226,15 @@ class Controller:
 
     def _give_back(self, job: Job) -> None:
         """End the lease of a job now."""
-        claim = claim_of(self._study, job)
+        claim = claim_of(job)
         self._forget(job)
         try:
-            self._study.store.heartbeat([claim], 0)
+            self._store.heartbeat([claim], 0)
         except UnreachableError as error:
             _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
 
     def _forget(self, job: Job) -> None:
-        claim = claim_of(self._study, job)
+        claim = claim_of(job)
         self._jobs.pop(claim, None)
         self._values.pop(claim, None)
         self._heartbeat.drop(claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from typing import TYPE_CHECKING, Final, Self
 
@@ -26,7 +27,7 @@ class Heartbeat:
     store : Store
         Where the claims are.
     lease : float
-        Seconds.
+        Seconds; infinity for leases that do not end.
     """
 
     def __init__(self, store: Store, lease: float) -> None:
@@ -36,6 +37,7 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="onlineauto heartbeat", daemon=True)
+        self._is_needed = math.isfinite(lease)
 
     def add(self, claim: Claim) -> None:
         """Begin to renew a claim."""
@@ -48,12 +50,14 @@ class Heartbeat:
             self._claims.discard(claim)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        if self._is_needed:
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        if self._is_needed:
+            self._thread.join()
 
     def _beat(self) -> None:
         while not self._over.wait(self._lease / _BEATS):

@@ -9,8 +9,6 @@ from onlineauto.tune.store.protocol import Claim
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.tune.store.protocol import Store
-
 __all__ = ["Job", "Jobs", "claim_of", "name_of"]
 
 
@@ -26,6 +24,10 @@ class Job(Protocol):
         """The number of the attempt, which is another one after each loss."""
 
     @property
+    def owner(self) -> str:
+        """Who claimed it."""
+
+    @property
     def config(self) -> Mapping[str, Any]:
         """The hyperparameters."""
 
@@ -39,21 +41,7 @@ class Job(Protocol):
 
 
 class Jobs(Protocol):
-    """Hands out jobs and receives their values.
-
-    Attributes
-    ----------
-    store : Store
-        Where the study is kept.
-    owner : str
-        The name under which jobs are claimed here.
-    lease : float
-        Seconds after which a job without a heartbeat is another worker's.
-    """
-
-    store: Store
-    owner: str
-    lease: float
+    """Hands out jobs and receives their values."""
 
     @property
     def is_done(self) -> bool:
@@ -72,9 +60,9 @@ class Jobs(Protocol):
         """Receive that a job ended badly."""
 
 
-def claim_of(study: Jobs, job: Job) -> Claim:
+def claim_of(job: Job) -> Claim:
     """Return the right to write about a job."""
-    return Claim(job.trial, job.attempt, study.owner)
+    return Claim(job.trial, job.attempt, job.owner)
 
 
 def name_of(job: Job) -> str:

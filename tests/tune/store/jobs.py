@@ -5,13 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.store.protocol import Claim, Store
+from onlineauto.tune.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.tune.store.protocol import Record
 
-__all__ = ["Counting", "reported", "told"]
+__all__ = ["STUDY", "Counting", "begun", "jobs", "reported", "told"]
+
+STUDY = {"kind": "study", "settings": {"seed": 0}}
+
+
+def begun(url: str, name: str = "rates") -> SqlStore:
+    """Return the store of a study that is made if it is not there."""
+    store = SqlStore(url, name)
+    assert store.begin(STUDY) == STUDY
+    return store
+
+
+def jobs(store: Store) -> list[Record]:
+    """Return all records but the first, which says what the study is."""
+    return list(store.load(1))
 
 
 class Counting:

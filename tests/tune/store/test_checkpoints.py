@@ -10,15 +10,15 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints, StoredCheckpoints, packed, unpacked
 from onlineauto.tune.store.protocol import Claim, LeaseLost
-from onlineauto.tune.store.sql_store import SqlStore
-from tests.tune.store.jobs import Counting, told
+from tests.tune.store.jobs import Counting, begun, told
 
 if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
+    from onlineauto.tune.store.sql_store import SqlStore
 
 
 def claimed(url: str) -> tuple[SqlStore, Claim]:
-    store = SqlStore(url, "rates", {})
+    store = begun(url)
     claim = Counting(store, "me").claim()
     assert claim is not None
     return store, claim

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.tune.store.sql_store import SqlStore
+from tests.tune.store.jobs import begun, jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +48,10 @@ def check_one_owner_at_a_time(records: Sequence[Record]) -> None:
 
 @pytest.mark.parametrize("most", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
-    store = SqlStore(url, "rates", {})
+    store = begun(url)
     processes = [start(url, f"worker {each}", most=most) for each in range(4)]
     assert [process.wait(600) for process in processes] == 4 * [0]
-    records = store.load()
+    records = jobs(store)
     check_one_owner_at_a_time(records)
     assert keys(records, "expired") == []
     assert sorted(keys(records, "told")) == [(trial, 0) for trial in range(most)]
@@ -60,12 +60,12 @@ def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
 
 @pytest.mark.parametrize(("most", "kills"), [(150, 3), pytest.param(5000, 60, marks=pytest.mark.slow)])
 def test_killed_workers_lose_no_trial(url: str, most: int, kills: int) -> None:
-    store = SqlStore(url, "rates", {})
+    store = begun(url)
     draw = random.Random(most)
     processes = [start(url, f"worker {each}", most=most, lease=1) for each in range(2)]
     killed = 0
-    while len(keys(store.load(), "told")) < most:
-        if killed < kills and len(store.load()) > killed * most // kills:
+    while len(keys(jobs(store), "told")) < most:
+        if killed < kills and len(jobs(store)) > killed * most // kills:
             killed += 1
             victim = processes.pop(draw.randrange(len(processes)))
             victim.kill()
@@ -73,6 +73,6 @@ def test_killed_workers_lose_no_trial(url: str, most: int, kills: int) -> None:
             processes.append(start(url, f"worker {killed + 1}", most=most, lease=1))
         time.sleep(0.02)
     assert [process.wait(600) for process in processes] == [0, 0]
-    records = store.load()
+    records = jobs(store)
     check_one_owner_at_a_time(records)
     assert sorted(trial for trial, _ in keys(records, "told")) == list(range(most))

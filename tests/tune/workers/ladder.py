@@ -22,6 +22,7 @@ class Climb:
 
     trial: int
     attempt: int
+    owner: str
     config: Mapping[str, Any]
     resource: int
     resume_from: tuple[int, int] | None
@@ -85,7 +86,12 @@ class Ladder:
             return None
         asked = decided[0]
         return Climb(
-            asked["trial"], asked["attempt"], asked["config"], asked["resource"], asked["resume_from"]
+            asked["trial"],
+            asked["attempt"],
+            self.owner,
+            asked["config"],
+            asked["resource"],
+            asked["resume_from"],
         )
 
     def report(self, job: Climb, step: int, value: float) -> str:
@@ -106,6 +112,7 @@ class Ladder:
         self.store.fail(self._claim(job), {**self._key(job), "kind": "failed", "why": why})
 
     def _next(self, records: Sequence[Record]) -> Record | None:
+        records = [record for record in records if record["kind"] != "study"]
         states: dict[int, Record] = {record["trial"]: record for record in records}
         for trial, config in enumerate(self._configs):
             last = states.get(trial)

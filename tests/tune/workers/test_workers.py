@@ -17,6 +17,7 @@ from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.executors import run_here, run_in_processes
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
+from tests.tune.store.jobs import begun, jobs
 from tests.tune.workers import trainables
 from tests.tune.workers.ladder import Ladder
 
@@ -57,19 +58,19 @@ class Heard(Callback):
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqlStore:
-    return SqlStore(f"sqlite:///{tmp_path / 'study.db'}", "rates", {})
+    return begun(f"sqlite:///{tmp_path / 'study.db'}")
 
 
 def run(study: Ladder, what: What, *, workers: int = 0, **options: Any) -> list[Record]:
     """Run a study to its end and return its records."""
     store = study.store
     assert isinstance(store, SqlStore)
-    controller = Controller(study, StoredCheckpoints(store), **options)
+    controller = Controller(study, store, StoredCheckpoints(store), lease=study.lease, **options)
     if workers:
         run_in_processes(controller, what, workers)
     else:
         run_here(controller, what)
-    return list(store.load())
+    return jobs(store)
 
 
 def ends(records: Sequence[Record]) -> list[tuple[Any, ...]]:
@@ -191,7 +192,7 @@ def test_an_error_of_a_callback_ends_the_run_and_no_trial(store: SqlStore) -> No
     study = Ladder(store, "me", configs=[{"rate": 1.0}])
     with pytest.raises(ZeroDivisionError):
         run(study, trainables.Counter, callbacks=[Broken()])
-    assert ends(store.load()) == []
+    assert ends(jobs(store)) == []
     records = run(study, trainables.Counter)
     assert [each["kind"] for each in records] == ["asked", "reported", "expired", "asked", "reported", "told"]
 
@@ -235,11 +236,11 @@ def test_leases_are_renewed(store: SqlStore) -> None:
     thread.start()
     claims = []
     while thread.is_alive():
-        if store.load():
+        if jobs(store):
             claims.append(other.ask())
         time.sleep(0.05)
     assert set(claims) == {None}
-    assert ends(store.load()) == [(0, 3, 3.0)]
+    assert ends(jobs(store)) == [(0, 3, 3.0)]
 
 
 def test_a_killed_process_loses_one_step(store: SqlStore, tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_what_no_process_can_import_is_refused(store: SqlStore) -> None:
     study = Ladder(store, "me", configs=[{}])
     with pytest.raises(OptionError, match=r"cannot be sent to another process: .* with workers=0"):
         run(study, lambda config: 1.0, workers=1)
-    assert store.load() == []
+    assert jobs(store) == []
 
 
 @pytest.mark.parametrize("what", [3, lambda: 1, lambda a, b, c: 1])
@@ -275,13 +276,13 @@ def test_what_is_no_trainable_is_refused(store: SqlStore, what: Callable[..., An
 
 @pytest.mark.postgres
 def test_a_server_that_is_away_for_a_while_loses_nothing(server: Server) -> None:
-    store = SqlStore(server.new_database(), "rates", {})
+    store = begun(server.new_database())
     configs = 4 * [{"rate": 1.0, "seconds": 0.1}]
     study = Ladder(store, "me", configs=configs, resources=(5,))
     result: list[list[Record]] = []
     thread = threading.Thread(target=lambda: result.append(run(study, trainables.Counter, workers=2)))
     thread.start()
-    while not store.load():
+    while not jobs(store):
         time.sleep(0.05)
     server.stop("immediate")
     time.sleep(0.5)
