@@ -1,4 +1,4 @@
-"""Conformance suites that check oracles, priorities, estimators and explorers, also those of users."""
+"""Conformance suites that check what users add: oracles, priorities, estimators, explorers, schedulers, searchers."""
 
 from __future__ import annotations
 
@@ -6,5 +6,17 @@ from onlineauto.testing.estimators import check_estimator
 from onlineauto.testing.explorers import check_explorer, check_pmf
 from onlineauto.testing.oracles import check_oracle
 from onlineauto.testing.priorities import check_priority
+from onlineauto.testing.schedulers import check_scheduler
+from onlineauto.testing.searchers import check_searcher
+from onlineauto.testing.stores import check_store
 
-__all__ = ["check_estimator", "check_explorer", "check_oracle", "check_pmf", "check_priority"]
+__all__ = [
+    "check_estimator",
+    "check_explorer",
+    "check_oracle",
+    "check_pmf",
+    "check_priority",
+    "check_scheduler",
+    "check_searcher",
+    "check_store",
+]

@@ -1,4 +1,4 @@
-"""The two functions on which tuners are compared: hartmann6 and counting ones, each with a ladder of resources."""
+"""The two functions on which tuners are compared, with ladders of resources: hartmann6 and counting ones."""
 
 from __future__ import annotations
 
@@ -32,18 +32,22 @@ class Function:
 
 
 _ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
-_A = np.array([
-    [10, 3, 17, 3.5, 1.7, 8],
-    [0.05, 10, 17, 0.1, 8, 14],
-    [3, 3.5, 1.7, 10, 17, 8],
-    [17, 8, 0.05, 10, 0.1, 14],
-])
-_P = 1e-4 * np.array([
-    [1312, 1696, 5569, 124, 8283, 5886],
-    [2329, 4135, 8307, 3736, 1004, 9991],
-    [2348, 1451, 3522, 2883, 3047, 6650],
-    [4047, 8828, 8732, 5743, 1091, 381],
-])
+_A = np.array(
+    [
+        [10, 3, 17, 3.5, 1.7, 8],
+        [0.05, 10, 17, 0.1, 8, 14],
+        [3, 3.5, 1.7, 10, 17, 8],
+        [17, 8, 0.05, 10, 0.1, 14],
+    ]
+)
+_P = 1e-4 * np.array(
+    [
+        [1312, 1696, 5569, 124, 8283, 5886],
+        [2329, 4135, 8307, 3736, 1004, 9991],
+        [2348, 1451, 3522, 2883, 3047, 6650],
+        [4047, 8828, 8732, 5743, 1091, 381],
+    ]
+)
 _LOWEST = -3.32237
 _MOST = 81
 

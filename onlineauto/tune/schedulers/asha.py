@@ -112,7 +112,9 @@ class Asha(Fifo):
         if self._promotes:
             rung = self._at[trial]
             if resource != self.levels[rung]:
-                raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {self.levels[rung]}")
+                raise ValueError(
+                    f"trial {trial} ended at {resource}, not at its rung's level {self.levels[rung]}"
+                )
             insort(self._rungs[rung], (loss, trial))
             if rung < len(self.levels) - 1:
                 return {trial: State.PAUSED}
@@ -131,8 +133,10 @@ class Asha(Fifo):
 
     @property
     def is_done(self) -> bool:  # noqa: D102
-        ends = super().is_done
-        return ends and all(self._promotable(rung) is None for rung in range(len(self.levels) - 1))
+        waits = self._promotes and any(
+            self._promotable(rung) is not None for rung in range(len(self.levels) - 1)
+        )
+        return super().is_done and not waits
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {

@@ -171,5 +171,3 @@ def best_places(losses: Sequence[float | None], size: int) -> list[int]:
     """
     valid = [place for place, loss in enumerate(losses) if loss is not None and not isnan(loss)]
     return sorted(valid, key=lambda place: losses[place] or 0.0)[:size]
-
-

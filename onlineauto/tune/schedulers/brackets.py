@@ -58,8 +58,11 @@ class Brackets:
     @property
     def pending(self) -> dict[int, int]:
         """How many slots are pending in each bracket that is not complete."""
-        return {number: self._brackets[number].pending for number in range(self.primary, self.count)
-                if number in self._brackets}
+        return {
+            number: self._brackets[number].pending
+            for number in range(self.primary, self.count)
+            if number in self._brackets
+        }
 
     def next_slot(self, *, opens: bool = True) -> Slot | None:
         """Hand out a free slot of the first bracket that has one; if none has and it may, open the next."""

@@ -133,7 +133,9 @@ class Dehb(Scheduler):
         """Return a config that was not tried yet, and its code; None if none is found."""
         for tried in range(_TRIES):
             by_chance = 2 * tried >= _TRIES
-            code = rng.random(self.setting.space.width) if by_chance else self._parents.child(slot, target, rng)
+            code = (
+                rng.random(self.setting.space.width) if by_chance else self._parents.child(slot, target, rng)
+            )
             config = self.setting.space.decode(code)
             if self._allows or tuple(config.items()) not in self._tried:
                 return config, code

@@ -55,6 +55,7 @@ class Pbt(Fifo):
     """
 
     name = "pbt"
+    ends = True
 
     def __init__(
         self,
@@ -92,7 +93,6 @@ class Pbt(Fifo):
         if self._donors:
             return self._copied(searcher)
         if self._trials >= self._population:
-            self._exhausted = True
             return None
         begun = super().suggest(searcher)
         if begun is not None:
@@ -175,7 +175,9 @@ class Pbt(Fifo):
 
     @property
     def is_done(self) -> bool:  # noqa: D102
-        return not self._running and not self._donors and (self._exhausted or self._trials >= self._population)
+        return (
+            not self._running and not self._donors and (self._exhausted or self._trials >= self._population)
+        )
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {

@@ -75,9 +75,9 @@ def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | N
     for bracket in range(_count(rungs, brackets)):
         last = rungs - 1 - bracket
         size = rungs // (last + 1) * eta**last
-        system.append([
-            (max(size // eta**rung, 1), max_resource // eta ** (last - rung)) for rung in range(last + 1)
-        ])
+        system.append(
+            [(max(size // eta**rung, 1), max_resource // eta ** (last - rung)) for rung in range(last + 1)]
+        )
     return system
 
 

@@ -120,12 +120,15 @@ class Scheduler(ABC):
     name : str
         The name in the registry, or any other.
     options : dict
-        What the constructor was called with, as plain JSON.
+        What the constructor was called with, as plain JSON: called with these it makes the same again.
+    ends : bool
+        True if it comes to an end by itself, whatever the searcher has.
     setting : Setting
         Set by `begin`.
     """
 
     name: ClassVar[str]
+    ends: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     setting: Setting
 
@@ -138,6 +141,9 @@ class Scheduler(ABC):
         """Return the next job, or None if there is none before another job ends, or ever.
 
         New configs come from ``searcher.ask()``. Once it returns None it has no more, and no new trial begins.
+        A config that the scheduler makes itself is counted by ``searcher.take(config)``, which returns False
+        if there may be no more trials. A call that returns None without having asked the searcher in vain
+        changes nothing.
         """
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002

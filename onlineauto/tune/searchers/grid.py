@@ -33,6 +33,7 @@ class GridSearcher(Searcher):
     """
 
     name = "grid"
+    ends = True
 
     def __init__(self, points: int = 5) -> None:
         if points < 1:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Parzen"]
 
-_WIDTH = 0.1
+_WIDTH = 0.07
 _NARROWEST = 0.01
 _RECENT = 25
 """So many of the newest observations have full weight; older ones have less, the oldest least."""
@@ -61,7 +61,9 @@ class Parzen:
             again = around + spread * rng.standard_normal(around.shape)
             numbers[outside] = again[outside]
         words = np.append(self._words, np.zeros((1, self._words.shape[1]), int), axis=0)[chosen]
-        other = rng.random(words.shape) < np.where(everywhere, 1.0, self._uniform / (1 + self._uniform))[:, None]
+        other = (
+            rng.random(words.shape) < np.where(everywhere, 1.0, self._uniform / (1 + self._uniform))[:, None]
+        )
         uniform = (rng.random(words.shape) * self._categories).astype(int)
         return numbers, np.where(other, uniform, words)
 
@@ -76,9 +78,7 @@ class Parzen:
             logs += np.where(same, np.log(1 + share), np.log(share)) - np.log(1 + self._uniform)
         prior = self._prior - ((numbers - 0.5) ** 2).sum(1) / 2 - np.log(self._categories).sum()
         highest = np.maximum(logs.max(1, initial=-np.inf), prior)
-        return np.asarray(
-            highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest))
-        )
+        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest)))
 
 
 def widths(numbers: np.ndarray, words: int) -> np.ndarray:

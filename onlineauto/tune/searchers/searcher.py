@@ -33,7 +33,9 @@ class Searcher(ABC):
     name : str
         The name in the registry, or any other.
     options : dict
-        What the constructor was called with, as plain JSON.
+        What the constructor was called with, as plain JSON: called with these it makes the same again.
+    ends : bool
+        True if it comes to an end by itself.
     space : Space
         Set by `begin`.
     limit : int or None
@@ -45,6 +47,7 @@ class Searcher(ABC):
     """
 
     name: ClassVar[str]
+    ends: ClassVar[bool] = False
     options: Mapping[str, Any] = {}
     space: Space
 

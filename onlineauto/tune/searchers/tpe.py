@@ -3,8 +3,8 @@
 The tree-structured Parzen estimator splits what was tried into a few good configs and the others, and models the
 density of both. Of some draws from the good density it proposes the one at which good is likeliest.
 
-Trials that were given more are ranked before those that were given less: their losses are the truer ones, and a
-scheduler gave them more because they were good.
+Losses are compared at the highest resource that enough trials have come to. Those that were given less come
+after them, the ones with the most first: a scheduler gave up on them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["TpeSearcher"]
 
 _MOST_GOOD = 25
+_ENOUGH = 25
+"""Losses are compared at the highest resource that so many trials have come to."""
 
 
 class TpeSearcher(Searcher):
@@ -81,7 +83,9 @@ class TpeSearcher(Searcher):
         if row == len(self._losses):
             before = self._numbers, self._words, self._levels, self._losses
             self._reserve(2 * row)
-            for new, old in zip((self._numbers, self._words, self._levels, self._losses), before, strict=True):
+            for new, old in zip(
+                (self._numbers, self._words, self._levels, self._losses), before, strict=True
+            ):
                 new[:row] = old
         for column, name in enumerate(self._plain):
             if name in config:
@@ -111,8 +115,10 @@ class TpeSearcher(Searcher):
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of the others, the oldest first."""
         levels, losses = self._levels[: self._size], self._losses[: self._size]
-        order = np.lexsort((losses, -levels))
-        count = min(ceil(self._good * int((levels > 0).sum())), _MOST_GOOD)
+        tried = levels[levels > 0]
+        compared = np.sort(tried)[max(len(tried) - _ENOUGH, 0)]
+        order = np.lexsort((losses, -np.minimum(levels, compared)))
+        count = min(ceil(self._good * len(tried)), _MOST_GOOD)
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:

@@ -86,7 +86,11 @@ class Space:
         """Return the declaration as plain JSON, as `Space` takes it."""
         return {
             name: parameter.described()
-            | ({"when": {key: list(values) for key, values in parameter.when.items()}} if parameter.when else {})
+            | (
+                {"when": {key: list(values) for key, values in parameter.when.items()}}
+                if parameter.when
+                else {}
+            )
             for name, parameter in self.parameters.items()
         }
 

@@ -56,7 +56,8 @@ class Populations(Parents):
                 sizes[level] = max(size, sizes.get(level, 0))
         rng = draw.at(0)
         self.levels = {
-            level: _Population(rng.random((size, setting.space.width))) for level, size in sorted(sizes.items())
+            level: _Population(rng.random((size, setting.space.width)))
+            for level, size in sorted(sizes.items())
         }
 
     def searches(self, slot: Slot) -> bool:  # noqa: ARG002, D102

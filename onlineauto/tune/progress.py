@@ -1,0 +1,253 @@
+"""``Progress``: the state of a study after some records of its log. It decides, and it repeats what was decided.
+
+Whoever applies the same records in the same order comes to the same state. A config in the log is taken from
+there, so a searcher proposes only in the process that asked it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.tune.schedulers import Decision, ResumeFrom, State
+from onlineauto.tune.trial import Trial, may_become
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.searchers import Searcher
+    from onlineauto.tune.store import Record
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Trials, and the scheduler and the searcher that have seen them.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        Has begun.
+    searcher : Searcher
+        Has begun.
+    sign : float
+        1 if lower values are better, and -1 if higher ones are.
+    retries : int
+        How often the job of a trial is tried again after it failed.
+
+    Attributes
+    ----------
+    version : int
+        How many records were applied.
+    trials : dict of int to Trial
+    """
+
+    def __init__(self, scheduler: Scheduler, searcher: Searcher, *, sign: float, retries: int) -> None:
+        self.scheduler, self.searcher = scheduler, searcher
+        self.version = 0
+        self.trials: dict[int, Trial] = {}
+        self._sign, self._retries = sign, retries
+        self._waiting: deque[int] = deque()
+        self._stopped: dict[int, int] = {}
+        self._decided: Record | None = None
+        self._apply: Mapping[str, Callable[[Record], None]] = {
+            "study": lambda record: None,  # noqa: ARG005
+            "enqueued": self._enqueued,
+            "asked": self._asked,
+            "reported": self._reported,
+            "told": self._told,
+            "failed": self._failed,
+            "expired": self._expired,
+            "idle": self._idle,
+        }
+
+    @property
+    def is_done(self) -> bool:
+        """True if there is no job now, and there will never be one."""
+        return not self._waiting and self.scheduler.is_done and not self.searcher.queued
+
+    def decide(self, owner: str) -> Record | None:
+        """Return the next record, ``asked`` or ``idle``, or None; it is in the state already but for `apply`."""
+        if self._waiting:
+            trial = self.trials[self._waiting[0]]
+            resource, came_from = trial.job_resource, trial.resume_from
+            self._decided = _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
+            return self._decided
+        refusals = self.searcher.refusals
+        suggested = self.scheduler.suggest(self.searcher)
+        if suggested is None:
+            self._decided = {"kind": "idle"} if self.searcher.refusals > refusals else None
+            return self._decided
+        known = self.trials.get(suggested.trial)
+        attempt = 0 if known is None else known.attempt + 1
+        trial_number, config, resource, came_from = suggested
+        self._decided = _asked(trial_number, attempt, owner, config, resource, came_from)
+        return self._decided
+
+    def apply(self, record: Record) -> None:
+        """Come to the state after one more record."""
+        self._apply[record["kind"]](record)
+        self.version += 1
+
+    def decision(self, trial: int) -> Decision:
+        """Return whether the job of a trial goes on after what it has reported."""
+        return Decision.STOP if trial in self._stopped else Decision.CONTINUE
+
+    def reached(self, trial: int) -> int:
+        """Return the resource at which a job ends that is told now."""
+        return self._stopped.get(trial, self.trials[trial].job_resource)
+
+    def _idle(self, record: Record) -> None:
+        if record != self._decided:
+            with self.searcher.repeating(None):
+                self.scheduler.suggest(self.searcher)
+        self._decided = None
+
+    def _enqueued(self, record: Record) -> None:
+        self.searcher.enqueue(dict(record["config"]))
+
+    def _asked(self, record: Record) -> None:
+        number = record["trial"]
+        if self._waiting:
+            self._waiting.popleft()
+        elif record != self._decided:
+            self._repeat(record)
+        self._decided = None
+        if number in self.trials:
+            self._becomes(number, State.RUNNING)
+        else:
+            self.trials[number] = Trial(number, dict(record["config"]))
+        trial = self.trials[number]
+        came_from = record["resume_from"]
+        trial.attempt, trial.job_resource = record["attempt"], record["resource"]
+        trial.resume_from = None if came_from is None else ResumeFrom(*came_from)
+
+    def _repeat(self, record: Record) -> None:
+        """Let the scheduler suggest what it suggested when this was decided."""
+        known = dict(record["config"]) if record["trial"] not in self.trials else None
+        with self.searcher.repeating(known):
+            again = self.scheduler.suggest(self.searcher)
+        if again is None or (again.trial, again.resource) != (record["trial"], record["resource"]):
+            raise ValueError(
+                f"record {self.version + 1} is about trial {record['trial']} at {record['resource']}, and the "
+                f"scheduler suggests {again}: it is not the one that wrote this log"
+            )
+
+    def _reported(self, record: Record) -> None:
+        trial, step, value = self.trials[record["trial"]], record["step"], record["value"]
+        if step <= trial.step or isnan(value):  # a job that is tried again reports what was reported before
+            return
+        trial.step = step
+        if self.scheduler.on_report(trial.number, step, self._sign * value) is Decision.STOP:
+            self._stopped.setdefault(trial.number, step)
+
+    def _told(self, record: Record) -> None:
+        trial, resource, value = self.trials[record["trial"]], record["resource"], record["value"]
+        trial.values[resource] = value
+        trial.step = max(trial.step, resource)
+        self._stopped.pop(trial.number, None)
+        changed = self.scheduler.on_result(trial.number, resource, self._sign * value)
+        self.searcher.on_result(trial.config, resource, self._sign * value)
+        self._change(changed)
+
+    def _failed(self, record: Record) -> None:
+        trial = self.trials[record["trial"]]
+        trial.failures += 1
+        trial.error = record["why"]
+        if trial.failures <= self._retries and not record["final"]:
+            self._waits(trial)
+            return
+        self._stopped.pop(trial.number, None)
+        self._becomes(trial.number, State.ERRORED)
+        changed = self.scheduler.on_error(trial.number)
+        self.searcher.on_error(trial.config)
+        self._change(changed)
+
+    def _expired(self, record: Record) -> None:
+        trial = self.trials[record["trial"]]
+        trial.preemptions += 1
+        self._waits(trial)
+
+    def _waits(self, trial: Trial) -> None:
+        self._becomes(trial.number, State.PENDING)
+        self._waiting.append(trial.number)
+
+    def _change(self, changed: Mapping[int, State]) -> None:
+        for number, state in changed.items():
+            self._becomes(number, state)
+
+    def _becomes(self, number: int, state: State) -> None:
+        trial = self.trials[number]
+        if trial.state is not state:
+            if not may_become(trial.state, state):
+                raise ValueError(f"trial {number} is {trial.state}, which cannot become {state}")
+            trial.state = state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON."""
+        return {
+            "version": self.version,
+            "scheduler": self.scheduler.state_dict(),
+            "searcher": self.searcher.state_dict(),
+            "waiting": list(self._waiting),
+            "stopped": {str(trial): step for trial, step in self._stopped.items()},
+            "trials": [_trial_state(trial) for trial in self.trials.values()],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the scheduler and the searcher have begun as its own had."""
+        self.version = state["version"]
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.searcher.load_state_dict(state["searcher"])
+        self._waiting = deque(state["waiting"])
+        self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
+        self.trials = {each["number"]: _trial(each) for each in state["trials"]}
+
+
+def _asked(
+    trial: int,
+    attempt: int,
+    owner: str,
+    config: Mapping[str, Any],
+    resource: int,
+    came_from: ResumeFrom | None,
+) -> Record:
+    return {
+        "kind": "asked",
+        "trial": trial,
+        "attempt": attempt,
+        "owner": owner,
+        "config": dict(config),
+        "resource": resource,
+        "resume_from": None if came_from is None else list(came_from),
+    }
+
+
+def _trial_state(trial: Trial) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "config": dict(trial.config),
+        "state": str(trial.state),
+        "attempt": trial.attempt,
+        "job_resource": trial.job_resource,
+        "resume_from": None if trial.resume_from is None else list(trial.resume_from),
+        "values": {str(resource): value for resource, value in trial.values.items()},
+        "step": trial.step,
+        "failures": trial.failures,
+        "preemptions": trial.preemptions,
+        "error": trial.error,
+    }
+
+
+def _trial(state: Mapping[str, Any]) -> Trial:
+    came_from = state["resume_from"]
+    return Trial(
+        **{
+            **state,
+            "state": State(state["state"]),
+            "resume_from": None if came_from is None else ResumeFrom(*came_from),
+            "values": {int(resource): value for resource, value in state["values"].items()},
+        }
+    )

@@ -1,0 +1,406 @@
+"""``Study``: ask for a job, tell its value, and see what is best.
+
+>>> from onlineauto.tune import Choice, Float, Study
+>>> study = Study({"rate": Float(1e-4, 1, log=True), "loss": Choice(["squared", "logistic"])}, max_trials=9)
+>>> while (job := study.ask()) is not None:
+...     study.tell(job, abs(job.config["rate"] - 0.1) + 1 / job.resource)
+>>> study.is_done, len(study.trials), study.best.resource
+(True, 9, 81)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import replace
+from math import inf, isnan, nan
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.progress import Progress
+from onlineauto.tune.schedulers import Decision, ResumeFrom
+from onlineauto.tune.settings import StudySettings
+from onlineauto.tune.store import Claim, Snapshot, open_store
+from onlineauto.tune.trial import Job, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.searchers import Searcher
+    from onlineauto.tune.spaces import Config, Parameter, Space
+    from onlineauto.tune.store import Record, Store
+
+__all__ = ["Study"]
+
+_LEASE = 60.0
+_SNAPSHOT_AFTER = 1000
+"""So many records behind a snapshot, and a quarter of the log, and there is a new one."""
+
+
+class Study:
+    """A search for the best config of a space, alone or together with other processes.
+
+    Whoever gives the same `name` and `storage` works on the same study. All its methods may be called from
+    several threads.
+
+    Parameters
+    ----------
+    space : mapping or Space
+        The parameters by their names.
+    scheduler : str or Scheduler
+        ``hyperband``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or an object of one's own.
+    searcher : str or Searcher
+        ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own.
+    min_resource, max_resource : int
+        The least and the most that a trial is given, in any unit: epochs, events, …
+    eta : int
+        The factor between one rung and the next.
+    mode : str
+        ``min`` if lower values are better, ``max`` if higher ones are.
+    seed : int
+        The same seed and the same values give the same study.
+    name : str
+        The name of the study in its store.
+    storage : str, Store or None
+        The URL of a store; None to keep the study in memory.
+    max_trials : int, optional
+        How many trials there are in all; as many as the space and the scheduler have if None.
+    lease : float, optional
+        Seconds after which a job is given to somebody else, if its owner neither reports nor sends a
+        heartbeat. 60 by default; in memory jobs are never taken away by default.
+    retries : int
+        How often a job that failed is tried again. Jobs that were lost with their worker do not count.
+
+    Raises
+    ------
+    OptionError
+        If a parameter is out of range, or `storage` has a study of this name that is about something else.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Parameter | Mapping[str, Any]] | Space,
+        scheduler: str | Scheduler = "hyperband",
+        searcher: str | Searcher = "tpe",
+        *,
+        min_resource: int = 1,
+        max_resource: int = 81,
+        eta: int = 3,
+        mode: str = "min",
+        seed: int = 0,
+        name: str = "study",
+        storage: str | Store | None = None,
+        max_trials: int | None = None,
+        lease: float | None = None,
+        retries: int = 0,
+    ) -> None:
+        settings = StudySettings.of(
+            space,
+            scheduler,
+            searcher,
+            min_resource=min_resource,
+            max_resource=max_resource,
+            eta=eta,
+            mode=mode,
+            seed=seed,
+            max_trials=max_trials,
+            retries=retries,
+        )
+        store = open_store(storage, name)
+        found = store.begin({"kind": "study", "settings": settings.described()})
+        settings.check_same(found["settings"], name)
+        self._open(store, settings, name, lease=_lease(lease, storage))
+
+    @classmethod
+    def load(
+        cls,
+        name: str,
+        *,
+        storage: str | Store,
+        scheduler: Scheduler | None = None,
+        searcher: Searcher | None = None,
+        lease: float | None = None,
+    ) -> Study:
+        """Return a study that is in a store, as far as it is.
+
+        Parameters
+        ----------
+        name, storage, lease
+            As for `Study`.
+        scheduler, searcher : optional
+            Objects like those that the study was made with, where these are one's own.
+
+        Raises
+        ------
+        OptionError
+            If there is no study of this name.
+        """
+        store = open_store(storage, name)
+        records = store.load()
+        if not records:
+            raise OptionError(f"there is no study {name!r} in {storage}")
+        settings = StudySettings.read(records[0]["settings"], scheduler=scheduler, searcher=searcher)
+        study = cls.__new__(cls)
+        study._open(store, settings, name, lease=_lease(lease, storage))  # noqa: SLF001 - its other constructor
+        return study
+
+    def _open(self, store: Store, settings: StudySettings, name: str, *, lease: float) -> None:
+        self.name, self.space, self.mode = name, settings.setting.space, settings.mode
+        self._store, self._settings, self._lease = store, settings, lease
+        self._owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._lock = RLock()
+        self._progress: Progress | None = None
+        self._saved = 0
+
+    def _current(self) -> Progress:
+        """Return the state; after a failed write, or at first, from the newest snapshot and the log."""
+        if self._progress is None:
+            progress = self._settings.progress()
+            snapshot = self._store.snapshot()
+            if snapshot is not None:
+                progress.load_state_dict(snapshot.state)
+                self._saved = snapshot.version
+            for record in self._store.load(progress.version):
+                progress.apply(record)
+            self._progress = progress
+        return self._progress
+
+    def ask(self) -> Job | None:
+        """Claim the next job; None if there is none now, or ever: see `is_done`."""
+        with self._lock:
+            progress = self._current()
+            after = progress.version
+            self._progress = None  # if this fails half-way, the state is read anew
+            records = self._store.claim(
+                self._owner, self._lease, after=after, decide=lambda new: self._decide(progress, new)
+            )
+            for record in records[progress.version - after :]:
+                progress.apply(record)
+            self._progress = progress
+            self._save(progress)
+            decided = records[-1] if records else None
+            if decided is None or decided["kind"] != "asked" or decided["owner"] != self._owner:
+                return None
+            return _job(decided, progress.version)
+
+    def _decide(self, progress: Progress, new: Sequence[Record]) -> Record | None:
+        for record in new:
+            progress.apply(record)
+        return progress.decide(self._owner)
+
+    def _save(self, progress: Progress) -> None:
+        """Save a snapshot now and then."""
+        if progress.version - self._saved >= max(_SNAPSHOT_AFTER, progress.version // 4):
+            self._store.save(Snapshot(progress.version, progress.state_dict()))
+            self._saved = progress.version
+
+    def report(self, job: Job, step: int, value: float) -> Decision:
+        """Write down a value on the way and return whether the job goes on; this renews its lease.
+
+        If the answer is STOP, tell the study this value.
+
+        Raises
+        ------
+        LeaseLost
+            If the job is not its owner's any more.
+        OptionError
+            If the step is no positive whole number.
+        """
+        if isinstance(step, bool) or not isinstance(step, int) or step < 1:
+            raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
+        with self._lock:
+            record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
+            self._follow(record, self._store.commit(_claim(job), record))
+            return self._current().decision(job.trial)
+
+    def tell(self, job: Job, value: float) -> None:
+        """Write down the value with which a job ended. NaN, or no number, is a failure for good.
+
+        Raises
+        ------
+        LeaseLost
+            If the job is not its owner's any more. Nothing is written; ask for another one.
+        """
+        with self._lock:
+            number = _number(value)
+            if isnan(number):
+                why = f"the value is {value!r}, which is no number"
+                self._fail(job, why, final=True)
+                return
+            resource = self._current().reached(job.trial)
+            record = {"kind": "told", **_key(job), "resource": resource, "value": number}
+            self._follow(record, self._store.commit(_claim(job), record))
+
+    def fail(self, job: Job, why: str) -> None:
+        """Write down that a job failed; it is tried again as often as `retries` says.
+
+        Raises
+        ------
+        LeaseLost
+            If the job is not its owner's any more.
+        """
+        with self._lock:
+            self._fail(job, why, final=False)
+
+    def _fail(self, job: Job, why: str, *, final: bool) -> None:
+        record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
+        self._follow(record, self._store.fail(_claim(job), record))
+
+    def enqueue(self, config: Mapping[str, Any]) -> None:
+        """Let a config be tried before any that the searcher proposes.
+
+        Raises
+        ------
+        OptionError
+            If the config is not in the space; the message says what would be.
+        """
+        with self._lock:
+            record = {"kind": "enqueued", "config": self.space.check(config)}
+            self._follow(record, self._store.append(record))
+
+    def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
+        """Renew the leases of jobs, and return those that are not their owner's any more."""
+        lost = set(self._store.heartbeat([_claim(job) for job in jobs], self._lease))
+        return [job for job in jobs if _claim(job) in lost]
+
+    def _follow(self, record: Record, version: int) -> None:
+        """Come to the state after a record that was written as this version."""
+        progress = self._current()
+        if version == progress.version + 1:
+            progress.apply(record)
+        elif version > progress.version:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Read what other processes have written; asking and telling do so by themselves."""
+        with self._lock:
+            progress = self._current()
+            for record in self._store.load(progress.version):
+                progress.apply(record)
+
+    def run(self, trainable: Callable[[Config, int], float], *, jobs: int | None = None) -> Trial | None:
+        """Run jobs in this process, one after another, and return the best trial.
+
+        Without `max_trials` and `jobs`, the scheduler goes once through all it does.
+
+        Parameters
+        ----------
+        trainable : callable
+            Takes a config and a resource, and returns the value after so much. An exception fails the job.
+        jobs : int, optional
+            The most jobs to run.
+
+        Raises
+        ------
+        OptionError
+            If nothing says when to stop.
+        """
+        progress = self._current()
+        rounds = progress.scheduler.rounds
+        endless = self._settings.max_trials is None and jobs is None
+        if endless and rounds is None and not (progress.scheduler.ends or progress.searcher.ends):
+            raise OptionError(f"scheduler = {progress.scheduler.name!r} never ends: give max_trials, or jobs")
+        done = 0
+        while (jobs is None or done < jobs) and (job := self.ask()) is not None:
+            try:
+                value = trainable(job.config, job.resource)
+            except Exception as error:
+                self.fail(job, f"{type(error).__name__}: {error}")
+            else:
+                self.tell(job, value)
+            done += 1
+            now = self._current().scheduler.rounds
+            if endless and rounds is not None and now is not None and now > rounds:
+                break
+        return self.best
+
+    @property
+    def is_done(self) -> bool:
+        """True if no job is running, and there will never be another one."""
+        with self._lock:
+            return self._current().is_done
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by their numbers; they do not change any more."""
+        with self._lock:
+            trials = self._current().trials
+            return [replace(trials[number], values=dict(trials[number].values)) for number in sorted(trials)]
+
+    @property
+    def best(self) -> Trial | None:
+        """The incumbent: of the trials that were given most, the one with the best value. None at first."""
+        sign = self._settings.sign
+        with_value = [trial for trial in self.trials if trial.value is not None]
+        return min(with_value, key=lambda each: (-each.resource, sign * (each.value or 0.0)), default=None)
+
+    def history(self, job: Job | None = None) -> list[dict[str, Any]]:
+        """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
+
+        Parameters
+        ----------
+        job : Job, optional
+            Return the history as it was when this job was claimed, the same for the job's whole life.
+
+        Returns
+        -------
+        list of dict
+            Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
+            ``config_…`` for each parameter of the trial.
+        """
+        records = self._store.load()
+        if job is not None:
+            records = records[: job.version]
+        configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
+        return [
+            {
+                "trial": each["trial"],
+                "attempt": each["attempt"],
+                "resource": each["resource"] if each["kind"] == "told" else each["step"],
+                "value": each["value"],
+                "told": each["kind"] == "told",
+                **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
+            }
+            for each in records
+            if each["kind"] in ("told", "reported")
+        ]
+
+
+def _lease(lease: float | None, storage: object) -> float:
+    if lease is None:
+        return inf if storage is None else _LEASE
+    if isinstance(lease, bool) or not isinstance(lease, int | float) or not lease > 0:
+        raise OptionError(f"lease = {lease!r}: seconds, more than 0")
+    return float(lease)
+
+
+def _number(value: object) -> float:
+    """Return a value as a float; NaN if it is no number."""
+    try:
+        return nan if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return nan
+
+
+def _key(job: Job) -> dict[str, int]:
+    return {"trial": job.trial, "attempt": job.attempt}
+
+
+def _claim(job: Job) -> Claim:
+    return Claim(job.trial, job.attempt, job.owner)
+
+
+def _job(record: Record, version: int) -> Job:
+    came_from = record["resume_from"]
+    return Job(
+        record["trial"],
+        dict(record["config"]),
+        record["resource"],
+        None if came_from is None else ResumeFrom(*came_from),
+        record["attempt"],
+        record["owner"],
+        version - 1,
+    )

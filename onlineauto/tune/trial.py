@@ -1,0 +1,113 @@
+"""``Trial`` and ``Job``: what a study has tried, what a worker is to do, and which states follow which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onlineauto.tune.schedulers import ResumeFrom, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.spaces import Config
+
+__all__ = ["TRANSITIONS", "Job", "Trial", "may_become"]
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.PENDING: frozenset({State.RUNNING, State.TERMINATED}),
+    State.RUNNING: frozenset({State.PENDING, State.PAUSED, State.TERMINATED, State.ERRORED}),
+    State.PAUSED: frozenset({State.RUNNING, State.TERMINATED}),
+    State.TERMINATED: frozenset(),
+    State.ERRORED: frozenset(),
+}
+"""The states that may follow each state. A new trial is running."""
+
+
+def may_become(before: State, after: State) -> bool:
+    """Return whether a state may follow another one.
+
+    >>> may_become(State.PAUSED, State.RUNNING), may_become(State.ERRORED, State.RUNNING)
+    (True, False)
+    """
+    return after in TRANSITIONS[before]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Take a trial to a resource.
+
+    Attributes
+    ----------
+    trial : int
+        The number of the trial.
+    config : dict
+        Its config.
+    resource : int
+        The resource that it is to have been given in the end, counted from its beginning.
+    resume_from : ResumeFrom or None
+        The trial and the resource of the checkpoint to begin with; None to begin anew.
+    attempt : int
+        How many jobs this trial had before.
+    owner : str
+        Who claimed it.
+    version : int
+        How many records the study had then: the history that this job sees.
+    """
+
+    trial: int
+    config: Config
+    resource: int
+    resume_from: ResumeFrom | None = None
+    attempt: int = 0
+    owner: str = ""
+    version: int = 0
+
+
+@dataclass(slots=True)
+class Trial:
+    """One config, and how far it has come.
+
+    Attributes
+    ----------
+    number : int
+        Trials are numbered 0, 1, 2, …
+    config : dict
+    state : State
+    attempt : int
+        The number of its last job, from 0.
+    job_resource : int
+        The resource of its last job.
+    resume_from : ResumeFrom or None
+        The checkpoint that its last job began with.
+    values : dict of int to float
+        The values with which its jobs ended, by resource.
+    step : int
+        The furthest step that was reported or told.
+    failures, preemptions : int
+        How many jobs failed, and how many were lost with their worker.
+    error : str
+        Why the last job failed, or empty.
+    """
+
+    number: int
+    config: Config
+    state: State = State.RUNNING
+    attempt: int = 0
+    job_resource: int = 0
+    resume_from: ResumeFrom | None = None
+    values: dict[int, float] = field(default_factory=dict)
+    step: int = 0
+    failures: int = 0
+    preemptions: int = 0
+    error: str = ""
+
+    @property
+    def resource(self) -> int:
+        """The most that the trial was given, 0 if no job has ended."""
+        return max(self.values, default=0)
+
+    @property
+    def value(self) -> float | None:
+        """The value at `resource`, or None."""
+        return self.values[self.resource] if self.values else None
