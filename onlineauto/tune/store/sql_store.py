@@ -124,7 +124,8 @@ class SqlStore:
         """Return the newest state that was saved, or None."""
         wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
         with reading(self.engine) as connection:
-            row = connection.execute(wanted.where(SNAPSHOTS.c.study == self.study)).first()
+            number = self._find(connection)
+            row = connection.execute(wanted.where(SNAPSHOTS.c.study == number)).first()
         if row is None:
             return None
         return Snapshot(row.version, opened(row.body, row.crc, f"snapshot {row.version}", self._described))
