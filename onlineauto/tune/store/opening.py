@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["STORES", "open_store"]
 
 
-
 def _in_database(url: str, name: str) -> Store:
     """Open a study in SQLite or PostgreSQL."""
     try:

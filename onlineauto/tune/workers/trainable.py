@@ -14,11 +14,12 @@ trial after another:
 ...     def load(self, saved):
 ...         self.loss = saved
 
-A *function* takes the config and either returns its value, or reports one after each unit of resource:
+A *function* takes the config, or the config and the resource, and returns its value. With a third argument it
+reports one after each unit of resource, and may save what it needs to go on:
 
->>> def falling(config, report):
+>>> def falling(config, resource, report):
 ...     loss = 1.0 if report.saved is None else report.saved
-...     while report.step < report.resource:
+...     while report.step < resource:
 ...         loss *= 1 - config["rate"]
 ...         report(loss, save=loss)
 
@@ -30,18 +31,19 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
 
 __all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "What", "arguments", "train"]
 
+_ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Config: TypeAlias = Mapping[str, Any]
 """Values of hyperparameters by name."""
 Saved: TypeAlias = Any
 """What a checkpoint holds: bytes, or what JSON can write."""
 Function: TypeAlias = Callable[..., Any]
-"""A function of a config, or of a config and a `Report`."""
+"""A function of a config, of a config and a resource, or of these and a `Report`."""
 Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None], bool]
 """Receives step, value and how to save; returns whether the trial goes on."""
 
@@ -136,7 +138,7 @@ def train(
     Raises
     ------
     OptionError
-        If it is neither a class of trainables nor a function of one or two arguments.
+        If it is neither a class of trainables nor a function of one to three arguments.
     """
     if isinstance(what, type) and issubclass(what, Trainable):
         trained = kept if kept is not None and kept.reset(config) else _new(what, config)
@@ -162,7 +164,7 @@ def _new(what: type[Trainable], config: Config) -> Trainable:
 def _call(what: Function, config: Config, report: Report) -> None:
     """Call a function; what it returns, if it returns anything, is its value after the last step."""
     try:
-        value = what(config) if arguments(what) == 1 else what(config, report)
+        value = what(*(config, report.resource, report)[: arguments(what)])
         if value is not None:
             report(value, step=report.resource)
     except Leave:
@@ -170,27 +172,25 @@ def _call(what: Function, config: Config, report: Report) -> None:
 
 
 def arguments(what: Any) -> int:
-    """Return how many arguments a function takes: 1 for a config, 2 for a config and a `Report`.
+    """Return how many arguments a function takes: a config, a resource, a `Report`.
 
     Raises
     ------
     OptionError
-        If it cannot be called with one or two.
+        If it cannot be called with one, two or three.
     """
     if callable(what):
         try:
-            signature = inspect.signature(what)
+            parameters = inspect.signature(what).parameters.values()
         except ValueError:  # one of those in C that say nothing
             return 1
-        for count in (2, 1):
-            try:
-                signature.bind(*[None] * count)
-            except TypeError:
-                continue
-            named = list(signature.parameters.values())[:2]
-            optional = count == 2 and named[-1].default is not inspect.Parameter.empty
-            if not optional:
-                return count
+        by_place = [
+            each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+        if len(by_place) >= 1 and len(needed) <= 3 and set(needed) <= set(by_place):
+            return max(1, len(needed))
     raise OptionError(
-        f"{what!r} cannot be run: a trainable is a class of Trainable, f(config) or f(config, report)"
+        f"{what!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) or "
+        "f(config, resource, report)"
     )

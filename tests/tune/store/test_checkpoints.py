@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.store.checkpoints import MemoryCheckpoints, StoredCheckpoints, packed, unpacked
+from onlineauto.tune.store.checkpoints import MemoryCheckpoints, packed, unpacked
 from onlineauto.tune.store.protocol import Claim, LeaseLost
+from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from tests.tune.store.jobs import Counting, begun, told
 
 if TYPE_CHECKING:

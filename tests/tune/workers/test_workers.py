@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.store.checkpoints import StoredCheckpoints
 from onlineauto.tune.store.protocol import Claim
 from onlineauto.tune.store.sql_store import SqlStore
+from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.executors import run_here, run_in_processes
@@ -136,7 +136,7 @@ def test_a_value_is_a_number(store: SqlStore, value: object, why: str) -> None:
 
 
 def test_a_function_that_ends_early_has_its_last_value(store: SqlStore) -> None:
-    def early(config: Config, report: Report) -> None:
+    def early(config: Config, resource: int, report: Report) -> None:
         report(1.0)
         report(0.5)
 
@@ -145,7 +145,7 @@ def test_a_function_that_ends_early_has_its_last_value(store: SqlStore) -> None:
 
 
 def test_what_cannot_be_saved_is_an_error_of_the_trial(store: SqlStore) -> None:
-    def saves(config: Config, report: Report) -> None:
+    def saves(config: Config, resource: int, report: Report) -> None:
         report(1.0, save=object())
 
     [(_, why)] = ends(run(Ladder(store, "me", configs=[{}]), saves))
@@ -268,9 +268,9 @@ def test_what_no_process_can_import_is_refused(store: SqlStore) -> None:
     assert jobs(store) == []
 
 
-@pytest.mark.parametrize("what", [3, lambda: 1, lambda a, b, c: 1])
+@pytest.mark.parametrize("what", [3, lambda: 1, lambda a, b, c, d: 1])
 def test_what_is_no_trainable_is_refused(store: SqlStore, what: Callable[..., Any]) -> None:
-    with pytest.raises(OptionError, match=r"a trainable is a class of Trainable, f\(config\) or"):
+    with pytest.raises(OptionError, match=r"a trainable is a class of Trainable, f\(config\), f"):
         run(Ladder(store, "me", configs=[{}]), what)
 
 
@@ -280,7 +280,9 @@ def test_a_server_that_is_away_for_a_while_loses_nothing(server: Server) -> None
     configs = 4 * [{"rate": 1.0, "seconds": 0.1}]
     study = Ladder(store, "me", configs=configs, resources=(5,))
     result: list[list[Record]] = []
-    thread = threading.Thread(target=lambda: result.append(run(study, trainables.Counter, workers=2)))
+    thread = threading.Thread(
+        target=lambda: result.append(run(study, trainables.Counter, workers=2, patience=30))
+    )
     thread.start()
     while not jobs(store):
         time.sleep(0.05)

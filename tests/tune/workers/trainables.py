@@ -52,7 +52,7 @@ def plain(config: Config) -> float:
     return float(config["rate"])
 
 
-def reporting(config: Config, report: Report) -> None:
+def reporting(config: Config, resource: int, report: Report) -> None:
     total = 0 if report.saved is None else report.saved
     while True:  # the report says when it is enough
         total += 1
