@@ -52,6 +52,8 @@ class Controller:
         Where states are kept.
     lease : float
         Seconds for which the study leases a job; it is renewed three times as often.
+    jobs : int, optional
+        The most jobs to begin.
     every : int
         Steps between two checkpoints.
     stoppers : sequence of Stopper
@@ -71,6 +73,7 @@ class Controller:
         checkpoints: Checkpoints,
         *,
         lease: float = 60,
+        jobs: int | None = None,
         every: int = 1,
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
@@ -80,6 +83,7 @@ class Controller:
         self._study = study
         self._store = store
         self._checkpoints = checkpoints
+        self._left = math.inf if jobs is None else jobs
         self._every = every
         self._stoppers = stoppers
         self._callbacks = callbacks
@@ -103,16 +107,17 @@ class Controller:
     @property
     def is_over(self) -> bool:
         """True if no more jobs are to begin."""
-        return self._patiently(lambda: self._study.is_done) or any(
-            stopper.ends_run() for stopper in self._stoppers
-        )
+        return self._ends or self._patiently(lambda: self._study.is_done)
+
+    @property
+    def _ends(self) -> bool:
+        return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
     def next(self) -> Job | None:
         """Claim a job; None if there is none now."""
-        if any(stopper.ends_run() for stopper in self._stoppers):
-            return None
-        job = self._patiently(self._study.ask)
+        job = None if self._ends else self._patiently(self._study.ask)
         if job is not None:
+            self._left -= 1
             claim = claim_of(job)
             self._jobs[claim] = job
             self._heartbeat.add(claim)
