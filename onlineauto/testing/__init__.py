@@ -1,4 +1,4 @@
-"""Conformance suites that check what users add: oracles, priorities, estimators, explorers, schedulers, searchers."""
+"""Conformance suites for what users add: oracles, explorers, estimators, schedulers, stores and others."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ def check_scheduler(make: Callable[[], Scheduler]) -> None:
     """Check a scheduler against the requirements of a study, in many simulated ones.
 
     Jobs end in any order, some with an error or an infinite loss, with one worker and with many. Trials are
-    numbered 0, 1, 2, …; their configs are in the space, and their resources in the ladder. Only a paused trial
-    is resumed, from what it has reached or what another trial had. States change as they may. The same calls
-    give the same answers, also after the state was written as JSON and loaded into a new object. With a limit
-    on trials there is an end; then `is_done` is true, and not before.
+    numbered 0, 1, 2, …; their configs are in the space, and their resources in the ladder. Only a
+    paused trial is resumed, from what it has reached or what another trial had. States change as they may.
+    The same calls give the same answers, also after the state was written as JSON and loaded into a new object.
+    With a limit on trials there is an end; then `is_done` is true, and not before.
 
     Parameters
     ----------

@@ -37,10 +37,10 @@ _CONFIGS = 60
 def check_searcher(make: Callable[[], Searcher]) -> None:
     """Check a searcher against the requirements of a study, in several spaces.
 
-    Configs are in the space. A config that was enqueued comes first. The same calls give the same configs, also
-    after the state was written as JSON and loaded into a new object; a searcher that repeats what another one
-    has proposed is then the same as that one. There are no more trials than the limit says. Once there are no
-    more configs, there never are.
+    Configs are in the space. A config that was enqueued comes first. The same calls give the same configs,
+    also after the state was written as JSON and loaded into a new object; a searcher that repeats what
+    another one has proposed is then the same as that one. There are no more trials than the limit says. Once
+    there are no more configs, there never are.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) ->
         with repeating.repeating(config):
             _require(repeating.ask() == config, f"does not repeat a config: {where}")
         _require(first.state_dict() == repeating.state_dict(), f"repeating leads to another state: {where}")
-        _require(number or config == wished, f"the config that was enqueued does not come first: {where}")
+        _require(number > 0 or config == wished, f"the config that was enqueued does not come first: {where}")
         _require(config is None or not ended, f"proposes a config after it had no more: {where}")
         if config is None:
             ended = True

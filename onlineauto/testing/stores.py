@@ -23,8 +23,8 @@ def check_store(make: Callable[[], Store], *, pass_time: Callable[[float], None]
     """Check a store against the requirements of a study.
 
     The log keeps its records as they are and in their order; the study is begun once. A claim shows its
-    function all that was written before, and is written at once. No two claims get the same job. Whoever lost a
-    lease writes nothing. Snapshots never go back.
+    function all that was written before, and is written at once. No two claims get the same job. Whoever lost
+    a lease writes nothing. Snapshots never go back.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _check_log(store: Store) -> None:
     _require(version == 2, f"the second record has version {version}")
     _require(list(store.load())[1]["config"]["x"] == -inf, "an infinite number is changed")
     store.append({"kind": "enqueued", "config": {"x": nan}})
-    _require(isnan(list(store.load(2))[0]["config"]["x"]), "NaN is changed")
+    _require(isnan(next(iter(store.load(2)))["config"]["x"]), "NaN is changed")
 
 
 def _check_claims(store: Store) -> None:
@@ -134,7 +134,7 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     pass_time(3.0)
     expired = {"kind": "expired", "trial": 0, "attempt": 0}
     found: list[Record] = []
-    store.claim("b", _LONG, after=0, decide=lambda new: found.extend(new))
+    store.claim("b", _LONG, after=0, decide=found.extend)
     _require(found[-1] == expired, "a lease that is over is not recorded before decide is called")
     _require([each["kind"] for each in found].count("expired") == 1, "more than one lease expired")
     _require(

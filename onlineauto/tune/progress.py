@@ -1,4 +1,4 @@
-"""``Progress``: the state of a study after some records of its log. It decides, and it repeats what was decided.
+"""``Progress``: the state of a study after some records. It decides, and repeats what was decided.
 
 Whoever applies the same records in the same order comes to the same state. A config in the log is taken from
 there, so a searcher proposes only in the process that asked it.
@@ -69,7 +69,7 @@ class Progress:
         return not self._waiting and self.scheduler.is_done and not self.searcher.queued
 
     def decide(self, owner: str) -> Record | None:
-        """Return the next record, ``asked`` or ``idle``, or None; it is in the state already but for `apply`."""
+        """Return the next record, ``asked`` or ``idle``, or None; then `apply` has to be called with it."""
         if self._waiting:
             trial = self.trials[self._waiting[0]]
             resource, came_from = trial.job_resource, trial.resume_from
@@ -131,8 +131,8 @@ class Progress:
             again = self.scheduler.suggest(self.searcher)
         if again is None or (again.trial, again.resource) != (record["trial"], record["resource"]):
             raise ValueError(
-                f"record {self.version + 1} is about trial {record['trial']} at {record['resource']}, and the "
-                f"scheduler suggests {again}: it is not the one that wrote this log"
+                f"record {self.version + 1} is about trial {record['trial']} at {record['resource']}, and "
+                f"the scheduler suggests {again}: it is not the one that wrote this log"
             )
 
     def _reported(self, record: Record) -> None:

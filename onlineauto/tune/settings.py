@@ -63,7 +63,8 @@ class StudySettings:
         """
         if mode not in _MODES:
             raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
-        for name, value, least in (("max_trials", max_trials, 1), ("retries", retries, 0)):
+        counts: tuple[tuple[str, Any, int], ...] = (("max_trials", max_trials, 1), ("retries", retries, 0))
+        for name, value, least in counts:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise OptionError(f"{name} = {value!r}: give a whole number, {least} or more")
         settings = cls(
@@ -82,7 +83,7 @@ class StudySettings:
         cls, found: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
     ) -> StudySettings:
         """Return what record 1 says."""
-        made = {}
+        made: dict[str, Any] = {}
         for what, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
             name, options = found[what]["name"], found[what]["options"]
             if own is None and name not in registry:
@@ -125,8 +126,8 @@ class StudySettings:
         if differ := [key for key in ours if ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}; "
-                "give it another name, or take it as it is by Study.load"
+                f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
+                "; give it another name, or take it as it is by Study.load"
             )
 
 

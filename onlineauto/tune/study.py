@@ -19,7 +19,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Claim, Snapshot, open_store
@@ -28,6 +27,7 @@ from onlineauto.tune.trial import Job, Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from onlineauto.tune.progress import Progress
     from onlineauto.tune.schedulers import Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Config, Parameter, Space
@@ -209,7 +209,7 @@ class Study:
         OptionError
             If the step is no positive whole number.
         """
-        if isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        if not _is_whole(step):
             raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
         with self._lock:
             record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
@@ -369,12 +369,16 @@ class Study:
         ]
 
 
-def _lease(lease: float | None, storage: object) -> float:
+def _lease(lease: Any, storage: object) -> float:
     if lease is None:
         return inf if storage is None else _LEASE
     if isinstance(lease, bool) or not isinstance(lease, int | float) or not lease > 0:
         raise OptionError(f"lease = {lease!r}: seconds, more than 0")
     return float(lease)
+
+
+def _is_whole(step: object) -> bool:
+    return isinstance(step, int) and not isinstance(step, bool) and step > 0
 
 
 def _number(value: object) -> float:

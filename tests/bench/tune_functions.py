@@ -75,7 +75,7 @@ def _ones_loss(config: Mapping[str, Any], level: int, rng: np.random.Generator) 
 
 
 def _ones_regret(config: Mapping[str, Any]) -> float:
-    return 1 - sum(config.values()) / (2 * _HALF)
+    return 1.0 - float(sum(config.values())) / (2 * _HALF)
 
 
 FUNCTIONS = {

@@ -1,7 +1,7 @@
 """``Asha``: successive halving that waits for nobody.
 
-A rung compares the trials that have come so far. By *promotion* a trial is paused at each rung, and goes on when
-it is among the best 1/eta there. By *stopping* it goes on at once, or never.
+A rung compares the trials that have come so far. By *promotion* a trial is paused at each rung, and goes on
+when it is among the best 1/eta there. By *stopping* it goes on at once, or never.
 
 Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
 """

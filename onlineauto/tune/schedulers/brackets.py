@@ -1,4 +1,4 @@
-"""``Brackets``: the open brackets of Hyperband. A new one is opened when no other has work, so nobody waits."""
+"""``Brackets``: the open brackets of Hyperband. One more is opened when no other has work."""
 
 from __future__ import annotations
 

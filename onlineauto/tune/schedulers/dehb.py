@@ -1,8 +1,8 @@
 """``Dehb``: differential evolution in the brackets of Hyperband.
 
 There are two kinds of it, which differ in where parents and targets come from; see `populations` and
-`parent_slots`. Both keep one loss for each trial and level, so losses of different levels are never compared, and
-both ask a job's own bracket what it is, not the newest one.
+`parent_slots`. Both keep one loss for each trial and level, so losses of different levels are never compared,
+and both ask a job's own bracket what it is, not the newest one.
 
 Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
 """
@@ -17,8 +17,8 @@ import numpy as np
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.bracket import Place
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
-from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.evolution.parent_slots import ParentSlots
+from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.spaces.draw import Draw
 

@@ -32,8 +32,8 @@ _TRIES = 20
 class Pbt(Fifo):
     """A population in which good members are copied and bad ones end.
 
-    A member reports on the way. Whenever it has been given `interval` more, it is compared with the others. If
-    it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best.
+    A member reports on the way. Whenever it has been given `interval` more, it is compared with the others.
+    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ Rungs = list[tuple[int, int]]
 def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
     """Return brackets whose levels are anchored at the least resource.
 
-    The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket `b`
-    begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
+    The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket
+    `b` begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def _rungs_above(min_resource: int, max_resource: int, eta: int) -> int:
 
 def _one_rung(min_resource: int, max_resource: int, eta: int) -> OptionError:
     return OptionError(
-        f"min_resource = {min_resource}, max_resource = {max_resource}, eta = {eta}: the ladder has one rung, "
-        f"and trials are compared on two at least; let max_resource be {min_resource * eta} or more, "
+        f"min_resource = {min_resource}, max_resource = {max_resource}, eta = {eta}: the ladder has one "
+        f"rung, and trials are compared on two at least; let max_resource be {min_resource * eta} or more, "
         "or take scheduler='fifo'"
     )
 

@@ -1,4 +1,4 @@
-"""``Scheduler``: decides which trial gets how much. The base class of all schedulers, and their vocabulary."""
+"""``Scheduler``: decides which trial gets how much. The base class of all, and their vocabulary."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Scheduler(ABC):
     def suggest(self, searcher: Searcher) -> Suggestion | None:
         """Return the next job, or None if there is none before another job ends, or ever.
 
-        New configs come from ``searcher.ask()``. Once it returns None it has no more, and no new trial begins.
+        New configs come from ``searcher.ask()``. Once it returns None it has no more.
         A config that the scheduler makes itself is counted by ``searcher.take(config)``, which returns False
         if there may be no more trials. A call that returns None without having asked the searcher in vain
         changes nothing.

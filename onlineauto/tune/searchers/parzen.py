@@ -1,7 +1,7 @@
 """``Parzen``: a density around observed codes, to draw from and to compare.
 
-Each observation is a kernel: a normal distribution that is cut off at 0 and 1 for each number, and for each word
-the observed one with most of the weight. One more kernel covers the whole space.
+Each observation is a kernel: a normal distribution that is cut off at 0 and 1 for each number, and for each
+word the observed one with most of the weight. One more kernel covers the whole space.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def widths(numbers: np.ndarray, words: int) -> np.ndarray:
 
 
 def _weights(count: int) -> np.ndarray:
-    """Return the weights of observations, the oldest first, and of the kernel that covers all: they sum to 1."""
+    """Return the weights of observations, the oldest first, and of the kernel that covers all."""
     weights = np.ones(count + 1)
     if count > _RECENT:
         weights[: count - _RECENT] = np.linspace(1 / count, 1, count - _RECENT)
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _log_mass(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:

@@ -127,7 +127,7 @@ class Searcher(ABC):
             self._known, self._repeats = None, False
 
     def take(self, config: Config) -> bool:
-        """Count a trial with a config that the scheduler made; return False if there may be no more trials."""
+        """Count a trial whose config the scheduler made; return False if there may be no more."""
         if self._is_over():
             self.refusals += 1
             return False

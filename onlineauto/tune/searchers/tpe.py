@@ -1,7 +1,7 @@
 """``TpeSearcher``: proposes where good configs are dense and others are not.
 
-The tree-structured Parzen estimator splits what was tried into a few good configs and the others, and models the
-density of both. Of some draws from the good density it proposes the one at which good is likeliest.
+The tree-structured Parzen estimator splits what was tried into a few good configs and the others, and models
+the density of both. Of some draws from the good density it proposes the one at which good is likeliest.
 
 Losses are compared at the highest resource that enough trials have come to. Those that were given less come
 after them, the ones with the most first: a scheduler gave up on them.

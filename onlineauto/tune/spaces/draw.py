@@ -39,5 +39,5 @@ class Draw:
     def at(self, number: int) -> np.random.Generator:
         """Return the generator of a number; the one that was returned before ends."""
         self._state["state"]["counter"][:] = (0, number, 0, 0)
-        self._bits.state = self._state
+        self._bits.state = self._state  # type: ignore[assignment]
         return self._generator

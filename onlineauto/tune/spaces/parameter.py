@@ -31,16 +31,20 @@ class Parameter(ABC):
         The name of the kind in TOML.
     when : mapping of str to sequence
         The parameter exists only where each of these other parameters has one of these values.
-    width : int
-        How many numbers the code has.
-    categories : int
-        How many words there are; 0 for a number.
     """
 
     kind: ClassVar[str]
     when: Mapping[str, Sequence[Value]]
-    width: int = 1
-    categories: int = 0
+
+    @property
+    def width(self) -> int:
+        """How many numbers the code has."""
+        return 1
+
+    @property
+    def categories(self) -> int:
+        """How many words there are; 0 for a number."""
+        return 0
 
     @abstractmethod
     def encode(self, value: Any) -> list[float]:
@@ -115,8 +119,6 @@ class Float(Parameter):
     log: bool = False
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     kind: ClassVar[str] = "float"
-    width: ClassVar[int] = 1
-    categories: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", _conditions(self.when))
@@ -184,8 +186,6 @@ class Int(Parameter):
     log: bool = False
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     kind: ClassVar[str] = "int"
-    width: ClassVar[int] = 1
-    categories: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", _conditions(self.when))
@@ -202,7 +202,7 @@ class Int(Parameter):
     def decode(self, code: Sequence[float]) -> int:  # noqa: D102
         if self.log:
             floor = self.low - 0.5
-            value = round(floor * ((self.high + 0.5) / floor) ** code[0])
+            value = round(float(floor * ((self.high + 0.5) / floor) ** code[0]))
         else:
             value = self.low + int(code[0] * (self.high - self.low + 1))
         return min(max(value, self.low), self.high)
@@ -246,14 +246,12 @@ class Choice(Parameter):
 
     values: Sequence[Value]
     when: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    width: int = field(init=False, repr=False)
-    categories: int = field(init=False, repr=False)
     kind: ClassVar[str] = "choice"
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str):
             raise OptionError(f"Choice({self.values!r}): give a list of values, not one text")
-        values = tuple(self.values)
+        values: tuple[Any, ...] = tuple(self.values)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "when", _conditions(self.when))
         if not values:
@@ -262,8 +260,16 @@ class Choice(Parameter):
             raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
         if len({_key(each) for each in values}) < len(values):
             raise OptionError(f"Choice({list(values)}): a value is there twice")
-        object.__setattr__(self, "categories", len(values))
-        object.__setattr__(self, "width", (0, 1)[len(values) - 1] if len(values) <= 2 else len(values))
+
+    @property
+    def categories(self) -> int:
+        """How many words there are."""
+        return len(self.values)
+
+    @property
+    def width(self) -> int:
+        """How many numbers the code has: none for one word, one for two, and a block for more."""
+        return self.categories if self.categories > 2 else self.categories - 1
 
     def index(self, value: Value) -> int:
         """Return the place of a value."""

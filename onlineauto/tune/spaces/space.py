@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Space"]
 
 Config = dict[str, Value]
-"""Values by the names of parameters; those that do not exist where the others have these values are absent."""
+"""Values by the names of parameters; a parameter that does not exist in this config is absent."""
 
 _KINDS = {kind.kind: kind for kind in (Float, Int, Choice)}
 

@@ -39,7 +39,7 @@ Decide = Callable[[Sequence[Record]], Record | None]
 """Takes all records after a version and returns the next: ``asked``, ``idle``, or None if nothing changed."""
 
 
-class LeaseLost(OnlineautoError):
+class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
     """A job is no longer its owner's: its lease ended, or it was told already. Drop it and ask again."""
 
 

@@ -1,7 +1,7 @@
 """``ParentSlots``: the kind of DEHB whose parents are the slots of earlier brackets.
 
-The first bracket has configs of the searcher, and promotes. Every later slot has a new config. Its *parent slot*
-is the slot of the same number and the same level in the latest earlier bracket that has one with a loss.
+The first bracket has configs of the searcher, and promotes. Every later slot has a new config. Its *parent
+slot* is the slot of the same number and level in the latest earlier bracket that has one with a loss.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ParentSlots(Parents):
         return None if found is None else found[0]
 
     def _parent(self, bracket: int, step: int, slot: int) -> tuple[int, float] | None:
-        """Return the trial and the loss of the latest earlier slot of this number and this step of the ladder."""
+        """Return the trial and the loss of the parent slot: of this number, and this step of the ladder."""
         for earlier in range(bracket - 1, -1, -1):
             rung = step - earlier % len(self.system)
             other = self.brackets[earlier]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onlineauto.tune.schedulers.evolution.differential_evolution import offspring
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import numpy as np
 
     from onlineauto.tune.schedulers.brackets import Brackets, Slot
     from onlineauto.tune.schedulers.rungs import Rungs

@@ -69,8 +69,8 @@ class Populations(Parents):
             return None
         size, level = self._below(slot)
         population = self.levels[level]
-        for place in population.best(size).tolist():
-            trial = population.trials[place]
+        for place in population.best(size):
+            trial = population.trials[int(place)]
             if trial is not None and trial not in running and reached.get(trial) == level:
                 return trial
         return None
