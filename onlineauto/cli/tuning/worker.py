@@ -44,7 +44,7 @@ class WorkerOptions:
     )
     checkpoints: str = option(
         "",
-        "Folder of checkpoints, which all workers need. By default beside SQLite's file, or in PostgreSQL itself.",
+        "Folder of checkpoints, which all workers need; by default beside SQLite's file, or in PostgreSQL.",
         vw=False,
         metavar="FOLDER",
     )

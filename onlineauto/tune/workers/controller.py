@@ -54,6 +54,8 @@ class Controller:
         Seconds for which the study leases a job; it is renewed three times as often.
     jobs : int, optional
         The most jobs to begin.
+    waits : bool
+        Whether others may work on the study, so that there may be a job later when there is none now.
     every : int
         Steps between two checkpoints.
     stoppers : sequence of Stopper
@@ -74,6 +76,7 @@ class Controller:
         *,
         lease: float = 60,
         jobs: int | None = None,
+        waits: bool = True,
         every: int = 1,
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
@@ -84,6 +87,7 @@ class Controller:
         self._store = store
         self._checkpoints = checkpoints
         self._left = math.inf if jobs is None else jobs
+        self.waits = waits
         self._every = every
         self._stoppers = stoppers
         self._callbacks = callbacks

@@ -33,6 +33,8 @@ def run_here(controller: Controller, what: What) -> None:
         while not controller.is_over:
             job = controller.next()
             if job is None:
+                if not controller.waits:
+                    return
                 pause = _rest(controller, pause)
                 continue
             pause = _SHORTEST
@@ -126,7 +128,7 @@ class _Pool:
         while True:
             begun = self._begin_jobs()
             if not self._busy:
-                if self._controller.is_over:
+                if self._controller.is_over or not (begun or self._controller.waits):
                     return
                 pause = _SHORTEST if begun else _rest(self._controller, pause)
                 continue

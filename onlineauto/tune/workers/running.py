@@ -70,6 +70,7 @@ def run_study(
         _checkpoints(store, folder),
         lease=lease,
         jobs=jobs,
+        waits=not isinstance(store, MemoryStore),
         every=every,
         stoppers=stoppers,
         callbacks=callbacks,

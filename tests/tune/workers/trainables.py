@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.tune.workers.trainable import Trainable
 
@@ -83,3 +83,16 @@ def once(config: Config) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+class FailsTwice(Counter):
+    """Fails once in its second step and once in its third."""
+
+    steps: ClassVar[list[int]] = []
+
+    def step(self) -> float:
+        self.total += 1
+        FailsTwice.steps.append(self.total)
+        if FailsTwice.steps.count(self.total) == 1 and self.total in (2, 3):
+            raise ValueError("not yet")
+        return float(self.total)
