@@ -96,6 +96,9 @@ class SqlStore:
             prepare(connection, self._where)
             self._find(connection)
 
+    def __reduce__(self) -> tuple[type[SqlStore], tuple[str, str]]:
+        return SqlStore, (self.url, self.name)  # another process opens connections of its own
+
     def begin(self, record: Record) -> Record:
         """Append ``study``, if the log is empty; return record 1, whoever wrote it."""
         with writing(self.engine) as connection:

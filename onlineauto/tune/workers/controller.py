@@ -191,6 +191,7 @@ class Controller:
             return False
         if step.saved is not None:
             self._keep(job, step.step, step.saved)
+        ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
         if step.step >= job.resource:
             self._tell(job, value)
             return False
@@ -198,7 +199,6 @@ class Controller:
         self._values[claim] = value
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
-        ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
         if stops or any(ended):
             self._tell(job, value)
             return False
