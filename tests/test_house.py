@@ -313,8 +313,8 @@ Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8).fit(2500 * ev
     assert loaded_by(code) == {"numpy", "llvmlite"}
 
 
-EXTRAS_IN_USE = ("blocks", "frames", "inspect", "plot", "zstd")
-"""Extras that the package imports where it is asked to; `tune` is for the tuners that are to come."""
+EXTRAS_IN_USE = ("blocks", "configspace", "frames", "inspect", "plot", "tune", "zstd")
+"""Extras that the package imports where it is asked to."""
 
 
 def modules_of(requirements: list[str]) -> set[str]:

@@ -35,10 +35,10 @@ def check_scheduler(make: Callable[[], Scheduler]) -> None:
     """Check a scheduler against the requirements of a study, in many simulated ones.
 
     Jobs end in any order, some with an error or an infinite loss, with one worker and with many. Trials are
-    numbered 0, 1, 2, …; their configs are in the space, and their resources in the ladder. Only a
-    paused trial is resumed, from what it has reached or what another trial had. States change as they may.
-    The same calls give the same answers, also after the state was written as JSON and loaded into a new object.
-    With a limit on trials there is an end; then `is_done` is true, and not before.
+    numbered 0, 1, 2, …; their configs are in the space, and their resources in the ladder. Only a paused
+    trial is resumed, from what it has reached or what another trial had. States change as they may. The same
+    calls give the same answers, also after the state was written as JSON and loaded into a new object. With a
+    limit on trials there is an end; then `is_done` is true, and not before.
 
     Parameters
     ----------
@@ -101,13 +101,14 @@ class _Simulated:
 
     def _suggest(self) -> bool:
         compares = self._random.random() < 0.1  # a state is long to write
-        before = self._written() if compares else None
+        before = self._written() if compares else []
+        refusals = self._pairs[0][1].refusals
         job, again = (scheduler.suggest(searcher) for scheduler, searcher in self._pairs)
         self._require(job == again, f"the same calls give {job} and {again}")
         if job is None:
-            same = before is None or before == self._written()
+            same = not compares or self._pairs[0][1].refusals > refusals or before == self._written()
             self._require(
-                same, "suggest returns None, did not ask the searcher in vain, and changes the state"
+                same, "suggest returns None without asking the searcher in vain, and changes the state"
             )
             return False
         self._check(job)
@@ -116,10 +117,7 @@ class _Simulated:
         return True
 
     def _written(self) -> list[str]:
-        """Return the states, as far as they may not change when there is no job."""
-        refused = [searcher.refusals for _, searcher in self._pairs]
-        states = [json.dumps(scheduler.state_dict()) for scheduler, _ in self._pairs]
-        return states if not any(refused) else []
+        return [json.dumps(scheduler.state_dict()) for scheduler, _ in self._pairs]
 
     def _check(self, job: Suggestion) -> None:
         self._setting.space.check(job.config)

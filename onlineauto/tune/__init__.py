@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.searchers import SEARCHERS, Searcher
-from onlineauto.tune.spaces import Choice, Float, Int, Parameter, Space, space_of_options
+from onlineauto.tune.spaces import (
+    Choice,
+    Float,
+    Int,
+    Parameter,
+    Space,
+    from_configspace,
+    space_of_options,
+    to_configspace,
+)
 from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.trial import Job, Trial
@@ -29,5 +38,7 @@ __all__ = [
     "Study",
     "Suggestion",
     "Trial",
+    "from_configspace",
     "space_of_options",
+    "to_configspace",
 ]

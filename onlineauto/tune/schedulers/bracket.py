@@ -73,7 +73,7 @@ class Bracket:
 
     @property
     def pending(self) -> int:
-        """How many slots are pending."""
+        """The number of pending slots."""
         return self._pending
 
     def next_place(self) -> Place | None:

@@ -57,7 +57,7 @@ class Brackets:
 
     @property
     def pending(self) -> dict[int, int]:
-        """How many slots are pending in each bracket that is not complete."""
+        """The number of pending slots of each bracket that is not complete."""
         return {
             number: self._brackets[number].pending
             for number in range(self.primary, self.count)

@@ -196,7 +196,7 @@ class Dehb(Scheduler):
 
     @property
     def rounds(self) -> int:
-        """How often all kinds of brackets are complete."""
+        """The number of times that all kinds of brackets are complete."""
         return self._brackets.primary // len(self._brackets.system)
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102

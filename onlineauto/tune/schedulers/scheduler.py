@@ -19,7 +19,7 @@ __all__ = ["Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestio
 
 
 class State(StrEnum):
-    """Where a trial stands."""
+    """The state of a trial."""
 
     PENDING = "PENDING"
     """Its job waits for a worker: its worker was lost, or it failed and is tried again."""
@@ -46,7 +46,7 @@ class ResumeFrom(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """What to do next: take a trial to a resource.
+    """A job to do next: take a trial to a resource.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Suggestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What all schedulers are told of a study.
+    """The parts of a study that all schedulers depend on.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Scheduler(ABC):
 
     @property
     def rounds(self) -> int | None:
-        """How often the scheduler has been through all it does; None if it has no such notion."""
+        """The number of times that it has been through all it does; None if there is no such thing."""
         return None
 
     @abstractmethod

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
 from onlineauto.tune.spaces.space import Config, Space
 from onlineauto.tune.spaces.tunable_options import space_of_options
 
-__all__ = ["Choice", "Config", "Float", "Int", "Parameter", "Space", "Value", "space_of_options"]
+__all__ = [
+    "Choice",
+    "Config",
+    "Float",
+    "Int",
+    "Parameter",
+    "Space",
+    "Value",
+    "from_configspace",
+    "space_of_options",
+    "to_configspace",
+]

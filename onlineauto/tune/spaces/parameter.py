@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "Float", "Int", "Parameter", "Value"]
 
 Value = bool | int | float | str | None
-"""What a config has under a name: plain JSON."""
+"""A value in a config: plain JSON."""
 
 
 class Parameter(ABC):
@@ -38,12 +38,12 @@ class Parameter(ABC):
 
     @property
     def width(self) -> int:
-        """How many numbers the code has."""
+        """The length of the code."""
         return 1
 
     @property
     def categories(self) -> int:
-        """How many words there are; 0 for a number."""
+        """The number of words; 0 if the parameter is a number."""
         return 0
 
     @abstractmethod
@@ -263,12 +263,12 @@ class Choice(Parameter):
 
     @property
     def categories(self) -> int:
-        """How many words there are."""
+        """The number of words."""
         return len(self.values)
 
     @property
     def width(self) -> int:
-        """How many numbers the code has: none for one word, one for two, and a block for more."""
+        """The length of the code: 0 for one word, 1 for two, and one number for each of more."""
         return self.categories if self.categories > 2 else self.categories - 1
 
     def index(self, value: Value) -> int:

@@ -1,4 +1,4 @@
-"""Where studies are kept: the protocol of all stores, and the one in memory."""
+"""Stores keep studies: the protocol of all of them, and the one in memory."""
 
 from __future__ import annotations
 

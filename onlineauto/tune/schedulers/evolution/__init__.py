@@ -1,1 +1,1 @@
-"""Where the parents of DEHB come from, and how they have children."""
+"""The parents of DEHB, and their children."""

@@ -1,0 +1,101 @@
+"""Spaces of the package ConfigSpace: read them, and make them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter
+from onlineauto.tune.spaces.space import Space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.tune.spaces.parameter import Value
+
+__all__ = ["from_configspace", "to_configspace"]
+
+
+def from_configspace(theirs: Any) -> Space:
+    """Return the space of a `ConfigSpace.ConfigurationSpace`.
+
+    An ordinal hyperparameter becomes a `Choice`, and so does a constant.
+
+    Raises
+    ------
+    OptionError
+        If it has what a space cannot: another distribution, another condition, or a forbidden clause.
+    """
+    if theirs.forbidden_clauses:
+        raise OptionError(f"a space has no forbidden clauses: {theirs.forbidden_clauses[0]}")
+    when: dict[str, dict[str, list[Value]]] = {}
+    for condition in theirs.conditions:
+        for child, parent, values in _read(condition):
+            when.setdefault(child, {})[parent] = values
+    return Space({each.name: _parameter(each, when.get(each.name, {})) for each in theirs.values()})
+
+
+def _read(condition: Any) -> Iterator[tuple[str, str, list[Value]]]:
+    """Yield the child, the parent and the parent's values of a condition, and of each in a conjunction."""
+    kind = type(condition).__name__
+    if kind == "AndConjunction":
+        for part in condition.components:
+            yield from _read(part)
+    elif kind in ("EqualsCondition", "InCondition"):
+        values = [condition.value] if kind == "EqualsCondition" else condition.values
+        yield condition.child.name, condition.parent.name, [_plain(value) for value in values]
+    else:
+        raise OptionError(f"a parameter can depend on values of others, not on {condition}")
+
+
+def _parameter(theirs: Any, when: dict[str, list[Value]]) -> Parameter:
+    kind = type(theirs).__name__
+    if kind == "UniformFloatHyperparameter":
+        return Float(float(theirs.lower), float(theirs.upper), log=bool(theirs.log), when=when)
+    if kind == "UniformIntegerHyperparameter":
+        return Int(int(theirs.lower), int(theirs.upper), log=bool(theirs.log), when=when)
+    if kind == "CategoricalHyperparameter" and theirs.weights is None:
+        return Choice([_plain(each) for each in theirs.choices], when=when)
+    if kind == "OrdinalHyperparameter":
+        return Choice([_plain(each) for each in theirs.sequence], when=when)
+    if kind == "Constant":
+        return Choice([_plain(theirs.value)], when=when)
+    raise OptionError(f"{theirs.name}: a parameter is uniform; {theirs} is not")
+
+
+def _plain(value: Any) -> Value:
+    """Return a value as plain Python; NumPy's have `item`."""
+    plain: Value = value.item() if hasattr(value, "item") else value
+    return plain
+
+
+def to_configspace(space: Space) -> Any:
+    """Return a space as a `ConfigSpace.ConfigurationSpace`.
+
+    Raises
+    ------
+    OptionError
+        If ConfigSpace is not installed.
+    """
+    try:
+        import ConfigSpace as Theirs
+    except ImportError as error:
+        raise OptionError("install ConfigSpace first: pip install 'onlineauto[configspace]'") from error
+    made = Theirs.ConfigurationSpace()
+    for name, parameter in space.parameters.items():
+        if isinstance(parameter, Choice):
+            made.add(Theirs.CategoricalHyperparameter(name, list(parameter.values)))
+        elif isinstance(parameter, Float | Int):
+            if parameter.low == parameter.high:
+                made.add(Theirs.Constant(name, parameter.low))
+                continue
+            kind = Theirs.Float if isinstance(parameter, Float) else Theirs.Integer
+            made.add(kind(name, (parameter.low, parameter.high), log=parameter.log))
+    for name in space.ordered:
+        conditions = [
+            Theirs.InCondition(made[name], made[parent], list(values))
+            for parent, values in space.parameters[name].when.items()
+        ]
+        if conditions:
+            made.add(conditions[0] if len(conditions) == 1 else Theirs.AndConjunction(*conditions))
+    return made

@@ -1,0 +1,33 @@
+"""The bars of the tuners: regret at an equal budget, and overhead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench import tune_overhead, tune_regret
+
+pytestmark = pytest.mark.bench
+
+
+@pytest.mark.parametrize(("who", "workers"), tune_regret.BARS)
+def test_regret(who: str, workers: int) -> None:
+    bars = tune_regret.BARS[who, workers]
+    seeds = range(60) if who == "DEHB" else range(40)
+    for function, bar in zip(tune_regret.FUNCTIONS, bars, strict=True):
+        row = tune_regret.measured(who, function, seeds, workers)
+        assert row.end <= bar, row
+
+
+@pytest.mark.parametrize("who", tune_overhead.BARS)
+def test_overhead(who: str) -> None:
+    suggest, result = tune_overhead.BARS[who]
+    best = min(
+        (tune_overhead.overhead(tune_overhead.CONTENDERS[who], 2000) for _ in range(3)),
+        key=lambda each: each.suggest,
+    )
+    assert best.suggest <= suggest
+    assert best.result <= result
+
+
+def test_tpe_at_a_thousand_trials() -> None:
+    assert tune_overhead.tpe_overhead(1000) <= 2000

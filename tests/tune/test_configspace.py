@@ -1,0 +1,45 @@
+"""Spaces of ConfigSpace, there and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from onlineauto.errors import OptionError
+from onlineauto.tune import Choice, Float, Int, Space
+from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
+
+theirs = pytest.importorskip("ConfigSpace", reason="the extra configspace is not installed")
+
+
+def test_there_and_back() -> None:
+    space = Space(
+        {
+            "rate": Float(1e-4, 1, log=True),
+            "depth": Int(1, 12),
+            "loss": Choice(["squared", "hinge"]),
+            "margin": Float(0, 1, when={"loss": "hinge", "depth": [1, 2]}),
+            "steps": Int(1, 100, log=True, when={"loss": ["squared"]}),
+        }
+    )
+    again = from_configspace(to_configspace(space))
+    assert again.described() == space.described()
+
+
+def test_constants_and_orders_are_choices() -> None:
+    made = theirs.ConfigurationSpace()
+    made.add(theirs.Constant("c", 5), theirs.OrdinalHyperparameter("o", ["low", "high"]))
+    assert from_configspace(made).described() == {
+        "c": {"type": "choice", "values": [5]},
+        "o": {"type": "choice", "values": ["low", "high"]},
+    }
+
+
+def test_what_a_space_cannot_have_is_refused() -> None:
+    made = theirs.ConfigurationSpace()
+    made.add(theirs.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
+    with pytest.raises(OptionError, match="x: a parameter is uniform"):
+        from_configspace(made)
+    made = theirs.ConfigurationSpace({"x": (0, 9), "y": (0, 9)})
+    made.add(theirs.GreaterThanCondition(made["y"], made["x"], 3))
+    with pytest.raises(OptionError, match="depend on values of others"):
+        from_configspace(made)

@@ -1,0 +1,288 @@
+"""DEHB: its arithmetic, and the defects of its peers, (a) to (k), each pinned to what is right."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto.tune import Choice, Float, Int, Setting, Space, State, Study
+from onlineauto.tune.schedulers.dehb import Dehb
+from onlineauto.tune.schedulers.evolution.differential_evolution import crossover, mask, mutant, offspring
+from onlineauto.tune.schedulers.evolution.populations import Populations
+from onlineauto.tune.schedulers.rungs import hpbandster
+from onlineauto.tune.searchers import SEARCHERS
+
+if TYPE_CHECKING:
+    from onlineauto.tune.schedulers import Suggestion
+    from onlineauto.tune.searchers import Searcher
+
+SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
+
+
+def begun(
+    variant: str = "population",
+    *,
+    brackets: int | None = None,
+    limit: int | None = None,
+    ladder: tuple[int, int] = (1, 27),
+) -> tuple[Dehb, Searcher]:
+    scheduler, searcher = Dehb(variant, brackets=brackets), SEARCHERS["random"]()
+    scheduler.begin(Setting(space=SPACE, min_resource=ladder[0], max_resource=ladder[1]))
+    searcher.begin(SPACE, seed=0)
+    searcher.limit = limit
+    return scheduler, searcher
+
+
+def asked(scheduler: Dehb, searcher: Searcher, count: int) -> list[Suggestion]:
+    jobs = [scheduler.suggest(searcher) for _ in range(count)]
+    return [job for job in jobs if job is not None]
+
+
+def loss_of(job: Suggestion) -> float:
+    return sum((float(str(value)) - 0.3) ** 2 for value in job.config.values()) + 1 / job.resource
+
+
+@pytest.mark.parametrize(("factor", "fill"), [(0.5, 0.2), (0.75, 0.3), (0.1, 0.4)])
+def test_a_mutant_is_repaired_where_it_leaves_the_cube(factor: float, fill: float) -> None:
+    space = Space({"n": Int(0, 5), "word": Choice(["a", "b", "c"])})
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        parents = [space.encode(space.decode(rng.random(space.width))) for _ in range(3)]
+        moved = (parents[1] - parents[2]) * factor + parents[0]
+        expected = [fill if each < 0 or each > 1 else each for each in moved]
+        assert mutant(parents, factor, np.full(space.width, fill)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "drawn", "forced", "expected"),
+    [
+        (0.5, [0.45, 0.7], 1, [True, False]),
+        (0.2, [0.45, 0.1], 0, [False, True]),
+        (0.1, [0.15, 0.55], 0, [True, False]),
+    ],
+)
+def test_a_word_is_crossed_as_one_block(
+    rate: float, drawn: list[float], forced: int, expected: list[bool]
+) -> None:
+    chosen = mask(rate, drawn, forced)
+    assert chosen.tolist() == expected
+    crossed = crossover(np.zeros(4), np.ones(4), chosen, [1, 3])
+    assert crossed.tolist() == [float(expected[0])] + [float(expected[1])] * 3
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+def test_a_losses_of_different_levels_are_never_compared(variant: str) -> None:
+    """A trial that is promoted keeps the loss of each level."""
+    scheduler, searcher = begun(variant)
+    seen: dict[int, set[float]] = {}
+    for step in range(400):
+        job = scheduler.suggest(searcher)
+        assert job is not None
+        loss = job.resource * 1000.0 + step % 7
+        seen.setdefault(job.resource, set()).add(loss)
+        scheduler.on_result(job.trial, job.resource, loss)
+    state = scheduler.state_dict()
+    if variant == "population":
+        for level, population in state["parents"].items():
+            assert set(population["losses"]) - {inf} <= seen[int(level)]
+    for number, bracket in state["brackets"]["brackets"].items():
+        rungs = scheduler._brackets[int(number)].rungs
+        for (_, level), losses in zip(rungs, bracket["losses"], strict=False):
+            assert {loss for loss in losses if loss is not None} <= seen[level]
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+@pytest.mark.parametrize("brackets", [1, 2, 3, 4])
+def test_b_any_number_of_brackets_works(variant: str, brackets: int) -> None:
+    scheduler, searcher = begun(variant, brackets=brackets)
+    for _ in range(300):
+        (job,) = asked(scheduler, searcher, 1)
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    assert scheduler.rounds >= 2
+
+
+def test_b_a_parent_slot_has_the_level_of_its_slot() -> None:
+    scheduler, searcher = begun("slots", brackets=3)
+    levels: dict[int, set[int]] = {}
+    for _ in range(400):
+        (job,) = asked(scheduler, searcher, 1)
+        levels.setdefault(job.trial, set()).add(job.resource)
+        slot, target = scheduler._running[job.trial]
+        if target is not None:
+            assert slot.place.level in levels[target]
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+def test_c_what_has_ended_is_forgotten_and_ends_once(variant: str) -> None:
+    scheduler, searcher = begun(variant)
+    for _ in range(300):
+        (job,) = asked(scheduler, searcher, 1)
+        assert len(scheduler.state_dict()["running"]) == 1
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    assert scheduler.state_dict()["running"] == {}
+    with pytest.raises(KeyError):
+        scheduler.on_result(job.trial, job.resource, 0.0)
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+def test_d_all_trials_may_fail(variant: str) -> None:
+    scheduler, searcher = begun(variant)
+    for _ in range(200):
+        (job,) = asked(scheduler, searcher, 1)
+        assert scheduler.on_error(job.trial) == {}
+    for _ in range(200):
+        (job,) = asked(scheduler, searcher, 1)
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+
+
+def test_e_without_a_parent_slot_there_is_no_selection() -> None:
+    """A child without a parent slot stays, however bad; it is not compared with a trial of another level."""
+    scheduler, searcher = begun("slots")
+    jobs = asked(
+        scheduler, searcher, 28
+    )  # 27 of the first bracket, which is not complete, and one of the second
+    for job in jobs[:27]:
+        scheduler.on_result(job.trial, job.resource, 0.0)
+    child = jobs[27]
+    assert child.resource == 3
+    assert scheduler._running[child.trial][1] is None
+    scheduler.on_result(child.trial, child.resource, 9e9)
+    assert scheduler._brackets[1].losses[0][0] == 9e9
+    assert scheduler._brackets[1].trials[0][0] == child.trial
+
+
+def test_f_a_job_belongs_to_its_own_bracket_not_to_the_newest() -> None:
+    """With forty jobs outstanding, the second rung of the first bracket is still promoted."""
+    scheduler, searcher = begun("population")
+    jobs = asked(scheduler, searcher, 60)
+    first = [job for job in jobs if scheduler._running[job.trial][0].bracket == 0]
+    assert len(first) == 27
+    assert len({scheduler._running[job.trial][0].bracket for job in jobs}) > 4
+    for job in first:
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    promoted = asked(scheduler, searcher, 9)
+    assert {job.resource for job in promoted} == {3}
+    assert {job.trial for job in promoted} <= {job.trial for job in first}
+    assert all(job.resume_from == (job.trial, 1) for job in promoted)
+
+
+def test_g_children_leave_their_parents_alone() -> None:
+    rng = np.random.default_rng(0)
+    pool = [rng.random(6) for _ in range(8)]
+    target = rng.random(6)
+    before = [each.copy() for each in (*pool, target)]
+    for _ in range(100):
+        offspring(target, pool, [1, 2, 3], rng, factor=0.5, rate=0.5)
+    assert all((old == new).all() for old, new in zip(before, [*pool, target], strict=True))
+
+
+def test_h_no_rung_is_lost() -> None:
+    scheduler, searcher = begun("population", ladder=(1, 243))
+    assert asked(scheduler, searcher, 1)[0].resource == 1
+    assert len(scheduler._brackets.system) == 6
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_i_a_study_goes_on_from_its_state(variant: str, workers: int) -> None:
+    """Also with jobs of four workers outstanding, all that follows is the same."""
+    scheduler, searcher = begun(variant)
+    jobs: list[Suggestion] = []
+    for _ in range(150):
+        jobs += asked(scheduler, searcher, workers - len(jobs))
+        job = jobs.pop(0)
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    again, other = begun(variant)
+    again.load_state_dict(json.loads(json.dumps(scheduler.state_dict())))
+    other.load_state_dict(json.loads(json.dumps(searcher.state_dict())))
+    for _ in range(100):
+        jobs += (new := asked(scheduler, searcher, workers - len(jobs)))
+        assert asked(again, other, len(new)) == new
+        job = jobs.pop(0)
+        changed = scheduler.on_result(job.trial, job.resource, loss_of(job))
+        assert again.on_result(job.trial, job.resource, loss_of(job)) == changed
+
+
+def test_j_a_told_value_is_one_record() -> None:
+    """What a store is given does not grow with the study."""
+    study = Study({"x": Float(0, 1)}, scheduler="dehb")
+    for _ in range(300):
+        job = study.ask()
+        assert job is not None
+        study.tell(job, 1.0)
+    records = study._store.load()
+    assert len(records) == 1 + 2 * 300
+    assert max(len(json.dumps(record)) for record in records[1:]) < 250
+
+
+@pytest.mark.parametrize("variant", ["population", "slots"])
+def test_k_an_objective_that_raises_ends_its_trial_and_no_more(variant: str) -> None:
+    calls = [0]
+
+    def raising(config: object, resource: int) -> float:
+        calls[0] += 1
+        if calls[0] == 5:
+            raise ArithmeticError("the fifth")
+        return 1.0 / resource
+
+    study = Study({"x": Float(0, 1)}, scheduler=Dehb(variant), max_trials=50)
+    best = study.run(raising)
+    assert best is not None
+    errored = [trial for trial in study.trials if trial.state is State.ERRORED]
+    assert [trial.error for trial in errored] == ["ArithmeticError: the fifth"]
+    assert len(study.trials) == 50
+
+
+def test_the_first_bracket_has_as_many_new_configs_as_its_first_rung() -> None:
+    scheduler, searcher = begun("population", ladder=(3, 27))
+    assert isinstance(scheduler._parents, Populations)
+    sizes = {level: len(each.codes) for level, each in scheduler._parents.levels.items()}
+    assert sizes == {3: 9, 9: 3, 27: 3}
+    for _ in range(sum(size for size, _ in hpbandster(3, 27, 3)[0])):
+        (job,) = asked(scheduler, searcher, 1)
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    assert len(scheduler.state_dict()["configs"]) == 9
+
+
+def test_the_first_bracket_of_slots_is_successive_halving_of_the_searchers_configs() -> None:
+    scheduler, searcher = begun("slots")
+    other = SEARCHERS["random"]()
+    other.begin(SPACE, seed=0)
+    jobs = asked(scheduler, searcher, 27)
+    assert [job.config for job in jobs] == [other.ask() for _ in jobs]
+    for job in jobs:
+        scheduler.on_result(job.trial, job.resource, loss_of(job))
+    best = sorted(jobs, key=loss_of)[:9]
+    assert [job.trial for job in asked(scheduler, searcher, 9)] == [job.trial for job in best]
+
+
+def test_an_equal_child_takes_a_members_place_but_not_a_slots() -> None:
+    for variant, takes in (("population", True), ("slots", False)):
+        scheduler, searcher = begun(variant)
+        for _ in range(500):
+            (job,) = asked(scheduler, searcher, 1)
+            slot, target = scheduler._running[job.trial]
+            parents = scheduler._parents
+            scheduler.on_result(job.trial, job.resource, 1.0)
+            if isinstance(parents, Populations):
+                assert target is not None
+                took = parents.levels[job.resource].trials[target] == job.trial
+                assert took is takes
+            elif slot.bracket > 0 and target is not None:
+                assert scheduler._brackets[slot.bracket].trials[slot.place.rung][slot.place.slot] != job.trial
+
+
+def test_a_small_space_comes_to_an_end() -> None:
+    study = Study({"n": Int(0, 3), "word": Choice(["a", "b"])}, scheduler="dehb", max_resource=9)
+    jobs = 0
+    while (job := study.ask()) is not None:
+        study.tell(job, float(job.trial))
+        jobs += 1
+    assert study.is_done
+    assert len(study.trials) <= 8
+    assert len({tuple(trial.config.items()) for trial in study.trials}) == len(study.trials)

@@ -1,0 +1,185 @@
+"""Searchers: the suite that users have too, and what each one is for."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto.errors import OptionError
+from onlineauto.testing import check_searcher
+from onlineauto.tune import SEARCHERS, Choice, Float, Int, Searcher, Space
+from onlineauto.tune.searchers.grid import GridSearcher
+from onlineauto.tune.searchers.parzen import Parzen
+from onlineauto.tune.searchers.quasi import QuasiSearcher
+from onlineauto.tune.searchers.tpe import TpeSearcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from onlineauto.tune.spaces import Config
+
+
+@pytest.mark.parametrize(
+    "make", [*SEARCHERS.values(), partial(QuasiSearcher, "halton"), partial(GridSearcher, 2)]
+)
+def test_conformance(make: Callable[[], Searcher]) -> None:
+    check_searcher(make)
+
+
+class Forgetful(Searcher):
+    """Remembers its last config, and does not say so."""
+
+    name = "forgetful"
+    _last = 0.0
+
+    def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002
+        self._last += 0.5 * float(rng.random())
+        return self.space.decode([self._last % 1] * self.space.width)
+
+
+def test_the_suite_finds_a_state_that_is_not_in_the_state() -> None:
+    with pytest.raises(AssertionError, match="other configs"):
+        check_searcher(Forgetful)
+
+
+def asked(searcher: Searcher, space: Space, count: int) -> list[Config]:
+    searcher.begin(space, seed=0)
+    configs = [searcher.ask() for _ in range(count)]
+    return [config for config in configs if config is not None]
+
+
+def test_a_grid_has_every_combination_once() -> None:
+    space = Space(
+        {"x": Float(0, 1), "n": Int(1, 2), "word": Choice(["a", "b"]), "y": Float(0, 1, when={"word": "b"})}
+    )
+    configs = asked(GridSearcher(3), space, 100)
+    assert len(configs) == 3 * 2 * (1 + 3)
+    assert len({tuple(config.items()) for config in configs}) == len(configs)
+    assert configs[0] == {"x": 0.0, "n": 1, "word": "a"}
+    assert configs[1] == {"x": 0.0, "n": 1, "word": "b", "y": 0.0}
+
+
+@pytest.mark.parametrize("sequence", ["sobol", "halton"])
+def test_quasi_random_configs_are_more_even_than_random_ones(sequence: str) -> None:
+    space = Space({f"x{each}": Float(0, 1) for each in range(4)})
+    codes = np.array([space.encode(config) for config in asked(QuasiSearcher(sequence), space, 256)])
+    random = np.array([space.encode(config) for config in asked(SEARCHERS["random"](), space, 256)])
+
+    def uneven(points: np.ndarray) -> float:
+        counts = np.histogramdd(points, bins=2, range=[(0, 1)] * 4)[0]
+        return float(abs(counts - 16).max())
+
+    assert uneven(codes) < uneven(random) / 2
+
+
+def test_tpe_finds_what_random_configs_do_not() -> None:
+    space = Space(
+        {f"x{each}": Float(0, 1) for each in range(4)} | {"word": Choice(["a", "b", "c"]), "n": Int(0, 20)}
+    )
+
+    def loss(config: Config) -> float:
+        off = sum((float(str(config[f"x{each}"])) - 0.3) ** 2 for each in range(4))
+        return off + (config["word"] != "b") + abs(int(str(config["n"])) - 7) / 20
+
+    best = {}
+    for name in ("random", "tpe"):
+        losses = []
+        for seed in range(3):
+            searcher = SEARCHERS[name]()
+            searcher.begin(space, seed=seed)
+            tried = []
+            for _ in range(150):
+                config = searcher.ask()
+                assert config is not None
+                tried.append(loss(config))
+                searcher.on_result(config, 1, tried[-1])
+            losses.append(min(tried))
+        best[name] = np.mean(losses)
+    assert best["tpe"] < best["random"] / 3
+
+
+def test_tpe_compares_at_the_highest_resource_that_enough_have_come_to() -> None:
+    searcher = TpeSearcher()
+    searcher.begin(Space({"x": Float(0, 1)}), seed=0)
+    for number in range(60):
+        config = searcher.ask()
+        assert config is not None
+        searcher.on_result(config, 1, -float(number))
+        if number < 30:
+            searcher.on_result(config, 3, float(number))
+        if number == 29:
+            searcher.on_result(config, 9, 100.0)
+    good, others = searcher._split()
+    assert good.tolist() == [0, 1, 2, 3, 4, 5]
+    assert sorted([*good, *others]) == list(range(60))
+
+
+def test_a_trial_that_is_running_or_failed_counts_as_bad() -> None:
+    searcher = TpeSearcher(startup=1)
+    searcher.begin(Space({"x": Float(0, 1)}), seed=0)
+    configs = [searcher.ask() for _ in range(12)]
+    for config in configs[:10]:
+        assert config is not None
+        searcher.on_result(config, 1, inf)
+    good, _ = searcher._split()
+    assert good.tolist() == [0]
+
+
+def test_a_density_sums_to_one() -> None:
+    rng = np.random.default_rng(0)
+    density = Parzen(rng.random((40, 2)), rng.integers(3, size=(40, 1)), [3])
+    middle = (np.arange(200) + 0.5) / 200
+    grid = np.stack(np.meshgrid(middle, middle), axis=-1).reshape(-1, 2)
+    mass = 0.0
+    for word in range(3):
+        mass += float(np.exp(density.log_density(grid, np.full((len(grid), 1), word))).mean())
+    assert mass == pytest.approx(1, abs=1e-3)
+
+
+def test_draws_follow_the_density() -> None:
+    rng = np.random.default_rng(0)
+    density = Parzen(rng.random((3, 1)), rng.integers(2, size=(3, 1)), [2])
+    numbers, words = density.draw(20000, rng)
+    middle = ((np.arange(20) + 0.5) / 20)[:, None]
+    for word in range(2):
+        drawn = np.histogram(numbers[words[:, 0] == word], bins=20, range=(0, 1))[0] / 1000
+        fine = ((np.arange(2000) + 0.5) / 2000)[:, None]
+        expected = np.exp(density.log_density(fine, np.full((2000, 1), word))).reshape(20, -1).mean(1)
+        assert np.abs(drawn - expected).max() < 0.15 * max(1, expected.max())
+    assert len(middle) == 20
+
+
+@pytest.mark.bench
+def test_tpe_is_quick_at_a_thousand_trials() -> None:
+    searcher = TpeSearcher()
+    searcher.begin(Space({f"x{each}": Float(0, 1) for each in range(6)}), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        config = searcher.ask()
+        assert config is not None
+        searcher.on_result(config, 1, float(rng.random()))
+    times = []
+    for _ in range(50):
+        before = time.process_time()
+        searcher.ask()
+        times.append(time.process_time() - before)
+    assert np.median(times) < 2e-3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GridSearcher(0),
+        lambda: QuasiSearcher("faure"),
+        lambda: TpeSearcher(good=1.0),
+        lambda: TpeSearcher(0),
+    ],
+)
+def test_options_out_of_range_are_refused(make: Callable[[], Searcher]) -> None:
+    with pytest.raises(OptionError, match=r"valid are|at least one"):
+        make()

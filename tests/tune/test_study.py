@@ -1,0 +1,421 @@
+"""Studies: ask, tell, report, fail and enqueue; leases; several who share one; bad input."""
+
+from __future__ import annotations
+
+import json
+from math import inf, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.errors import OptionError
+from onlineauto.testing import check_store
+from onlineauto.tune import (
+    Choice,
+    Decision,
+    Float,
+    Int,
+    LeaseLost,
+    Scheduler,
+    Searcher,
+    State,
+    Study,
+    Suggestion,
+)
+from onlineauto.tune.schedulers.asha import Asha
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.store import MemoryStore, Record, Store
+
+if TYPE_CHECKING:
+    from onlineauto.tune.trial import Job
+
+SPACE = {"rate": Float(1e-4, 1, log=True), "depth": Int(1, 12), "loss": Choice(["squared", "logistic"])}
+
+
+class Clock:
+    """A time that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def asked(study: Study) -> Job:
+    job = study.ask()
+    assert job is not None
+    return job
+
+
+def value_of(job: Job) -> float:
+    return abs(float(str(job.config["rate"])) - 0.1) + int(str(job.config["depth"])) / 100 + 1 / job.resource
+
+
+def test_the_store_in_memory_conforms() -> None:
+    clock = Clock()
+    check_store(lambda: MemoryStore(clock), pass_time=clock.passes)
+
+
+def test_the_study_of_the_issue() -> None:
+    study = Study(
+        SPACE,
+        scheduler="hyperband",
+        searcher="tpe",
+        min_resource=1,
+        max_resource=81,
+        eta=3,
+        mode="min",
+        seed=0,
+    )
+    study.enqueue({"rate": 0.1, "depth": 1, "loss": "squared"})
+    job = asked(study)
+    assert (job.trial, job.resource, job.resume_from) == (0, 1, None)
+    assert job.config == {"rate": 0.1, "depth": 1, "loss": "squared"}
+    assert [trial.state for trial in study.trials] == [State.RUNNING]
+    study.tell(job, 0.31)
+    assert [trial.state for trial in study.trials] == [State.PAUSED]
+    assert study.best is not None
+    assert (study.best.number, study.best.value) == (0, 0.31)
+    assert not study.is_done
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "dehb", "asha", "median", "pbt", "fifo"])
+@pytest.mark.parametrize("searcher", ["random", "quasi", "grid", "tpe"])
+def test_every_pair_comes_to_an_end(scheduler: str, searcher: str) -> None:
+    study = Study(SPACE, scheduler, searcher, max_resource=9, max_trials=30)
+    while (job := study.ask()) is not None:
+        study.tell(job, value_of(job))
+    assert study.is_done
+    assert study.ask() is None
+    paused = {State.PAUSED} if scheduler == "asha" else set()  # which another trial could have sent on
+    assert {trial.state for trial in study.trials} <= {State.TERMINATED} | paused
+    assert len(study.trials) <= 30
+    assert study.best is not None
+    assert study.best.resource == 9
+
+
+def test_higher_is_better_if_the_mode_says_so() -> None:
+    low, high = (Study(SPACE, mode=mode, max_trials=40, max_resource=9) for mode in ("min", "max"))
+    while (job := low.ask()) is not None:
+        other = asked(high)
+        assert (other.trial, other.config, other.resource) == (job.trial, job.config, job.resource)
+        low.tell(job, value_of(job))
+        high.tell(other, -value_of(job))
+    assert low.best is not None
+    assert high.best is not None
+    assert (low.best.number, low.best.value) == (high.best.number, -(high.best.value or 0))
+
+
+def test_a_value_that_is_no_number_errs_the_trial_and_the_rung_goes_on() -> None:
+    study = Study(SPACE, max_resource=9, retries=3)
+    jobs = [asked(study) for _ in range(9)]
+    for job, value in zip(jobs, [nan, "0.5", None, inf, 4, np.float32(3), True, 2.0, -inf], strict=True):
+        study.tell(job, value)  # type: ignore[arg-type]
+    errored = [trial for trial in study.trials if trial.state is State.ERRORED]
+    assert [trial.number for trial in errored] == [0, 1, 2]
+    assert errored[0].error == "the value is nan, which is no number"
+    assert [asked(study).trial for _ in range(3)] == [8, 6, 7]
+
+
+def test_reports_are_answered_and_the_value_is_told_where_the_job_stopped() -> None:
+    study = Study(SPACE, scheduler=Asha("stopping"), max_resource=9, searcher="random")
+    for trial in range(4):
+        job = asked(study)
+        answers = [study.report(job, step, float(trial)) for step in (1, 2)]
+        assert answers == ([Decision.CONTINUE] * 2 if trial == 0 else [Decision.STOP] * 2)
+        study.tell(job, float(trial))
+    assert [trial.values for trial in study.trials][1:] == [{1: 1.0}, {1: 2.0}, {1: 3.0}]
+    assert study.trials[0].values == {9: 0.0}
+    with pytest.raises(OptionError, match="a positive whole number"):
+        study.report(asked(study), 0, 1.0)
+
+
+def test_a_failed_job_is_tried_again_as_often_as_it_says() -> None:
+    study = Study(SPACE, retries=2, max_resource=9)
+    job = asked(study)
+    for attempt in range(3):
+        assert (job.trial, job.attempt) == (0, attempt)
+        study.fail(job, "out of memory")
+        job = asked(study)
+    assert job.trial == 1
+    trial = study.trials[0]
+    assert (trial.state, trial.failures, trial.error) == (State.ERRORED, 3, "out of memory")
+
+
+def test_a_job_whose_lease_is_over_goes_to_the_next_who_asks() -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+    first = Study(SPACE, name="rates", storage=store, lease=10)
+    second = Study.load("rates", storage=store, lease=10)
+    slow, quick = asked(first), asked(first)
+    clock.passes(8)
+    assert first.report(quick, 1, 0.5) is Decision.STOP
+    assert first.heartbeat([quick]) == []
+    clock.passes(8)
+    again = asked(second)
+    assert (again.trial, again.attempt, again.config, again.resource) == (
+        slow.trial,
+        1,
+        slow.config,
+        slow.resource,
+    )
+    for late in (
+        lambda: first.tell(slow, 0.1),
+        lambda: first.report(slow, 1, 0.1),
+        lambda: first.fail(slow, "late"),
+    ):
+        with pytest.raises(LeaseLost, match="trial 0, attempt 0 is not"):
+            late()
+    assert first.heartbeat([slow, quick]) == [slow]
+    second.tell(again, 0.2)
+    first.tell(quick, 0.5)
+    first.refresh()
+    assert first.trials[0].values == {1: 0.2}
+    assert (first.trials[0].preemptions, first.trials[0].failures) == (1, 0)
+    with pytest.raises(LeaseLost):
+        second.tell(again, 0.2)
+
+
+def test_leases_work_in_memory_too() -> None:
+    study = Study(SPACE, lease=1e-9)
+    job = asked(study)
+    assert asked(study).trial == job.trial
+    with pytest.raises(LeaseLost):
+        study.tell(job, 1.0)
+
+
+def test_a_job_sees_the_history_as_it_was_when_it_was_claimed() -> None:
+    store = MemoryStore()
+    first = Study(SPACE, storage=store)
+    second = Study.load("study", storage=store)
+    first.tell(asked(first), 0.5)
+    job = asked(first)
+    before = first.history(job)
+    assert [row["value"] for row in before] == [0.5]
+    second.tell(asked(second), 0.25)
+    assert first.history(job) == before
+    assert [row["value"] for row in first.history(asked(first))] == [0.5, 0.25]
+    row = first.history()[0]
+    assert {key: row[key] for key in ("trial", "attempt", "resource", "told")} == {
+        "trial": 0,
+        "attempt": 0,
+        "resource": 1,
+        "told": True,
+    }
+    assert {key for key in row if key.startswith("config_")} == {"config_rate", "config_depth", "config_loss"}
+
+
+class Json(MemoryStore):
+    """Keeps records as text, as a store on a disk does."""
+
+    def claim(self, owner: str, lease: float, **rest: Any) -> Any:
+        records = super().claim(owner, lease, **rest)
+        return [json.loads(json.dumps(record)) for record in records]
+
+    def load(self, after: int = 0) -> Any:
+        return [json.loads(json.dumps(record)) for record in super().load(after)]
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(["hyperband", "dehb", "asha", "median", "pbt", "fifo"]),
+    st.sampled_from(["tpe", "random", "grid"]),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=20, max_size=120),
+)
+def test_whoever_reads_the_log_comes_to_the_same_state(
+    scheduler: str, searcher: str, steps: list[tuple[int, int]]
+) -> None:
+    """Three processes share a study; now and then one starts anew. All come to the same state."""
+    clock = Clock()
+    store = Json(clock)
+    arguments: dict[str, Any] = {
+        "max_resource": 9,
+        "storage": store,
+        "lease": 20,
+        "retries": 1,
+        "max_trials": 25,
+    }
+    studies = [Study(SPACE, scheduler, searcher, **arguments) for _ in range(3)]
+    jobs: list[list[Job]] = [[], [], []]
+    for who, what in steps:
+        clock.passes(1)
+        study = studies[who]
+        if what < 5 or not jobs[who]:
+            job = study.ask()
+            jobs[who] += [] if job is None else [job]
+            continue
+        job = jobs[who].pop(0)
+        try:
+            if what == 5:
+                study.fail(job, "as it goes")
+            elif what == 6:
+                study.report(job, 1, value_of(job))
+                jobs[who].append(job)
+            elif what == 7:
+                studies[who] = Study.load("study", storage=store, lease=20)
+            else:
+                study.tell(job, value_of(job))
+        except LeaseLost:
+            pass
+    studies.append(Study.load("study", storage=store))
+    states = []
+    for study in studies:
+        study.refresh()
+        states.append(json.dumps(study._current().state_dict(), sort_keys=True))
+    assert len(set(states)) == 1
+    asked_for = [(record["trial"], record["attempt"]) for record in store.load() if record["kind"] == "asked"]
+    assert len(asked_for) == len(set(asked_for))
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "dehb", "asha", "pbt"])
+def test_a_study_that_ends_anywhere_goes_on_as_if_it_had_not(scheduler: str) -> None:
+    """Loaded from every second prefix of its log, a study does what it did the first time."""
+    whole = Json()
+    study = Study(SPACE, scheduler, storage=whole, max_resource=9, max_trials=14)
+    run_to_the_end(study)
+    records = whole.load()
+    for length in range(1, len(records), 2):
+        store = Json()
+        store.begin(records[0])
+        for record in records[1:length]:
+            store.append(record)
+        last = records[length - 1]
+        again = Study.load("study", storage=store)
+        if last["kind"] in ("asked", "reported"):
+            store.append({"kind": "expired", "trial": last["trial"], "attempt": last["attempt"]})
+        run_to_the_end(again)
+        assert outcome(again) == outcome(study)
+
+
+def run_to_the_end(study: Study) -> None:
+    while (job := study.ask()) is not None:
+        if job.resource > 1:
+            study.report(job, 1, 0.9)
+        study.tell(job, value_of(job))
+
+
+def outcome(study: Study) -> list[tuple[Any, ...]]:
+    return [(trial.config, trial.values, trial.state) for trial in study.trials]
+
+
+def test_a_snapshot_stands_for_the_records_before_it() -> None:
+    store = Json()
+    study = Study(SPACE, searcher="random", storage=store)
+    for _ in range(1200):
+        study.tell(asked(study), 0.5)
+    snapshot = store.snapshot()
+    assert snapshot is not None
+    assert 1000 <= snapshot.version <= len(store.load())
+    again = Study.load("study", storage=store)
+    assert json.dumps(again._current().state_dict()) == json.dumps(study._current().state_dict())
+    with_history = {**snapshot.state, "trials": []}
+    assert json.loads(json.dumps(with_history)) == with_history
+
+
+class Broken(MemoryStore):
+    """Loses its connection after it has decided."""
+
+    broken = False
+
+    def claim(self, owner: str, lease: float, *, after: int, decide: Any) -> Any:
+        if self.broken:
+            decide(self.load(after))
+            raise ConnectionError("gone")
+        return super().claim(owner, lease, after=after, decide=decide)
+
+
+def test_a_claim_that_fails_leaves_nothing_behind() -> None:
+    store = Broken()
+    study = Study(SPACE, storage=store)
+    first = asked(study)
+    store.broken = True
+    with pytest.raises(ConnectionError):
+        study.ask()
+    store.broken = False
+    assert asked(study).trial == first.trial + 1
+    assert len(study.trials) == 2
+
+
+def test_the_same_name_is_the_same_study_or_an_error() -> None:
+    store = MemoryStore()
+    Study(SPACE, storage=store, name="rates")
+    Study(SPACE, storage=store, name="rates")
+    with pytest.raises(OptionError, match="'rates' is there already, with eta = 3 and not 4"):
+        Study(SPACE, storage=store, name="rates", eta=4)
+    with pytest.raises(OptionError, match="there is no study 'other'"):
+        Study.load("other", storage=MemoryStore())
+
+
+class Own(Fifo):
+    """A scheduler of one's own."""
+
+    name = "own"
+
+
+def test_parts_of_ones_own() -> None:
+    store = MemoryStore()
+    study = Study(SPACE, scheduler=Own(), storage=store, max_trials=3)
+    study.tell(asked(study), 1.0)
+    with pytest.raises(OptionError, match="a scheduler 'own' of one's own: give it as scheduler="):
+        Study.load("study", storage=store)
+    assert asked(Study.load("study", storage=store, scheduler=Own())).trial == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scheduler": "sha"}, "valid are hyperband, dehb, asha, median, pbt, fifo"),
+        ({"searcher": "bayes"}, "valid are random, quasi, grid, tpe"),
+        ({"mode": "best"}, "valid are min, max"),
+        ({"max_trials": 0}, "max_trials = 0"),
+        ({"retries": -1}, "retries = -1"),
+        ({"lease": 0}, "lease = 0"),
+        ({"lease": nan}, "lease = nan"),
+        ({"max_resource": 1}, "one rung"),
+        ({"seed": "x"}, "seed = 'x': give a whole number"),
+        ({"storage": "nowhere://x"}, "no store that is known"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Study(SPACE, **arguments)
+
+
+def test_a_config_outside_the_space_is_refused_and_nothing_is_lost() -> None:
+    study = Study(SPACE)
+    job = asked(study)
+    with pytest.raises(
+        OptionError, match="depth = 99 is outside the space; valid is type int, low 1, high 12"
+    ):
+        study.enqueue({"rate": 0.1, "depth": 99, "loss": "squared"})
+    study.tell(job, 0.5)
+    assert len(study.history()) == 1
+
+
+def test_run_goes_once_through_all_brackets_or_says_that_it_would_never_end() -> None:
+    study = Study(SPACE, max_resource=9)
+    best = study.run(lambda config, resource: float(str(config["rate"])) + 1 / resource)
+    assert best is not None
+    assert (best.resource, len(study.trials)) == (9, 9 + 5 + 3)
+    with pytest.raises(OptionError, match="never ends: give max_trials, or jobs"):
+        Study(SPACE, scheduler="asha").run(lambda *_: 0.0)
+    fifo = Study(SPACE, scheduler="fifo")
+    fifo.run(lambda *_: 0.0, jobs=5)
+    assert len(fifo.trials) == 5
+
+
+def test_the_types_that_users_build_on_are_public() -> None:
+    assert issubclass(Own, Scheduler)
+    assert Searcher is not None
+    assert Suggestion(0, {}, 1).resume_from is None
+    store: Store = MemoryStore()
+    assert store.load() == []
+    record: Record = {"kind": "idle"}
+    assert record["kind"] == "idle"
