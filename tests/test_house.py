@@ -313,7 +313,7 @@ Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8).fit(2500 * ev
     assert loaded_by(code) == {"numpy", "llvmlite"}
 
 
-EXTRAS_IN_USE = ("blocks", "configspace", "frames", "inspect", "plot", "tune", "zstd")
+EXTRAS_IN_USE = ("blocks", "configspace", "frames", "inspect", "optuna", "plot", "tune", "zstd")
 """Extras that the package imports where it is asked to."""
 
 

@@ -347,7 +347,7 @@ class Study:
 
     @property
     def rounds(self) -> int | None:
-        """How often the scheduler has been through all it does; None if it has no such notion."""
+        """Times that the scheduler has been through all it does; None if it has no such notion."""
         return self._current().scheduler.rounds
 
     @property

@@ -134,7 +134,7 @@ class Process:
 
     @property
     def fate(self) -> str:
-        """How the process ended, whose pipe is closed."""
+        """The end of the process, whose pipe is closed, in words."""
         self._process.join(_PATIENCE)
         if self._process.is_alive():
             self._process.kill()

@@ -53,7 +53,7 @@ class Leave(BaseException):
 
 
 class Trainable(ABC):
-    """What a trial does, one unit of resource after the other."""
+    """Does a trial, one unit of resource after the other."""
 
     @abstractmethod
     def setup(self, config: Config) -> None:
