@@ -25,7 +25,7 @@ class Job(Protocol):
 
     @property
     def owner(self) -> str:
-        """Who claimed it."""
+        """The name under which it was claimed."""
 
     @property
     def config(self) -> Mapping[str, Any]:
