@@ -45,6 +45,19 @@ _MINE: Final = sa.and_(
 _NAMES: Final = sa.select(STUDIES.c.name).order_by(STUDIES.c.name)
 _VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
 _LOCKED: Final = _VERSION.with_for_update()
+_ANY_EXPIRED: Final = sa.exists().where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+_LOCKED_FOR_CLAIM: Final = (
+    sa.select(STUDIES.c.version, _ANY_EXPIRED.label("expired"))
+    .where(STUDIES.c.id == _OF_STUDY)
+    .with_for_update()
+)
+_NEXT_VERSION: Final = (
+    sa.update(STUDIES)
+    .where(STUDIES.c.id == _OF_STUDY)
+    .values(version=STUDIES.c.version + 1)
+    .returning(STUDIES.c.version)
+)
+"""Locks the study, too."""
 _EXPIRED: Final = (
     sa.delete(JOBS)
     .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
@@ -152,13 +165,15 @@ class SqlStore:
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
         """Append what `decide` returns and lease that job to `owner`; return all records after `after`."""
         with writing(self.engine) as connection:
-            version = self._lock(connection)
-            over = connection.execute(_EXPIRED, self._mine).all()
-            expired = [
-                {"kind": "expired", "trial": row.trial, "attempt": row.attempt} for row in sorted(over)
-            ]
-            version = self._append(connection, self.study, version, expired)
-            records = self._read(connection, after, version)
+            locked = connection.execute(_LOCKED_FOR_CLAIM, self._mine).first()
+            version = self._existing(None if locked is None else locked.version)
+            if locked is not None and locked.expired:
+                over = connection.execute(_EXPIRED, self._mine).all()
+                expired = [
+                    {"kind": "expired", "trial": trial, "attempt": attempt} for trial, attempt in sorted(over)
+                ]
+                version = self._append(connection, self.study, version, expired)
+            records = self._read(connection, after, version) if version != after else []
             asked = decide(records)
             if asked is None:
                 return records
@@ -182,13 +197,15 @@ class SqlStore:
         if record["kind"] == "told":
             return self._finish(claim, record)
         with writing(self.engine) as connection:
-            version = self._lock(connection)
+            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             fence = self._fence(claim)
             if connection.execute(_REPORT, {**fence, "reported": record["step"]}).rowcount:
-                return self._append(connection, self.study, version, [record])
+                self._insert(connection, self.study, version - 1, [record])
+                return version
             if connection.execute(_HOLDS, fence).first() is None:
                 raise self._lost(claim)
-            return version
+            connection.execute(_SET_VERSION, {**self._mine, "last": version - 1})
+            return version - 1
 
     def fail(self, claim: Claim, record: Record) -> int:
         """Append ``failed``, end the claim and return the record's version.
@@ -272,14 +289,17 @@ class SqlStore:
 
     def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
         """Write records behind the first `version`; return the version of the last one."""
-        if not records:
-            return version
+        last = self._insert(connection, study, version, records)
+        connection.execute(_SET_VERSION, {"of_study": study, "last": last})
+        return last
+
+    def _insert(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
+        """Write records behind the first `version`, in a study whose version is set apart."""
         rows = []
         for number, record in enumerate(records, version + 1):
             body, crc = sealed(record, f"record {number}")
             rows.append({"study": study, "version": number, "body": body, "crc": crc})
         connection.execute(_ADD_RECORD, rows)
-        connection.execute(_SET_VERSION, {"of_study": study, "last": version + len(rows)})
         return version + len(rows)
 
     def _read(self, connection: sa.Connection, after: int, version: int) -> list[Record]:
@@ -293,10 +313,11 @@ class SqlStore:
 
     def _finish(self, claim: Claim, record: Record) -> int:
         with writing(self.engine) as connection:
-            version = self._lock(connection)
+            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             if not connection.execute(_END, self._fence(claim)).rowcount:
                 raise self._lost(claim)
-            return self._append(connection, self.study, version, [record])
+            self._insert(connection, self.study, version - 1, [record])
+            return version
 
     def _fence(self, claim: Claim) -> dict[str, Any]:
         return {
