@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.store import Record
+    from onlineauto.tune.trial import Job
 
 __all__ = ["Progress"]
 
@@ -66,7 +67,7 @@ class Progress:
     @property
     def is_done(self) -> bool:
         """True if there is no job now, and there will never be one."""
-        return not self._waiting and self.scheduler.is_done and not self.searcher.queued
+        return not self._waiting and self.scheduler.is_done
 
     def decide(self, owner: str) -> Record | None:
         """Return the next record, ``asked`` or ``idle``, or None; then `apply` has to be called with it."""
@@ -95,9 +96,9 @@ class Progress:
         """Return whether the job of a trial goes on after what it has reported."""
         return Decision.STOP if trial in self._stopped else Decision.CONTINUE
 
-    def reached(self, trial: int) -> int:
+    def reached(self, job: Job) -> int:
         """Return the resource at which a job ends that is told now."""
-        return self._stopped.get(trial, self.trials[trial].job_resource)
+        return self._stopped.get(job.trial, job.resource)
 
     def _idle(self, record: Record) -> None:
         if record != self._decided:

@@ -19,6 +19,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.history import rows
 from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Claim, Snapshot, open_store
@@ -234,7 +235,9 @@ class Study:
                 why = f"the value is {value!r}, which is no number"
                 self._fail(job, why, final=True)
                 return
-            resource = self._current().reached(job.trial)
+            if job.owner != self._owner:  # another process may have reported where the job stopped
+                self.refresh()
+            resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
             self._follow(record, self._store.commit(_claim(job), record))
 
@@ -385,21 +388,7 @@ class Study:
             ``config_…`` for each parameter of the trial.
         """
         records = self._store.load()
-        if job is not None:
-            records = records[: job.version]
-        configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
-        return [
-            {
-                "trial": each["trial"],
-                "attempt": each["attempt"],
-                "resource": each["resource"] if each["kind"] == "told" else each["step"],
-                "value": each["value"],
-                "told": each["kind"] == "told",
-                **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
-            }
-            for each in records
-            if each["kind"] in ("told", "reported")
-        ]
+        return rows(records if job is None else records[: job.version])
 
 
 class _OneRound(Stopper):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["BARS", "CONTENDERS", "FUNCTIONS", "PEERS", "Row", "main", "measured", "regret"]
 
 CONTENDERS: dict[str, tuple[Callable[[], Scheduler], str]] = {
+    "random search at full level": (SCHEDULERS["fifo"], "random"),
     "Hyperband, random": (Hyperband, "random"),
     "Hyperband, random, hpbandster's sizes": (lambda: Hyperband("hpbandster"), "random"),
     "ASHA, random": (SCHEDULERS["asha"], "random"),

@@ -212,6 +212,16 @@ def test_pbt_copies_the_best_and_ends_the_worst() -> None:
     assert again.config != copy.config
 
 
+def test_the_interval_of_a_copy_counts_from_its_checkpoint() -> None:
+    scheduler = Pbt(population=2, interval=2)
+    searcher = begun(scheduler, max_resource=9)
+    jobs = [asked(scheduler, searcher) for _ in range(2)]
+    assert [scheduler.on_report(job.trial, 2, float(job.trial)) for job in jobs] == [C, S]
+    scheduler.on_result(1, 2, 1.0)
+    assert asked(scheduler, searcher).resume_from == (0, 2)
+    assert [scheduler.on_report(2, step, 9.0) for step in (3, 4)] == [C, S]
+
+
 def test_pbt_compares_once_in_an_interval() -> None:
     scheduler = Pbt(population=2, interval=3)
     searcher = begun(scheduler, max_resource=9)

@@ -26,6 +26,7 @@ from onlineauto.tune import (
     Suggestion,
 )
 from onlineauto.tune.schedulers.asha import Asha
+from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import Fifo
 from onlineauto.tune.store import MemoryStore, Record, Store
 
@@ -409,6 +410,41 @@ def test_run_goes_once_through_all_brackets_or_says_that_it_would_never_end() ->
     fifo = Study(SPACE, scheduler="fifo")
     fifo.run(lambda *_: 0.0, jobs=5)
     assert len(fifo.trials) == 5
+
+
+def test_a_job_can_be_told_by_another_process_than_the_one_that_claimed_it() -> None:
+    store = MemoryStore()
+    first = Study(SPACE, scheduler="asha", storage=store)
+    second = Study.load("study", storage=store)
+    job = asked(first)
+    assert first.report(job, 1, 0.5) is Decision.STOP
+    second.tell(job, 0.5)
+    assert second.trials[0].values == {1: 0.5}
+    with pytest.raises(LeaseLost):
+        first.tell(job, 0.5)
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "dehb", "asha", "median", "pbt", "fifo", Dehb("slots")])
+def test_configs_that_are_enqueued_come_first(scheduler: str | Scheduler) -> None:
+    study = Study(SPACE, scheduler, max_resource=9, max_trials=20)
+    wished = [{"rate": 0.1, "depth": depth, "loss": "squared"} for depth in (3, 1)]
+    for config in wished:
+        study.enqueue(config)
+    assert [asked(study).config for _ in range(2)] == wished
+    while (job := study.ask()) is not None:
+        study.enqueue(wished[0])
+        study.tell(job, value_of(job))
+    assert {trial.config["depth"] for trial in study.trials[3:]} == {3}
+
+
+def test_more_configs_than_trials_are_no_reason_to_wait() -> None:
+    study = Study(SPACE, max_trials=1)
+    for depth in (1, 2):
+        study.enqueue({"rate": 0.1, "depth": depth, "loss": "squared"})
+    while (job := study.ask()) is not None:
+        study.tell(job, 0.5)
+    assert study.is_done
+    assert [trial.config["depth"] for trial in study.trials] == [1]
 
 
 def test_the_types_that_users_build_on_are_public() -> None:

@@ -115,11 +115,10 @@ class Dehb(Scheduler):
         rng = self._draw.at(self._asked)
         self._asked += 1
         code: np.ndarray | None = None
-        target: int | None = None
+        target = self._parents.target(slot)
         if searcher.queued or self._parents.searches(slot):
             config = searcher.ask()
         else:
-            target = self._parents.target(slot)
             config, code = self._child(slot, target, rng)
             if config is not None and not searcher.take(config):
                 config = None

@@ -85,6 +85,7 @@ class Pbt(Fifo):
         self._draw = Draw(setting.seed, _PURPOSE)
         self._configs: dict[int, Config] = {}
         self._scores: dict[int, tuple[int, float]] = {}  # resource and loss at the last comparison
+        self._since: dict[int, int] = {}  # the resource from which the next interval counts
         self._donors: list[ResumeFrom] = []
         self._donated: list[Config] = []
         self._drawn = 0
@@ -111,6 +112,7 @@ class Pbt(Fifo):
         self._trials += 1
         self._running.add(trial)
         self._configs[trial] = explored
+        self._since[trial] = donor.resource
         return Suggestion(trial, explored, self.setting.max_resource, donor)
 
     def _next(self) -> np.random.Generator:
@@ -148,8 +150,9 @@ class Pbt(Fifo):
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
         if resource >= self.setting.max_resource:
             return Decision.STOP
-        if resource < self._scores.get(trial, (0, 0.0))[0] + self._interval:
+        if resource < self._since.get(trial, 0) + self._interval:
             return Decision.CONTINUE
+        self._since[trial] = resource
         self._scores[trial] = resource, loss
         ranked = sorted(self._scores, key=lambda each: self._scores[each][1])
         size = min(ceil(len(ranked) * self._share), len(ranked) // 2)
@@ -171,6 +174,7 @@ class Pbt(Fifo):
 
     def _forget(self, trial: int) -> None:
         self._scores.pop(trial, None)
+        self._since.pop(trial, None)
         del self._configs[trial]
 
     @property
@@ -183,6 +187,7 @@ class Pbt(Fifo):
         return super().state_dict() | {
             "configs": {str(trial): config for trial, config in self._configs.items()},
             "scores": {str(trial): list(each) for trial, each in self._scores.items()},
+            "since": {str(trial): resource for trial, resource in self._since.items()},
             "donors": [list(each) for each in self._donors],
             "donated": list(self._donated),
             "drawn": self._drawn,
@@ -192,6 +197,7 @@ class Pbt(Fifo):
         super().load_state_dict(state)
         self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
         self._scores = {int(trial): (resource, loss) for trial, (resource, loss) in state["scores"].items()}
+        self._since = {int(trial): resource for trial, resource in state["since"].items()}
         self._donors = [ResumeFrom(*each) for each in state["donors"]]
         self._donated = [dict(config) for config in state["donated"]]
         self._drawn = state["drawn"]

@@ -289,6 +289,8 @@ class SqlStore:
 
     def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
         """Write records behind the first `version`; return the version of the last one."""
+        if not records:
+            return version  # a lease that seemed to be over was renewed while we waited for the lock
         last = self._insert(connection, study, version, records)
         connection.execute(_SET_VERSION, {"of_study": study, "last": last})
         return last
