@@ -5,11 +5,21 @@
   + InputError         input that cannot be read or used; the message says where
     - ParseError       one malformed line, under ``--strict_parse``
   + CompilerError      machine code is not there, and cannot be made
+  + StoreError         the store of a study is damaged, of a later version, or not one
+    - UnreachableError no server answers, or the file is locked: later it may work
 """
 
 from __future__ import annotations
 
-__all__ = ["CompilerError", "InputError", "OnlineautoError", "OptionError", "ParseError"]
+__all__ = [
+    "CompilerError",
+    "InputError",
+    "OnlineautoError",
+    "OptionError",
+    "ParseError",
+    "StoreError",
+    "UnreachableError",
+]
 
 
 class OnlineautoError(Exception):
@@ -45,3 +55,11 @@ class ParseError(InputError):
         super().__init__(message)
         self.line = line
         self.column = column
+
+
+class StoreError(OnlineautoError):
+    """The store of a study is damaged, of a later version, or not a store at all."""
+
+
+class UnreachableError(StoreError):
+    """No server answers, or the file is locked or cannot be opened; later it may work."""

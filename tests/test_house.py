@@ -319,6 +319,7 @@ EXTRAS_IN_USE = (
     "configspace",
     "frames",
     "inspect",
+    "optuna",
     "plot",
     "progress",
     "river",

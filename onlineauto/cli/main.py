@@ -31,6 +31,8 @@ _OF_WORDS: Final = {
     "doctor": "onlineauto.cli.machine.doctor",
     "demo": "onlineauto.cli.demo",
     "plot": "onlineauto.cli.plot",
+    "worker": "onlineauto.cli.tuning.worker",
+    "studies": "onlineauto.cli.tuning.studies",
     "completion": "onlineauto.cli.machine.completion",
 }
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""

@@ -36,6 +36,11 @@ _TASKS: Final = (
         ("onlineauto evaluate LOG --policy MODEL", "what a policy would have cost"),
     ),
     (
+        "Tune",
+        ("onlineauto worker --study URL --trainable M:F", "run jobs of a study, with other workers"),
+        ("onlineauto studies URL", "how far the studies of a store are"),
+    ),
+    (
         "Convert and merge",
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
         ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),

@@ -24,15 +24,19 @@ from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Claim, Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.workers.stoppers import Stopper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from onlineauto.tune.progress import Progress
     from onlineauto.tune.schedulers import Scheduler
     from onlineauto.tune.searchers import Searcher
-    from onlineauto.tune.spaces import Config, Parameter, Space
+    from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store
+    from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.trainable import What
 
 __all__ = ["Study"]
 
@@ -284,41 +288,70 @@ class Study:
             for record in self._store.load(progress.version):
                 progress.apply(record)
 
-    def run(self, trainable: Callable[[Config, int], float], *, jobs: int | None = None) -> Trial | None:
-        """Run jobs in this process, one after another, and return the best trial.
+    def run(
+        self,
+        trainable: What,
+        *,
+        workers: int = 0,
+        jobs: int | None = None,
+        checkpoint_every: int = 1,
+        checkpoints: str | Path | None = None,
+        stoppers: Sequence[Stopper] = (),
+        callbacks: Sequence[Callback] = (),
+    ) -> Trial | None:
+        """Run jobs until there are no more, together with any other workers, and return the best trial.
 
-        Without `max_trials` and `jobs`, the scheduler goes once through all it does.
+        Without `max_trials`, `jobs` and `stoppers`, the scheduler goes once through all it does.
 
         Parameters
         ----------
-        trainable : callable
-            Takes a config and a resource, and returns the value after so much. An exception fails the job.
+        trainable : function or class
+            A function takes a config, if it wants a resource, and if it wants a report, and returns the value
+            after so much; a class is a `Trainable`. An exception fails the job.
+        workers : int
+            Processes, which have to be able to import the trainable; 0 for this one.
         jobs : int, optional
             The most jobs to run.
+        checkpoint_every : int
+            Steps between two checkpoints.
+        checkpoints : str or Path, optional
+            A folder for checkpoints, which all workers need. By default beside SQLite's file, in PostgreSQL
+            itself, or in memory.
+        stoppers, callbacks : sequence
+            Rules that end trials or the run, and those who hear what happens.
 
         Raises
         ------
         OptionError
-            If nothing says when to stop.
+            If nothing says when to stop, or the trainable is none.
         """
-        progress = self._current()
-        rounds = progress.scheduler.rounds
-        endless = self._settings.max_trials is None and jobs is None
-        if endless and rounds is None and not (progress.scheduler.ends or progress.searcher.ends):
-            raise OptionError(f"scheduler = {progress.scheduler.name!r} never ends: give max_trials, or jobs")
-        done = 0
-        while (jobs is None or done < jobs) and (job := self.ask()) is not None:
-            try:
-                value = trainable(job.config, job.resource)
-            except Exception as error:
-                self.fail(job, f"{type(error).__name__}: {error}")
-            else:
-                self.tell(job, value)
-            done += 1
-            now = self._current().scheduler.rounds
-            if endless and rounds is not None and now is not None and now > rounds:
-                break
+        from onlineauto.tune.workers.running import run_study
+
+        if self._settings.max_trials is None and jobs is None and not stoppers:
+            progress = self._current()
+            scheduler, searcher = progress.scheduler, progress.searcher
+            if scheduler.rounds is not None:
+                stoppers = [_OneRound(self)]
+            elif not (scheduler.ends or searcher.ends):
+                raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        run_study(
+            self,
+            self._store,
+            trainable,
+            workers=workers,
+            lease=self._lease,
+            jobs=jobs,
+            every=checkpoint_every,
+            folder=checkpoints,
+            stoppers=stoppers,
+            callbacks=callbacks,
+        )
         return self.best
+
+    @property
+    def rounds(self) -> int | None:
+        """Times that the scheduler has been through all it does; None if it has no such notion."""
+        return self._current().scheduler.rounds
 
     @property
     def is_done(self) -> bool:
@@ -356,6 +389,25 @@ class Study:
         """
         records = self._store.load()
         return rows(records if job is None else records[: job.version])
+
+
+class _OneRound(Stopper):
+    """Ends a run when the scheduler has been through all it does once more.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._before = study.rounds
+
+    def ends_run(self) -> bool:
+        """Return whether it has."""
+        now = self._study.rounds
+        return now is not None and self._before is not None and now > self._before
 
 
 def _lease(lease: Any, storage: object) -> float:

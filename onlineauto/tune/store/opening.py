@@ -14,7 +14,21 @@ if TYPE_CHECKING:
 
 __all__ = ["STORES", "open_store"]
 
-STORES: dict[str, Callable[[str, str], Store]] = {}
+
+def _in_database(url: str, name: str) -> Store:
+    """Open a study in SQLite or PostgreSQL."""
+    try:
+        from onlineauto.tune.store.sql_store import SqlStore
+    except ImportError:
+        raise OptionError("a store in a database needs SQLAlchemy: pip install 'onlineauto[tune]'") from None
+    return SqlStore(url, name)
+
+
+STORES: dict[str, Callable[[str, str], Store]] = {
+    "sqlite": _in_database,
+    "postgresql": _in_database,
+    "postgres": _in_database,
+}
 """By the scheme of their URLs: each opens a URL and the study of a name in it."""
 
 

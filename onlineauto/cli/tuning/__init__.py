@@ -1,0 +1,1 @@
+"""Commands about studies: workers, and what a store has."""

@@ -1,0 +1,83 @@
+"""``optuna_storage``: let Optuna keep its studies in a store of ours.
+
+Optuna's ``JournalStorage`` replays a log, and its studies are as safe as that log. Here the log is a study in
+SQLite or PostgreSQL: a record is written completely or not at all, all writers agree on one order, and damage
+is found. So a trial that waits is given to one worker, and nothing is torn by a process that is killed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.store import open_store
+
+try:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import BaseJournalBackend
+except ImportError:
+    raise OptionError("this needs Optuna: pip install 'onlineauto[optuna]'") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.tune.store import Store
+
+__all__ = ["StoreBackend", "optuna_storage"]
+
+_NAME: Final = "optuna"
+
+
+def optuna_storage(url: str, *, name: str = _NAME) -> JournalStorage:
+    """Return a storage for ``optuna.create_study(storage=…)``.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> with TemporaryDirectory() as folder:
+    ...     study = optuna.create_study(storage=optuna_storage(f"sqlite:///{folder}/study.db"))
+    ...     study.optimize(lambda trial: trial.suggest_float("rate", 0, 1), n_trials=3)
+    ...     len(study.trials)
+    3
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///FILE`` or ``postgresql://…``.
+    name : str
+        Name of the log in our store; all studies of Optuna in it share the log.
+
+    Raises
+    ------
+    OptionError
+        The URL is wrong, or the log is a study that is not Optuna's.
+    StoreError
+        The store cannot be reached or read.
+    """
+    return JournalStorage(StoreBackend(open_store(url, name)))
+
+
+class StoreBackend(BaseJournalBackend):
+    """The log of ``JournalStorage`` in a store.
+
+    Parameters
+    ----------
+    store : Store
+        Any store of ours.
+    """
+
+    def __init__(self, store: Store) -> None:
+        wanted = {"kind": "study", "settings": {"log": "optuna"}}
+        found = store.begin(wanted)
+        if found != wanted:
+            raise OptionError("this study is not a log of Optuna; choose another name")
+        self._store = store
+
+    def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
+        """Return all entries behind the first `log_number_from`."""
+        return [record["entry"] for record in self._store.load(log_number_from + 1)]
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Append entries, in their order."""
+        for entry in logs:
+            self._store.append({"kind": "optuna", "entry": entry})

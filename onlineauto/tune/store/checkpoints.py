@@ -1,0 +1,99 @@
+"""Checkpoints of trials: what is saved, what keeps them, and where to go on from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from onlineauto.tune.store.protocol import Claim
+
+__all__ = ["Checkpoint", "Checkpoints", "MemoryCheckpoints", "packed", "unpacked"]
+
+_BYTES: Final = b"B"
+_JSON: Final = b"J"
+"""The first byte says what follows."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Checkpoint:
+    """A state of a trial.
+
+    Attributes
+    ----------
+    step, attempt : int
+        The steps that were done, and the attempt that saved it.
+    saved : bytes
+        What `packed` returned.
+    """
+
+    step: int
+    attempt: int
+    saved: bytes
+
+
+def packed(saved: Any) -> bytes:
+    """Return bytes, or what JSON can write, as bytes that `unpacked` reads.
+
+    >>> unpacked(packed({"loss": 0.5})), unpacked(packed(b"weights"))
+    ({'loss': 0.5}, b'weights')
+
+    Raises
+    ------
+    OptionError
+        It is neither.
+    """
+    if isinstance(saved, bytes | bytearray | memoryview):
+        return _BYTES + bytes(saved)
+    try:
+        return _JSON + json.dumps(saved).encode()
+    except (TypeError, ValueError) as error:
+        kind = type(saved).__name__
+        raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what was packed."""
+    return content[1:] if content[:1] == _BYTES else json.loads(content[1:])
+
+
+class Checkpoints(Protocol):
+    """Keeps checkpoints of trials, each under the job that it is on the way of."""
+
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
+        """Keep a state, and forget older ones of this attempt; raise `LeaseLost` if the claim is over."""
+        ...
+
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the good state of a trial with most steps.
+
+        Parameters
+        ----------
+        trial : int
+            The trial.
+        most : int
+            Largest number of steps.
+        job : str, optional
+            Only what was kept on the way of this job, by whichever attempt.
+        """
+        ...
+
+
+class MemoryCheckpoints:
+    """Checkpoints in the memory of this process, for a study that is there too."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, dict[str, Checkpoint]] = {}
+
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
+        """Keep a state, instead of the one before it on the way of the same job."""
+        self._kept.setdefault(claim.trial, {})[job] = Checkpoint(step, claim.attempt, saved)
+
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the state of a trial with most steps."""
+        kept = self._kept.get(trial, {})
+        found = [each for name, each in kept.items() if each.step <= most and job in (None, name)]
+        return max(found, default=None)

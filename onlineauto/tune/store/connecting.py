@@ -1,0 +1,142 @@
+"""Connect to the database of a store: its URLs, how connections begin, what errors mean.
+
+SQLite keeps a write-ahead log, so that readers and the one writer do not wait for each other. With
+``?synchronous=full`` behind its URL each commit is on the disk when it returns; without, a power failure may
+lose the last commits, and a killed process loses none.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+
+from onlineauto.errors import OptionError, StoreError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["connect", "explained", "reading", "shown", "writing"]
+
+_BUSY: Final = 60
+"""Seconds that SQLite waits for the writer before it gives up."""
+_CONNECT: Final = 10
+"""Seconds that a PostgreSQL server may take to answer."""
+_SYNCHRONOUS: Final = ("normal", "full")
+_FORMS: Final = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+def connect(url: str) -> sa.Engine:
+    """Make an engine for the database at `url`, which opens its connections when they are needed.
+
+    Raises
+    ------
+    OptionError
+        It is no URL of SQLite or PostgreSQL, its folder is not there, or the driver is not installed.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError:
+        raise OptionError(f"{url!r} is no URL of a store; one is {_FORMS}") from None
+    name = parsed.get_backend_name()
+    if name == "sqlite":
+        return _sqlite(parsed)
+    if name in ("postgresql", "postgres"):
+        return _postgres(parsed)
+    raise OptionError(f"a store cannot be kept in {name}; its URL is {_FORMS}")
+
+
+def shown(url: str) -> str:
+    """Return a URL without its password.
+
+    >>> shown("postgresql://me:secret@host/trials")
+    'postgresql://me:***@host/trials'
+    """
+    return sa.make_url(url).render_as_string(hide_password=True)
+
+
+def _sqlite(url: sa.URL) -> sa.Engine:
+    if not url.database or url.database == ":memory:":
+        raise OptionError(
+            "a store in SQLite needs a file: sqlite:///study.db; without storage it is in memory"
+        )
+    folder = Path(url.database).resolve().parent
+    if not folder.is_dir():
+        raise OptionError(f"the folder {folder} of {url.render_as_string()} is not there")
+    synchronous = str(url.query.get("synchronous", "normal")).lower()
+    if synchronous not in _SYNCHRONOUS or set(url.query) - {"synchronous"}:
+        raise OptionError(f"{url.render_as_string()}: what may follow is ?synchronous=full, and nothing else")
+    engine = sa.create_engine(url.set(query={}), connect_args={"timeout": _BUSY, "check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def _begin_life(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say so
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA synchronous = {synchronous}")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        immediate = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def _postgres(url: sa.URL) -> sa.Engine:
+    query = {"connect_timeout": str(_CONNECT), **url.query}
+    try:
+        return sa.create_engine(url.set(drivername="postgresql+psycopg", query=query))
+    except (ImportError, NoSuchModuleError):
+        raise OptionError("PostgreSQL needs psycopg: pip install 'onlineauto[postgres]'") from None
+
+
+@contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection in a transaction that writes: on SQLite, the only one there is."""
+    with explained(engine), engine.connect() as connection:
+        connection = connection.execution_options(writes=True)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection that sees one state of the database, whatever others commit meanwhile."""
+    with explained(engine), engine.connect() as connection:
+        if engine.dialect.name != "sqlite":  # whose readers always do
+            connection = connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def explained(engine: sa.Engine) -> Iterator[None]:
+    """Raise what the driver raises as an error of ours, which names the database.
+
+    Raises
+    ------
+    UnreachableError
+        No server answers, it has gone away, or the file is locked or cannot be opened: later it may work.
+    StoreError
+        The database is damaged, or is not ours.
+    """
+    url = engine.url.set(query={}).render_as_string(hide_password=True)
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise UnreachableError(f"{url} cannot be used: {_first_line(error)}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise UnreachableError(f"{url} has gone away: {_first_line(error)}") from error
+        raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]

@@ -1,0 +1,132 @@
+"""The tables of a store in a database, the same on SQLite and PostgreSQL, and the version of this schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+
+from onlineauto.errors import StoreError
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.compiler import SQLCompiler
+
+__all__ = ["CHECKPOINTS", "JOBS", "RECORDS", "SCHEMA", "SNAPSHOTS", "STUDIES", "Now", "alone", "prepare"]
+
+SCHEMA: Final = 1
+"""Version of the schema; one more with each change."""
+_LOCK: Final = 7_236_524
+"""A number for locks of ours, drawn at random."""
+_TABLES: Final = sa.MetaData()
+_VERSIONS: Final = sa.Table(
+    "onlineauto_schema", _TABLES, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False)
+)
+STUDIES: Final = sa.Table(
+    "onlineauto_study",
+    _TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+)
+"""Studies: name, and the number of the last record."""
+
+
+def _study() -> sa.Column[int]:
+    return sa.Column("study", sa.ForeignKey(STUDIES.c.id), primary_key=True)
+
+
+def _number(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False)
+
+
+RECORDS: Final = sa.Table(
+    "onlineauto_record",
+    _TABLES,
+    _study(),
+    _number("version"),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("crc", sa.BigInteger, nullable=False),
+)
+"""The logs of all studies."""
+JOBS: Final = sa.Table(
+    "onlineauto_job",
+    _TABLES,
+    _study(),
+    _number("trial"),
+    sa.Column("attempt", sa.BigInteger, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("lease", sa.Double, nullable=False),
+    sa.Column("lease_until", sa.Double, nullable=False),
+    sa.Column("step", sa.Double, nullable=True),
+)
+"""Claimed jobs: who has which, for how many seconds, until when; and its last reported step."""
+SNAPSHOTS: Final = sa.Table(
+    "onlineauto_snapshot",
+    _TABLES,
+    _study(),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("crc", sa.BigInteger, nullable=False),
+)
+"""The newest state of each study."""
+CHECKPOINTS: Final = sa.Table(
+    "onlineauto_checkpoint",
+    _TABLES,
+    _study(),
+    _number("trial"),
+    _number("attempt"),
+    _number("step"),
+    sa.Column("job", sa.Text, nullable=False),
+    sa.Column("file", sa.Text, nullable=True),
+    sa.Column("content", sa.LargeBinary, nullable=True),
+    sa.Column("sha256", sa.Text, nullable=False),
+)
+"""Checkpoints that are completely written, to a file or into this table."""
+
+
+class Now(sa.sql.expression.ColumnElement[float]):
+    """The database's own time, in seconds."""
+
+    type = sa.Double()
+    inherit_cache = True
+
+
+@compiles(Now, "sqlite")
+def _now_in_sqlite(element: Now, compiler: SQLCompiler, **words: Any) -> str:
+    del element, compiler, words
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(Now, "postgresql")
+def _now_in_postgres(element: Now, compiler: SQLCompiler, **words: Any) -> str:
+    del element, compiler, words
+    return "extract(epoch from clock_timestamp())::double precision"
+
+
+def alone(connection: sa.Connection) -> None:
+    """Exclude, to the end of this transaction, all others that make tables or studies; on SQLite it does."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+
+def prepare(connection: sa.Connection, url: str) -> None:
+    """Make the tables where there are none, within a transaction that excludes other writers.
+
+    Raises
+    ------
+    StoreError
+        The tables are those of a later version of onlineauto, or somebody else's.
+    """
+    alone(connection)
+    if not sa.inspect(connection).has_table(_VERSIONS.name):
+        _TABLES.create_all(connection)
+        connection.execute(_VERSIONS.insert().values(version=SCHEMA))
+    found = connection.execute(sa.select(sa.func.max(_VERSIONS.c.version))).scalar()
+    if found is None:
+        raise StoreError(f"{url} is damaged: its schema has no version")
+    if found != SCHEMA:
+        raise StoreError(
+            f"{url} has schema {found}, which a later version of onlineauto has made; this one reads {SCHEMA}"
+        )

@@ -1,0 +1,350 @@
+"""``SqlStore``: a study in SQLite or PostgreSQL, shared by processes on one machine or on many.
+
+Every write is one short transaction that excludes the other writers of the study: on SQLite because it
+begins with ``BEGIN IMMEDIATE``, on PostgreSQL because it locks the study's row first. Claims live in a table
+of their own, at most one for each trial, and are compared with the database's clock.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from onlineauto.errors import OptionError, StoreError
+from onlineauto.tune.store.connecting import connect, reading, shown, writing
+from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
+from onlineauto.tune.store.sealing import opened, sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.tune.store.protocol import Decide, Record
+
+__all__ = ["SqlStore", "names_of_studies"]
+
+_NOW: Final = Now()
+_OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
+_SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
+_ADD_RECORD: Final = sa.insert(RECORDS)
+_NEW_RECORDS: Final = (
+    sa.select(RECORDS.c.version, RECORDS.c.body, RECORDS.c.crc)
+    .where(RECORDS.c.study == _OF_STUDY, RECORDS.c.version > sa.bindparam("after"))
+    .order_by(RECORDS.c.version)
+)
+_MINE: Final = sa.and_(
+    JOBS.c.study == _OF_STUDY,
+    JOBS.c.trial == sa.bindparam("of_trial"),
+    JOBS.c.attempt == sa.bindparam("of_attempt"),
+    JOBS.c.owner == sa.bindparam("of_owner"),
+)
+"""The fence: a job that is still its owner's."""
+_NAMES: Final = sa.select(STUDIES.c.name).order_by(STUDIES.c.name)
+_VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
+_LOCKED: Final = _VERSION.with_for_update()
+_ANY_EXPIRED: Final = sa.exists().where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+_LOCKED_FOR_CLAIM: Final = (
+    sa.select(STUDIES.c.version, _ANY_EXPIRED.label("expired"))
+    .where(STUDIES.c.id == _OF_STUDY)
+    .with_for_update()
+)
+_NEXT_VERSION: Final = (
+    sa.update(STUDIES)
+    .where(STUDIES.c.id == _OF_STUDY)
+    .values(version=STUDIES.c.version + 1)
+    .returning(STUDIES.c.version)
+)
+"""Locks the study, too."""
+_EXPIRED: Final = (
+    sa.delete(JOBS)
+    .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
+    .returning(JOBS.c.trial, JOBS.c.attempt)
+)
+_RENEW: Final = (
+    sa.update(JOBS)
+    .where(_MINE)
+    .values(lease=sa.bindparam("seconds"), lease_until=_NOW + sa.bindparam("seconds"))
+)
+_REPORT: Final = (
+    sa.update(JOBS)
+    .where(_MINE)
+    .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < sa.bindparam("reported")))
+    .values(step=sa.bindparam("reported"), lease_until=_NOW + JOBS.c.lease)
+)
+_HOLDS: Final = sa.select(JOBS.c.trial).where(_MINE)
+_END: Final = sa.delete(JOBS).where(_MINE)
+_LEASE: Final = sa.insert(JOBS).values(lease_until=_NOW + sa.bindparam("seconds"))
+
+
+class SqlStore:
+    """The log of one study in a database.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///FILE`` or ``postgresql://…``; the tables are made where there are none.
+    name : str
+        Name of the study.
+
+    Raises
+    ------
+    OptionError
+        The URL is wrong.
+    UnreachableError
+        No server answers, or the file cannot be opened.
+    StoreError
+        The database is of a later version, damaged, or not a store.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self.url = url
+        self.name = name
+        self._engine, self._process = self._connect()
+        self._where = shown(url)
+        self._study: int | None = None
+        with writing(self._engine) as connection:
+            prepare(connection, self._where)
+            self._find(connection)
+
+    def __reduce__(self) -> tuple[type[SqlStore], tuple[str, str]]:
+        return SqlStore, (self.url, self.name)  # another process opens connections of its own
+
+    def begin(self, record: Record) -> Record:
+        """Append ``study``, if the log is empty; return record 1, whoever wrote it."""
+        with writing(self.engine) as connection:
+            alone(connection)
+            if self._find(connection) is None:
+                study = sa.insert(STUDIES).values(name=self.name, version=0, created=_NOW)
+                number = connection.execute(study.returning(STUDIES.c.id)).scalar_one()
+                self._append(connection, number, 0, [record])
+        return self.load()[0]
+
+    def load(self, after: int = 0) -> Sequence[Record]:
+        """Return all records behind the first `after`, in order, as one consistent reading.
+
+        Raises
+        ------
+        StoreError
+            A record is damaged or missing.
+        """
+        with reading(self.engine) as connection:
+            if self._find(connection) is None:
+                return []
+            version = self._existing(connection.execute(_VERSION, self._mine).scalar())
+            return self._read(connection, after, version)
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the newest state that was saved, or None."""
+        wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
+        with reading(self.engine) as connection:
+            number = self._find(connection)
+            row = connection.execute(wanted.where(SNAPSHOTS.c.study == number)).first()
+        if row is None:
+            return None
+        return Snapshot(row.version, opened(row.body, row.crc, f"snapshot {row.version}", self._described))
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Keep a state, unless a newer one is kept."""
+        body, crc = sealed(snapshot.state, f"snapshot {snapshot.version}")
+        with writing(self.engine) as connection:
+            self._lock(connection)
+            kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
+            if (connection.execute(kept).scalar() or 0) < snapshot.version:
+                connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.study == self.study))
+                row = {"study": self.study, "version": snapshot.version, "body": body, "crc": crc}
+                connection.execute(sa.insert(SNAPSHOTS).values(row))
+
+    def append(self, record: Record) -> int:
+        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        with writing(self.engine) as connection:
+            return self._append(connection, self.study, self._lock(connection), [record])
+
+    def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
+        """Append what `decide` returns and lease that job to `owner`; return all records after `after`."""
+        with writing(self.engine) as connection:
+            locked = connection.execute(_LOCKED_FOR_CLAIM, self._mine).first()
+            version = self._existing(None if locked is None else locked.version)
+            if locked is not None and locked.expired:
+                over = connection.execute(_EXPIRED, self._mine).all()
+                expired = [
+                    {"kind": "expired", "trial": trial, "attempt": attempt} for trial, attempt in sorted(over)
+                ]
+                version = self._append(connection, self.study, version, expired)
+            records = self._read(connection, after, version) if version != after else []
+            asked = decide(records)
+            if asked is None:
+                return records
+            self._append(connection, self.study, version, [asked])
+            if asked["kind"] == "asked":
+                job = {"study": self.study, "trial": asked["trial"], "attempt": asked["attempt"]}
+                connection.execute(_LEASE, {**job, "owner": owner, "lease": lease, "seconds": lease})
+            return [*records, asked]
+
+    def commit(self, claim: Claim, record: Record) -> int:
+        """Append ``reported`` or ``told``, if the claim still holds, and return its version.
+
+        A step that this attempt has reported before is not appended again: a worker that lost its connection
+        may try again. Then the version is that of the last record.
+
+        Raises
+        ------
+        LeaseLost
+            The job has another attempt or owner by now, or has ended.
+        """
+        if record["kind"] == "told":
+            return self._finish(claim, record)
+        with writing(self.engine) as connection:
+            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
+            fence = self._fence(claim)
+            if connection.execute(_REPORT, {**fence, "reported": record["step"]}).rowcount:
+                self._insert(connection, self.study, version - 1, [record])
+                return version
+            if connection.execute(_HOLDS, fence).first() is None:
+                raise self._lost(claim)
+            connection.execute(_SET_VERSION, {**self._mine, "last": version - 1})
+            return version - 1
+
+    def fail(self, claim: Claim, record: Record) -> int:
+        """Append ``failed``, end the claim and return the record's version.
+
+        Raises
+        ------
+        LeaseLost
+            As `commit`.
+        """
+        return self._finish(claim, record)
+
+    def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
+        """Renew leases to `lease` seconds from now and return the claims that no longer hold."""
+        with writing(self.engine) as connection:
+            return [
+                claim
+                for claim in sorted(claims, key=lambda each: each.trial)  # in one order, so nobody deadlocks
+                if not connection.execute(_RENEW, {**self._fence(claim), "seconds": lease}).rowcount
+            ]
+
+    def check(self, connection: sa.Connection, claim: Claim) -> None:
+        """Exclude other writers, and raise `LeaseLost` if a claim no longer holds."""
+        self._lock(connection)
+        if connection.execute(_HOLDS, self._fence(claim)).first() is None:
+            raise self._lost(claim)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine of this process; connections are not shared with a process that was forked."""
+        if self._process != os.getpid():
+            self._engine, self._process = self._connect()
+        return self._engine
+
+    @property
+    def study(self) -> int:
+        """The number of the study in the database.
+
+        Raises
+        ------
+        OptionError
+            It was not begun.
+        """
+        if self._study is None:
+            with reading(self.engine) as connection:
+                if self._find(connection) is None:
+                    others = connection.execute(_NAMES).scalars()
+                    names = ", ".join(map(repr, others)) or "none"
+                    raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
+        assert self._study is not None
+        return self._study
+
+    @property
+    def _mine(self) -> dict[str, Any]:
+        return {"of_study": self.study}
+
+    @property
+    def _described(self) -> str:
+        return f"study {self.name!r} of {self._where}"
+
+    def _connect(self) -> tuple[sa.Engine, int]:
+        """Return an engine that is closed with this object, and the number of this process."""
+        engine, process = connect(self.url), os.getpid()
+        weakref.finalize(self, _close, engine, process)
+        return engine, process
+
+    def _find(self, connection: sa.Connection) -> int | None:
+        """Learn and return the number of the study, or None if it was not begun."""
+        if self._study is None:
+            number = sa.select(STUDIES.c.id).where(STUDIES.c.name == self.name)
+            self._study = connection.execute(number).scalar()
+        return self._study
+
+    def _lock(self, connection: sa.Connection) -> int:
+        """Exclude all other writers of the study and return its version."""
+        return self._existing(connection.execute(_LOCKED, self._mine).scalar())
+
+    def _existing(self, version: int | None) -> int:
+        if version is None:
+            raise StoreError(f"{self._described} was removed")
+        return version
+
+    def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
+        """Write records behind the first `version`; return the version of the last one."""
+        if not records:
+            return version  # a lease that seemed to be over was renewed while we waited for the lock
+        last = self._insert(connection, study, version, records)
+        connection.execute(_SET_VERSION, {"of_study": study, "last": last})
+        return last
+
+    def _insert(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
+        """Write records behind the first `version`, in a study whose version is set apart."""
+        rows = []
+        for number, record in enumerate(records, version + 1):
+            body, crc = sealed(record, f"record {number}")
+            rows.append({"study": study, "version": number, "body": body, "crc": crc})
+        connection.execute(_ADD_RECORD, rows)
+        return version + len(rows)
+
+    def _read(self, connection: sa.Connection, after: int, version: int) -> list[Record]:
+        """Return all records behind the first `after`, of which the last one has this version."""
+        rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
+        expected = range(after + 1, version + 1)
+        missing = set(expected).symmetric_difference(row.version for row in rows)
+        if missing:
+            raise StoreError(f"record {min(missing)} of {self._described} is missing, or is one too many")
+        return [opened(row.body, row.crc, f"record {row.version}", self._described) for row in rows]
+
+    def _finish(self, claim: Claim, record: Record) -> int:
+        with writing(self.engine) as connection:
+            version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
+            if not connection.execute(_END, self._fence(claim)).rowcount:
+                raise self._lost(claim)
+            self._insert(connection, self.study, version - 1, [record])
+            return version
+
+    def _fence(self, claim: Claim) -> dict[str, Any]:
+        return {
+            "of_study": self.study,
+            "of_trial": claim.trial,
+            "of_attempt": claim.attempt,
+            "of_owner": claim.owner,
+        }
+
+    def _lost(self, claim: Claim) -> LeaseLost:
+        job = f"trial {claim.trial}, attempt {claim.attempt}"
+        return LeaseLost(f"{job} is not {claim.owner}'s any more in {self._described}")
+
+
+def _close(engine: sa.Engine, process: int) -> None:
+    """Close the connections of an engine; those of a parent are only forgotten."""
+    engine.dispose(close=os.getpid() == process)
+
+
+def names_of_studies(url: str) -> list[str]:
+    """Return the names of all studies of a store, in order."""
+    engine = connect(url)
+    try:
+        with writing(engine) as connection:
+            prepare(connection, shown(url))
+            return list(connection.execute(_NAMES).scalars())
+    finally:
+        engine.dispose()

@@ -1,0 +1,151 @@
+"""``StoredCheckpoints``: checkpoints that outlive a process, for a study in a database.
+
+A checkpoint is written beside its place, synced, renamed, hashed, and only then named in the database, in the
+transaction that asks whether the trial is still its owner's. So a checkpoint that the database names is
+complete. One that was damaged afterwards is found by its hash, named in a warning, and the one before it is
+used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from onlineauto.errors import StoreError
+from onlineauto.formats.sources.replaced_file import replacing
+from onlineauto.tune.store.checkpoints import Checkpoint
+from onlineauto.tune.store.connecting import reading, writing
+from onlineauto.tune.store.protocol import LeaseLost
+from onlineauto.tune.store.schema import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from onlineauto.tune.store.protocol import Claim
+    from onlineauto.tune.store.sql_store import SqlStore
+
+__all__ = ["StoredCheckpoints"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+_KEPT: Final = 2
+"""Checkpoints of an attempt that are kept: the last one, and the one that is used if it is damaged."""
+
+
+class StoredCheckpoints:
+    """Checkpoints of a study in a database: in files that the database names, or in the database itself.
+
+    Parameters
+    ----------
+    store : SqlStore
+        The study.
+    folder : str or Path, optional
+        Where files are written; all workers need it. By default it stands beside the file of SQLite, and
+        PostgreSQL keeps the bytes itself, so that workers need no disk in common.
+    """
+
+    def __init__(self, store: SqlStore, folder: str | Path | None = None) -> None:
+        self._store = store
+        self._folder = _default_folder(store) if folder is None else Path(folder)
+
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
+        """Write a state, sync it, and name it in the database; the two last ones of an attempt are kept.
+
+        Raises
+        ------
+        LeaseLost
+            The claim is over; nothing is kept.
+        OSError
+            The file cannot be written.
+        """
+        path = self._write(claim, step, saved)
+        try:
+            forgotten = self._name(claim, job, step, saved, path)
+        except LeaseLost:
+            if path is not None:
+                path.unlink(missing_ok=True)
+            raise
+        for old in forgotten:
+            old.unlink(missing_ok=True)
+
+    def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
+        """Return the state with most steps that is as it was written; warn of each that is not."""
+        table = CHECKPOINTS
+        wanted = sa.select(table).where(
+            table.c.study == self._store.study, table.c.trial == trial, table.c.step <= most
+        )
+        if job is not None:
+            wanted = wanted.where(table.c.job == job)
+        with reading(self._store.engine) as connection:
+            rows = connection.execute(wanted.order_by(table.c.step.desc(), table.c.attempt.desc())).all()
+        for row in rows:
+            try:
+                return Checkpoint(row.step, row.attempt, self._read(row))
+            except StoreError as error:
+                _LOG.warning("%s; the one before it is used", error)
+        return None
+
+    def _write(self, claim: Claim, step: int, saved: bytes) -> Path | None:
+        """Write the file, if there are files, and return its path."""
+        if self._folder is None:
+            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self._store.study}-{claim.trial}-{claim.attempt}-{step}.checkpoint"
+        with replacing(path) as file:
+            file.write(saved)
+        return path
+
+    def _name(self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None) -> list[Path]:
+        """Commit a checkpoint, if the claim holds; return the files that are not needed any more."""
+        table = CHECKPOINTS
+        key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
+        attempt = sa.and_(*(table.c[name] == value for name, value in key.items()))
+        row = {
+            **key,
+            "step": step,
+            "job": job,
+            "file": None if path is None else path.name,
+            "content": saved if path is None else None,
+            "sha256": hashlib.sha256(saved).hexdigest(),
+        }
+        with writing(self._store.engine) as connection:
+            self._store.check(connection, claim)
+            connection.execute(sa.delete(table).where(attempt, table.c.step == step))
+            kept = connection.execute(
+                sa.select(table.c.step, table.c.file).where(attempt).order_by(table.c.step.desc())
+            ).all()
+            old = kept[_KEPT - 1 :]
+            connection.execute(sa.delete(table).where(attempt, table.c.step.in_([each.step for each in old])))
+            connection.execute(sa.insert(table).values(row))
+        return [
+            self._folder / each.file for each in old if self._folder is not None and each.file is not None
+        ]
+
+    def _read(self, row: Any) -> bytes:
+        """Return the content that a row names or has.
+
+        Raises
+        ------
+        StoreError
+            It cannot be read, or is not what was written.
+        """
+        content, name = row.content, f"{row.step} steps of trial {row.trial}, attempt {row.attempt}"
+        if content is None:
+            if self._folder is None:
+                raise StoreError(f"the checkpoint of {name} is a file, and its folder was not named")
+            name = str(self._folder / row.file)
+            try:
+                content = Path(name).read_bytes()
+            except OSError as error:
+                raise StoreError(f"the checkpoint {name} cannot be read: {error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != row.sha256:
+            raise StoreError(f"the checkpoint {name} is damaged: it has not the hash it was written with")
+        return bytes(content)
+
+
+def _default_folder(store: SqlStore) -> Path | None:
+    database = store.engine.url.database
+    if store.engine.dialect.name != "sqlite" or database is None:
+        return None
+    return Path(f"{Path(database).resolve()}.checkpoints")

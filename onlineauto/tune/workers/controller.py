@@ -1,0 +1,272 @@
+"""``Controller``: takes jobs from a study to workers, and values and checkpoints back.
+
+It is told what happens and decides what follows; it starts no process and waits for none. A job that is lost,
+because its lease ended or its process was killed, is dropped here and claimed anew by whoever asks next; it
+goes on behind its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from onlineauto.errors import UnreachableError
+from onlineauto.tune.store.protocol import LeaseLost
+from onlineauto.tune.workers.heartbeat import Heartbeat
+from onlineauto.tune.workers.jobs import claim_of, name_of
+from onlineauto.tune.workers.process import Failed, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.tune.store.checkpoints import Checkpoints
+    from onlineauto.tune.store.protocol import Claim, Store
+    from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.jobs import Job, Jobs
+    from onlineauto.tune.workers.process import Ended, Step
+    from onlineauto.tune.workers.stoppers import Stopper
+
+__all__ = ["Controller"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+_FIRST_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 5.0
+"""Seconds between two attempts to reach a store."""
+
+_T = TypeVar("_T")
+
+
+class Controller:
+    """Holds the jobs of this process; enter it to keep their leases.
+
+    Parameters
+    ----------
+    study : Jobs
+        The study.
+    store : Store
+        Where its log is kept.
+    checkpoints : Checkpoints
+        Where states are kept.
+    lease : float
+        Seconds for which the study leases a job; it is renewed three times as often.
+    jobs : int, optional
+        The most jobs to begin.
+    waits : bool
+        Whether others may work on the study, so that there may be a job later when there is none now.
+    every : int
+        Steps between two checkpoints.
+    stoppers : sequence of Stopper
+        Rules that end trials, or the run.
+    callbacks : sequence of Callback
+        They hear what happens.
+    patience : float
+        Seconds for which a store that cannot be reached is tried again.
+    most_killed : int
+        How often a trial may lose its process before it is an error of its own.
+    """
+
+    def __init__(
+        self,
+        study: Jobs,
+        store: Store,
+        checkpoints: Checkpoints,
+        *,
+        lease: float = 60,
+        jobs: int | None = None,
+        waits: bool = True,
+        every: int = 1,
+        stoppers: Sequence[Stopper] = (),
+        callbacks: Sequence[Callback] = (),
+        patience: float = 300,
+        most_killed: int = 5,
+    ) -> None:
+        self._study = study
+        self._store = store
+        self._checkpoints = checkpoints
+        self._left = math.inf if jobs is None else jobs
+        self.waits = waits
+        self._every = every
+        self._stoppers = stoppers
+        self._callbacks = callbacks
+        self._patience = patience
+        self._most_killed = most_killed
+        self._killed: dict[int, int] = {}
+        self._jobs: dict[Claim, Job] = {}
+        self._values: dict[Claim, float] = {}
+        self._heartbeat = Heartbeat(store, lease)
+
+    def __enter__(self) -> Self:
+        self._heartbeat.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop the heartbeat, and give back what is still held, so that others need not wait."""
+        self._heartbeat.__exit__(*error)
+        for job in [*self._jobs.values()]:
+            self._give_back(job)
+
+    @property
+    def is_over(self) -> bool:
+        """True if no more jobs are to begin."""
+        return self._ends or self._patiently(lambda: self._study.is_done)
+
+    @property
+    def _ends(self) -> bool:
+        return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
+
+    def next(self) -> Job | None:
+        """Claim a job; None if there is none now."""
+        job = None if self._ends else self._patiently(self._study.ask)
+        if job is not None:
+            self._left -= 1
+            claim = claim_of(job)
+            self._jobs[claim] = job
+            self._heartbeat.add(claim)
+            for callback in self._callbacks:
+                callback.on_start(job)
+        return job
+
+    def task(self, job: Job) -> Task:
+        """Return what a worker is to do, from the last good checkpoint on."""
+        return self._patiently(lambda: self._task(job))
+
+    def step(self, job: Job, step: Step) -> bool:
+        """Receive a step; return whether the worker goes on."""
+        try:
+            return self._patiently(lambda: self._step(job, step))
+        except LeaseLost as error:
+            self._lose(job, str(error))
+            return False
+
+    def end(self, job: Job, end: Ended | Failed) -> None:
+        """Receive that a worker has done its task."""
+        try:
+            self._patiently(lambda: self._end(job, end))
+        except LeaseLost as error:
+            self._lose(job, str(error))
+
+    def killed(self, job: Job, fate: str) -> None:
+        """Receive that the worker's process is dead: others go on with the job, unless it happens again."""
+        if claim_of(job) not in self._jobs:
+            return
+        times = self._killed[job.trial] = self._killed.get(job.trial, 0) + 1
+        if times > self._most_killed:
+            self.end(job, Failed(f"its process was lost {times} times, at last {fate}", fate))
+        else:
+            self._give_back(job)
+            self._lose(job, f"its process was {fate}")
+
+    def _task(self, job: Job) -> Task:
+        before = job.resource - 1  # the last step is done again if its value was not told
+        found = self._checkpoints.newest(job.trial, most=before, job=name_of(job))
+        if found is None and job.resume_from is not None:
+            trial, resource = job.resume_from
+            found = self._checkpoints.newest(trial, most=min(resource, before))
+        if found is None:
+            return Task(job.config, job.resource, every=self._every)
+        return Task(job.config, job.resource, found.step, found.saved, self._every)
+
+    def _end(self, job: Job, end: Ended | Failed) -> None:
+        claim = claim_of(job)
+        if claim not in self._jobs:
+            return  # its value was told with its last step, or its lease is lost
+        if isinstance(end, Failed):
+            _LOG.debug("%s", end.details)
+            self._fail(job, end.why)
+        elif claim in self._values:
+            self._tell(job, self._values[claim])
+        else:
+            self._fail(job, "it ended without a value")
+
+    def _step(self, job: Job, step: Step) -> bool:
+        claim = claim_of(job)
+        if claim not in self._jobs:
+            return False
+        value = _number(step.value)
+        if value is None:
+            self._fail(job, f"its value after step {step.step} is {step.value!r}, and no number")
+            return False
+        if step.saved is not None:
+            self._keep(job, step.step, step.saved)
+        ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
+        if step.step >= job.resource:
+            self._tell(job, value)
+            return False
+        stops = self._study.report(job, step.step, value) == "STOP"
+        self._values[claim] = value
+        for callback in self._callbacks:
+            callback.on_report(job, step.step, value)
+        if stops or any(ended):
+            self._tell(job, value)
+            return False
+        return True
+
+    def _keep(self, job: Job, step: int, saved: bytes) -> None:
+        """Keep a checkpoint; without a place for it, the trial goes on, and the one before it remains."""
+        try:
+            self._checkpoints.keep(claim_of(job), name_of(job), step, saved)
+        except OSError as error:
+            _LOG.warning("no checkpoint of trial %d after step %d: %s", job.trial, step, error)
+            return
+        for callback in self._callbacks:
+            callback.on_checkpoint(job, step)
+
+    def _tell(self, job: Job, value: float) -> None:
+        self._study.tell(job, value)
+        self._forget(job)
+        for callback in self._callbacks:
+            callback.on_result(job, value)
+
+    def _fail(self, job: Job, why: str) -> None:
+        self._study.fail(job, why)
+        self._forget(job)
+        _LOG.warning("trial %d failed: %s", job.trial, why)
+        for callback in self._callbacks:
+            callback.on_error(job, why)
+
+    def _lose(self, job: Job, why: str) -> None:
+        self._forget(job)
+        _LOG.warning("trial %d is dropped: %s", job.trial, why)
+        for callback in self._callbacks:
+            callback.on_lost(job, why)
+
+    def _give_back(self, job: Job) -> None:
+        """End the lease of a job now."""
+        claim = claim_of(job)
+        self._forget(job)
+        try:
+            self._store.heartbeat([claim], 0)
+        except UnreachableError as error:
+            _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
+
+    def _forget(self, job: Job) -> None:
+        claim = claim_of(job)
+        self._jobs.pop(claim, None)
+        self._values.pop(claim, None)
+        self._heartbeat.drop(claim)
+
+    def _patiently(self, call: Callable[[], _T]) -> _T:
+        """Call something that needs the store; try again while it cannot be reached."""
+        end = time.monotonic() + self._patience
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                return call()
+            except UnreachableError as error:
+                if time.monotonic() + wait > end:
+                    raise
+                _LOG.warning("%s; trying again", error)
+            time.sleep(wait * random.uniform(0.5, 1))
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+
+def _number(value: Any) -> float | None:
+    """Return a value as a number, or None if it is none, or NaN."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(number) else number

@@ -1,0 +1,193 @@
+"""A process that stays alive and runs one piece of a trial after another, and the pipe to it.
+
+The process knows neither the study nor the store. It is sent a ``Task``; it sends back a ``Step`` after each
+unit of resource and waits for whether to go on; at the end it sends ``Ended`` or ``Failed``. It leaves when
+its pipe is closed, so no process outlives the one that started it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.store.checkpoints import packed, unpacked
+from onlineauto.tune.workers.trainable import train
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from onlineauto.tune.workers.trainable import Config, Saved, Trainable, What
+
+__all__ = ["Ended", "Failed", "Process", "Say", "Step", "Task", "perform"]
+
+_PATIENCE: Final = 5
+"""Seconds that a process has to leave before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece of a trial.
+
+    Attributes
+    ----------
+    config : mapping
+        The hyperparameters.
+    resource, step : int
+        Steps to have done in the end, and steps that were done before.
+    saved : bytes or None
+        The packed checkpoint to go on from.
+    every : int
+        A checkpoint is saved after each multiple of so many steps, and after the last one.
+    """
+
+    config: Config
+    resource: int
+    step: int = 0
+    saved: bytes | None = None
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A unit of resource is done: how many are, the value, and a packed checkpoint or None."""
+
+    step: int
+    value: Any
+    saved: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The task is done, or was told not to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The trainable raised an error: its last line, and all of it."""
+
+    why: str
+    details: str
+
+
+Say: TypeAlias = Callable[[Step], bool]
+"""Receives a step and returns whether to go on."""
+
+
+def perform(
+    what: What, task: Task, kept: Trainable | None, say: Say
+) -> tuple[Ended | Failed, Trainable | None]:
+    """Run a task in this process; return how it ended, and the object for the next one.
+
+    Parameters
+    ----------
+    what : class or function
+        The trainable.
+    task : Task
+        The task.
+    kept : Trainable or None
+        The object of an earlier task.
+    say : callable
+        Receives each `Step` and returns whether to go on. It raises nothing.
+    """
+
+    def hear(step: int, value: Any, save: Callable[[], Saved] | None) -> bool:
+        saved = save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
+        return say(Step(step, value, None if saved is None else packed(saved)))
+
+    saved = None if task.saved is None else unpacked(task.saved)
+    try:
+        kept = train(
+            what, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
+        )
+    except Exception as error:  # whatever a trainable raises is its trial's end, and not ours
+        return Failed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
+    return Ended(), kept
+
+
+class Process:
+    """A process, as the one who started it sees it.
+
+    Parameters
+    ----------
+    what : class or function
+        The trainable, which the process has to be able to import.
+
+    Raises
+    ------
+    OptionError
+        The trainable cannot be imported by another process.
+    """
+
+    def __init__(self, what: What) -> None:
+        context = _context()
+        ours, theirs = context.Pipe()
+        self.pipe: Connection = ours
+        self._process = context.Process(target=_serve, args=(theirs, _by_name(what)), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def fate(self) -> str:
+        """The end of the process, whose pipe is closed, in words."""
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        code = self._process.exitcode or 0
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipe, wait until the process has left, and kill it if it does not."""
+        self.pipe.close()
+        self._process.join(_PATIENCE)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._process.close()
+
+
+def _context() -> Any:
+    """Return the way to start processes: none inherits the threads and the connections of this one."""
+    methods = multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+
+
+def _by_name(what: What) -> bytes:
+    """Return a trainable as a name that another process can import."""
+    try:
+        return pickle.dumps(what)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise OptionError(
+            f"{what!r} cannot be sent to another process: {error}. Define it at the top of a module, or run "
+            "it in this process with workers=0"
+        ) from None
+
+
+def _serve(pipe: Connection, what: bytes) -> None:
+    """Run tasks until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us says when to leave
+    trainable: What = pickle.loads(what)  # noqa: S301 - a name that our own parent sent
+    kept: Trainable | None = None
+
+    def say(step: Step) -> bool:
+        pipe.send(step)
+        return bool(pipe.recv())
+
+    try:
+        while True:
+            task = pipe.recv()
+            end, kept = perform(trainable, task, kept, say)
+            pipe.send(end)
+    except (EOFError, OSError):
+        return

@@ -1,0 +1,104 @@
+"""Stoppers: rules that end a trial, or the whole run, beside those of the scheduler."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Plateau", "Stopper", "Target", "Timeout"]
+
+
+class Stopper:
+    """A rule. Override one of the two questions; each answers no."""
+
+    def ends_trial(self, trial: int, step: int, value: float) -> bool:  # noqa: ARG002
+        """Return whether a trial ends here, given its newest value."""
+        return False
+
+    def ends_run(self) -> bool:
+        """Return whether no more jobs are to begin; those that run come to their end."""
+        return False
+
+
+class Plateau(Stopper):
+    """Ends a trial whose last values differ by no more than a tolerance.
+
+    >>> rule = Plateau(values=3, tolerance=0.1)
+    >>> [rule.ends_trial(0, step, value) for step, value in enumerate([1, 0.5, 0.45, 0.48])]
+    [False, False, False, True]
+
+    Parameters
+    ----------
+    values : int
+        How many values are compared, at least 2.
+    tolerance : float
+        Largest difference of the largest and the smallest.
+    """
+
+    def __init__(self, *, values: int = 5, tolerance: float = 0.001) -> None:
+        if values < 2:
+            raise OptionError(f"values={values}: a plateau has at least 2")
+        self._values = values
+        self._tolerance = tolerance
+        self._last: dict[int, list[float]] = {}
+
+    def ends_trial(self, trial: int, step: int, value: float) -> bool:
+        """Return whether the last values of the trial are all alike; a trial that went back begins anew."""
+        del step
+        last = self._last.setdefault(trial, [])
+        last[:] = [*last[1 - self._values :], value]
+        return len(last) == self._values and max(last) - min(last) <= self._tolerance
+
+
+class Target(Stopper):
+    """Ends the run when a value is as good as wanted.
+
+    Parameters
+    ----------
+    value : float
+        As good as this.
+    mode : {"min", "max"}
+        Which values are good.
+    """
+
+    def __init__(self, value: float, *, mode: str = "min") -> None:
+        if mode not in ("min", "max"):
+            raise OptionError(f"mode={mode!r}: it is 'min' or 'max'")
+        self._value = value
+        self._sign = 1 if mode == "min" else -1
+        self._reached = False
+
+    def ends_trial(self, trial: int, step: int, value: float) -> bool:
+        """Return whether the value is good enough; then the run ends too."""
+        del trial, step
+        self._reached |= self._sign * value <= self._sign * self._value
+        return self._reached
+
+    def ends_run(self) -> bool:
+        """Return whether any value was good enough."""
+        return self._reached
+
+
+class Timeout(Stopper):
+    """Ends the run after some seconds.
+
+    Parameters
+    ----------
+    seconds : float
+        Counted from now.
+    clock : callable, optional
+        What time it is.
+    """
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+
+    def ends_run(self) -> bool:
+        """Return whether the time is over."""
+        return self._clock() >= self._end

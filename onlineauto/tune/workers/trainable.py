@@ -1,0 +1,196 @@
+"""Trainables: the classes and the functions that a trial runs, and how both are driven in the same way.
+
+A *class* does one unit of resource in each ``step``, can be saved after any of them, and may be used for one
+trial after another:
+
+>>> class Falling(Trainable):
+...     def setup(self, config):
+...         self.rate, self.loss = config["rate"], 1.0
+...     def step(self):
+...         self.loss *= 1 - self.rate
+...         return self.loss
+...     def save(self):
+...         return self.loss
+...     def load(self, saved):
+...         self.loss = saved
+
+A *function* takes the config, or the config and the resource, and returns its value. With a third argument it
+reports one after each unit of resource, and may save what it needs to go on:
+
+>>> def falling(config, resource, report):
+...     loss = 1.0 if report.saved is None else report.saved
+...     while report.step < resource:
+...         loss *= 1 - config["rate"]
+...         report(loss, save=loss)
+
+What is saved is bytes, or what JSON can write.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from onlineauto.errors import OptionError
+
+__all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "What", "arguments", "train"]
+
+_ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+Config: TypeAlias = Mapping[str, Any]
+"""Values of hyperparameters by name."""
+Saved: TypeAlias = Any
+"""What a checkpoint holds: bytes, or what JSON can write."""
+Function: TypeAlias = Callable[..., Any]
+"""A function of a config, of a config and a resource, or of these and a `Report`."""
+Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None], bool]
+"""Receives step, value and how to save; returns whether the trial goes on."""
+
+
+class Leave(BaseException):
+    """A function has done what its job asks for; `Report` raises it, and `train` catches it."""
+
+
+class Trainable(ABC):
+    """Does a trial, one unit of resource after the other."""
+
+    @abstractmethod
+    def setup(self, config: Config) -> None:
+        """Begin a trial with this config."""
+
+    @abstractmethod
+    def step(self) -> float:
+        """Do one unit of resource and return the value that it has now."""
+
+    def save(self) -> Saved:
+        """Return all that `load` needs to go on from here; None if a trial has to begin anew."""
+        return None
+
+    def load(self, saved: Saved) -> None:
+        """Go on from what `save` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} saves, and has no load")
+
+    def reset(self, config: Config) -> bool:
+        """Begin another trial in this object, which is quicker than a new one; return whether it can."""
+        del config
+        return False
+
+
+What: TypeAlias = Function | type[Trainable]
+"""What can be trained."""
+
+
+class Report:
+    """Handed to a function, which calls it with a value after each unit of resource.
+
+    Attributes
+    ----------
+    resource : int
+        The step after which the function is to return.
+    step : int
+        Steps that are done, 0 at first; more if the trial was resumed.
+    saved : object
+        What the last checkpoint has, or None.
+    """
+
+    def __init__(self, *, resource: int, step: int, saved: Saved, hear: Hear) -> None:
+        self.resource = resource
+        self.step = step
+        self.saved = saved
+        self._hear = hear
+
+    def __call__(self, value: float, *, step: int | None = None, save: Saved = None) -> None:
+        """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps."""
+        self.step = self.step + 1 if step is None else step
+        goes_on = self._hear(self.step, value, None if save is None else lambda: save)
+        if not goes_on or self.step >= self.resource:
+            raise Leave
+
+
+def train(
+    what: What,
+    config: Config,
+    *,
+    resource: int,
+    step: int,
+    saved: Saved,
+    hear: Hear,
+    kept: Trainable | None = None,
+) -> Trainable | None:
+    """Run a trial from `step` to `resource`; return its object, in which the next trial may run.
+
+    Parameters
+    ----------
+    what : function or class
+        The trainable.
+    config : mapping
+        Its hyperparameters.
+    resource, step : int
+        Steps to have done in the end, and steps that were done when `saved` was.
+    saved : object
+        What the checkpoint holds; None to begin anew.
+    hear : callable
+        Receives each step, its value and how to save; returns False to end the trial here.
+    kept : Trainable, optional
+        The object of an earlier trial.
+
+    Raises
+    ------
+    OptionError
+        If it is neither a class of trainables nor a function of one to three arguments.
+    """
+    if isinstance(what, type) and issubclass(what, Trainable):
+        trained = kept if kept is not None and kept.reset(config) else _new(what, config)
+        if saved is not None:
+            trained.load(saved)
+        while step < resource:
+            value = trained.step()
+            step += 1
+            if not hear(step, value, trained.save):
+                break
+        return trained
+    report = Report(resource=resource, step=step, saved=saved, hear=hear)
+    _call(what, config, report)
+    return None
+
+
+def _new(what: type[Trainable], config: Config) -> Trainable:
+    trained = what()
+    trained.setup(config)
+    return trained
+
+
+def _call(what: Function, config: Config, report: Report) -> None:
+    """Call a function; what it returns, if it returns anything, is its value after the last step."""
+    try:
+        value = what(*(config, report.resource, report)[: arguments(what)])
+        if value is not None:
+            report(value, step=report.resource)
+    except Leave:
+        return
+
+
+def arguments(what: Any) -> int:
+    """Return how many arguments a function takes: a config, a resource, a `Report`.
+
+    Raises
+    ------
+    OptionError
+        If it cannot be called with one, two or three.
+    """
+    if callable(what):
+        try:
+            parameters = inspect.signature(what).parameters.values()
+        except ValueError:  # one of those in C that say nothing
+            return 1
+        by_place = [
+            each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+        if len(by_place) >= 1 and len(needed) <= 3 and set(needed) <= set(by_place):
+            return max(1, len(needed))
+    raise OptionError(
+        f"{what!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) or "
+        "f(config, resource, report)"
+    )

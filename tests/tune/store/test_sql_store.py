@@ -1,0 +1,227 @@
+"""The log of a study in a database: claims, leases, fences, and what damage is found."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+
+from onlineauto.errors import OptionError, StoreError, UnreachableError
+from onlineauto.tune.store.connecting import connect
+from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
+from tests.tune.store.jobs import STUDY, Counting, begun, jobs, reported, told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def execute(url: str, statement: str) -> None:
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text(statement))
+    engine.dispose()
+
+
+def wait_until_over(store: SqlStore, owner: str, lease: float) -> Claim:
+    """Claim the trial of somebody whose lease ends."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        claim = Counting(store, owner, most=1, lease=lease).claim()
+        if claim is not None:
+            return claim
+        time.sleep(0.05)
+    raise AssertionError("the lease did not end")
+
+
+def test_a_log_is_read_as_it_was_written(url: str) -> None:
+    store = begun(url)
+    mine = Counting(store, "me")
+    claim = mine.claim()
+    assert claim == Claim(0, 0, "me")
+    assert store.append({"kind": "enqueued", "config": {"rate": math.inf, "name": "ü\0'"}}) == 3
+    assert store.commit(claim, reported(claim)) == 4
+    assert store.commit(claim, told(claim, math.nan)) == 5
+    again = SqlStore(url, "rates")
+    kinds = [record["kind"] for record in again.load()]
+    assert kinds == ["study", "asked", "enqueued", "reported", "told"]
+    assert again.load(2)[0]["config"] == {"rate": math.inf, "name": "ü\0'"}
+    assert math.isnan(again.load(4)[0]["value"])
+    assert again.load(5) == []
+    assert names_of_studies(url) == ["rates"]
+
+
+def test_studies_are_apart(url: str) -> None:
+    first, second = begun(url, "first"), begun(url, "second")
+    assert Counting(first, "me").claim() == Counting(second, "me").claim() == Claim(0, 0, "me")
+    assert len(jobs(first)) == len(jobs(second)) == 1
+    assert names_of_studies(url) == ["first", "second"]
+
+
+def test_a_claim_ends_once(url: str) -> None:
+    store = begun(url)
+    claim = Counting(store, "me").claim()
+    assert claim is not None
+    for not_mine in (Claim(0, 0, "you"), Claim(0, 1, "me"), Claim(1, 0, "me")):
+        for write in (reported, told):
+            with pytest.raises(LeaseLost, match=f"trial {not_mine.trial}, attempt"):
+                store.commit(not_mine, write(not_mine))
+        with pytest.raises(LeaseLost):
+            store.fail(not_mine, {"kind": "failed", "trial": 0, "attempt": 0, "why": "no"})
+    assert store.fail(claim, {"kind": "failed", "trial": 0, "attempt": 0, "why": "no"}) == 3
+    with pytest.raises(LeaseLost):
+        store.commit(claim, told(claim))
+    assert [record["kind"] for record in jobs(store)] == ["asked", "failed"]
+
+
+def test_a_step_is_reported_once_by_an_attempt(url: str) -> None:
+    store = begun(url)
+    claim = Counting(store, "me").claim()
+    assert claim is not None
+    assert [store.commit(claim, reported(claim, step)) for step in (1, 2, 2, 1, 3)] == [3, 4, 4, 4, 5]
+    assert [record.get("step") for record in jobs(store)] == [None, 1, 2, 3]
+
+
+def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
+    store = begun(url)
+    mine = Counting(store, "me", most=1, lease=0.2).claim()
+    assert mine is not None
+    assert Counting(store, "you", most=1).claim() is None
+    yours = wait_until_over(store, "you", 60)
+    assert yours == Claim(0, 1, "you")
+    with pytest.raises(LeaseLost, match="attempt 0 is not me's any more"):
+        store.commit(mine, told(mine))
+    assert store.heartbeat([mine, yours], 60) == [mine]
+    store.commit(yours, told(yours))
+    assert [record["kind"] for record in jobs(store)] == ["asked", "expired", "asked", "told"]
+
+
+def test_a_lease_that_nobody_else_has_claimed_still_holds(url: str) -> None:
+    store = begun(url)
+    claim = Counting(store, "me", lease=0.01).claim()
+    assert claim is not None
+    time.sleep(0.1)
+    store.commit(claim, reported(claim))
+    assert not store.heartbeat([claim], 60)
+    assert Counting(store, "you", most=1).claim() is None
+
+
+def test_nothing_is_written_if_deciding_fails(url: str) -> None:
+    store = begun(url)
+
+    def fail(records: object) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.claim("me", 60, after=1, decide=fail)
+    assert jobs(store) == []
+    assert Counting(store, "me").claim() == Claim(0, 0, "me")
+
+
+def test_a_reader_sees_one_history_while_others_commit(url: str) -> None:
+    """What was read at a claim is what those first records are for ever."""
+    store, other = begun(url), SqlStore(url, "rates")
+    mine, theirs = Counting(store, "me"), Counting(other, "you")
+    first = mine.claim()
+    seen = list(mine.records)
+    for _ in range(3):
+        claim = theirs.claim()
+        assert claim is not None
+        other.commit(claim, told(claim))
+        assert store.load()[: len(seen)] == seen
+    second = mine.claim()
+    assert first is not None
+    assert second is not None
+    assert [record["kind"] for record in mine.records] == ["study", "asked", *3 * ["asked", "told"], "asked"]
+
+
+def test_the_newest_snapshot_is_kept(url: str) -> None:
+    store = begun(url)
+    assert store.snapshot() is None
+    for version in (3, 7, 5):
+        store.save(Snapshot(version, {"best": version}))
+    assert store.snapshot() == Snapshot(7, {"best": 7})
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ('UPDATE onlineauto_record SET body = \'{"kind":"told"}\' WHERE version = 2', "record 2 in study"),
+        ("UPDATE onlineauto_record SET body = substr(body, 1, 9) WHERE version = 3", "record 3 in study"),
+        ("DELETE FROM onlineauto_record WHERE version = 2", "record 2 of study 'rates' .* is missing"),
+        ("DELETE FROM onlineauto_record WHERE version = 5", "record 5 of study 'rates' .* is missing"),
+        ("DELETE FROM onlineauto_record WHERE version = 1", "record 1 of study 'rates' .* is missing"),
+        ("UPDATE onlineauto_schema SET version = 7", "has schema 7, which a later version of onlineauto"),
+        ("DELETE FROM onlineauto_schema", "its schema has no version"),
+    ],
+)
+def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
+    store = begun(url)
+    mine = Counting(store, "me")
+    for _ in range(2):
+        claim = mine.claim()
+        assert claim is not None
+        store.commit(claim, told(claim))
+    execute(url, damage)
+    with pytest.raises(StoreError, match=message):
+        SqlStore(url, "rates").load()
+
+
+def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
+    store = begun(url)
+    store.save(Snapshot(3, {"best": 1}))
+    execute(url, "UPDATE onlineauto_snapshot SET body = '{}'")
+    with pytest.raises(StoreError, match=r"snapshot 3 in study 'rates' of .* is damaged"):
+        store.snapshot()
+
+
+def test_a_torn_file_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(50))
+    with pytest.raises(StoreError, match=r"study\.db"):
+        begun(f"sqlite:///{path}")
+
+
+def test_studies_are_named_where_one_is_missing(url: str) -> None:
+    begun(url)
+    missing = SqlStore(url, "rate")
+    assert missing.load() == []
+    with pytest.raises(OptionError, match="has no study 'rate'; it has 'rates'"):
+        missing.append({"kind": "enqueued", "config": {}})
+    assert names_of_studies(url) == ["rates"]
+
+
+def test_who_begins_second_gets_what_the_first_one_wrote(url: str) -> None:
+    store, other = begun(url), SqlStore(url, "rates")
+    assert other.begin({"kind": "study", "settings": {"seed": 1}}) == STUDY
+    assert store.load() == other.load() == [STUDY]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("study.db", "'study.db' is no URL of a store; one is sqlite:///FILE or postgresql://"),
+        ("mysql://host/x", "a store cannot be kept in mysql"),
+        ("sqlite://", "needs a file: sqlite:///study.db"),
+        ("sqlite:////no/such/folder/x.db", "the folder /no/such/folder of .* is not there"),
+        ("sqlite:///x.db?synchronous=off", r"\?synchronous=full, and nothing else"),
+    ],
+)
+def test_wrong_urls_say_what_is_right(wrong: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        SqlStore(wrong, "rates")
+
+
+def test_no_server_is_said_without_the_password(tmp_path: Path) -> None:
+    with pytest.raises(UnreachableError, match=r"me:\*\*\*@.* cannot be used: .*No such file") as raised:
+        SqlStore(f"postgresql://me:secret@/x?host={tmp_path}", "rates")
+    assert "secret" not in str(raised.value)
+
+
+def test_a_full_commit_is_asked_of_sqlite(tmp_path: Path) -> None:
+    store = begun(f"sqlite:///{tmp_path / 'x.db'}?synchronous=full")
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2

@@ -1,0 +1,91 @@
+"""The commands about studies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.tune import Float, Study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAINABLE = """
+import time
+def loss(config, resource, report):
+    while report.step < resource:
+        time.sleep(config["seconds"])
+        report((config["rate"] - 0.3) ** 2 + 1 / (report.step + 1), save=report.step)
+"""
+
+
+def made(url: str, *, name: str = "rates", seconds: float = 1e-4, trials: int = 9) -> Study:
+    space = {"rate": Float(0, 1), "seconds": Float(seconds / 2, seconds)}
+    return Study(space, max_resource=9, name=name, storage=url, max_trials=trials, searcher="random")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a trainable, in which the command runs."""
+    (tmp_path / "training_of_a_test.py").write_text(TRAINABLE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def start(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "onlineauto", "worker", "--study", url, "--quiet", *words]
+    return subprocess.Popen([*command, "--trainable", "training_of_a_test:loss"], cwd=folder)
+
+
+def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(url)
+    assert main(["worker", "--study", url, "--trainable", "training_of_a_test:loss"]) == 0
+    assert "trial 0 at 1: " in capsys.readouterr().err
+    study = Study.load("rates", storage=url)
+    assert study.is_done
+    assert main(["studies", url]) == 0
+    assert capsys.readouterr().out.startswith("rates: 9 terminated; best ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "worker takes a store"),
+        (["--study", "URL"], "--trainable='': it is MODULE:NAME"),
+        (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),
+        (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),
+        (["--study", "URL", "--trainable", "time:time"], "the store has not one study but these: none"),
+        (["--study", "URL", "--trainable", "time:time", "--name", "rate"], "there is no study 'rate'"),
+        (["--study", "x.db", "--trainable", "time:time", "--name", "rate"], "storage = 'x.db' is no store"),
+        (["--study", "URL", "--workers", "-1"], "--workers"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{folder / 'study.db'}"
+    assert main(["worker", *(url if word == "URL" else word for word in words)]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stop", ["kill", "terminate"])
+def test_workers_are_killed_and_the_study_is_done(url: str, folder: Path, stop: str) -> None:
+    study = made(url, seconds=0.02, trials=12)
+    workers = [start(folder, url, "--lease", "2") for _ in range(2)]
+    while not study.history():
+        time.sleep(0.05)
+        study.refresh()
+    getattr(workers[0], stop)()
+    assert workers[0].wait(60) == (143 if stop == "terminate" else -9)
+    assert workers[1].wait(120) == 0
+    study.refresh()
+    assert study.is_done
+    told = [(row["trial"], row["resource"]) for row in study.history() if row["told"]]
+    assert len(told) == len(set(told))
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}

@@ -1,0 +1,143 @@
+"""A small study for tests of workers: every trial climbs the same resources, each from its checkpoint."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.tune.store.protocol import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from onlineauto.tune.store.protocol import Record, Store
+
+__all__ = ["Climb", "Ladder"]
+
+
+@dataclass(frozen=True)
+class Climb:
+    """A job."""
+
+    trial: int
+    attempt: int
+    owner: str
+    config: Mapping[str, Any]
+    resource: int
+    resume_from: tuple[int, int] | None
+
+
+class Ladder:
+    """Hands out trials 0, 1, 2, …, each to one resource after the other.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    owner : str
+        Who asks.
+    configs : sequence of dict
+        One for each trial.
+    resources : sequence of int
+        Where a trial is paused, and at last ends.
+    lease : float
+        Seconds.
+    stop_above : float, optional
+        A reported value above it stops the job.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        owner: str,
+        *,
+        configs: Sequence[Mapping[str, Any]],
+        resources: Sequence[int] = (3,),
+        lease: float = 60,
+        stop_above: float | None = None,
+    ) -> None:
+        self.store = store
+        self.owner = owner
+        self.lease = lease
+        self._configs = configs
+        self._resources = resources
+        self._stop_above = stop_above
+        self._lock = threading.Lock()
+        self.records: list[Record] = []
+
+    @property
+    def is_done(self) -> bool:
+        ends = [record for record in self.store.load() if record["kind"] == "told"]
+        last = [record for record in ends if record["resource"] == self._resources[-1]]
+        failed = [record for record in self.store.load() if record["kind"] == "failed"]
+        return len(last) + len(failed) == len(self._configs)
+
+    def ask(self) -> Climb | None:
+        decided: list[Record] = []
+
+        def decide(records: Sequence[Record]) -> Record | None:
+            asked = self._next([*self.records, *records])
+            decided[:] = [asked] if asked else []
+            return asked
+
+        self.records += self.store.claim(self.owner, self.lease, after=len(self.records), decide=decide)
+        if not decided:
+            return None
+        asked = decided[0]
+        return Climb(
+            asked["trial"],
+            asked["attempt"],
+            self.owner,
+            asked["config"],
+            asked["resource"],
+            asked["resume_from"],
+        )
+
+    def report(self, job: Climb, step: int, value: float) -> str:
+        record = {
+            "kind": "reported",
+            "trial": job.trial,
+            "attempt": job.attempt,
+            "step": step,
+            "value": value,
+        }
+        self.store.commit(self._claim(job), record)
+        return "STOP" if self._stop_above is not None and value > self._stop_above else "CONTINUE"
+
+    def tell(self, job: Climb, value: float) -> None:
+        self.store.commit(self._claim(job), {**self._key(job), "kind": "told", "value": value})
+
+    def fail(self, job: Climb, why: str) -> None:
+        self.store.fail(self._claim(job), {**self._key(job), "kind": "failed", "why": why})
+
+    def _next(self, records: Sequence[Record]) -> Record | None:
+        records = [record for record in records if record["kind"] != "study"]
+        states: dict[int, Record] = {record["trial"]: record for record in records}
+        for trial, config in enumerate(self._configs):
+            last = states.get(trial)
+            attempts = [each["attempt"] for each in records if each["trial"] == trial]
+            job = {
+                "kind": "asked",
+                "trial": trial,
+                "attempt": max(attempts, default=-1) + 1,
+                "owner": self.owner,
+                "config": config,
+                "resource": self._resources[0],
+                "resume_from": None,
+            }
+            if last is None:
+                return job
+            if last["kind"] == "expired":
+                asked = [each for each in records if each["kind"] == "asked" and each["trial"] == trial][-1]
+                return {**asked, "attempt": job["attempt"], "owner": self.owner}
+            if last["kind"] == "told" and last["resource"] != self._resources[-1]:
+                resource = self._resources[self._resources.index(last["resource"]) + 1]
+                return {**job, "resource": resource, "resume_from": [trial, last["resource"]]}
+        return None
+
+    def _claim(self, job: Climb) -> Claim:
+        return Claim(job.trial, job.attempt, self.owner)
+
+    def _key(self, job: Climb) -> dict[str, Any]:
+        return {"trial": job.trial, "attempt": job.attempt, "resource": job.resource}

@@ -1,0 +1,96 @@
+"""``Study.run``: here and in processes, in memory and in databases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.tune import Float, Study
+from onlineauto.tune.workers.stoppers import Target
+from tests.tune.workers import trainables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.tune.workers.trainable import What
+
+
+def rated(storage: str | None = None, *, trials: int | None = 12, retries: int = 0) -> Study:
+    return Study(
+        {"rate": Float(0, 1)},
+        searcher="random",
+        max_resource=9,
+        max_trials=trials,
+        storage=storage,
+        retries=retries,
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("what", [trainables.plain, trainables.reporting, trainables.Counter])
+def test_a_study_is_run_in_memory(what: What, workers: int) -> None:
+    study = rated()
+    best = study.run(what, workers=workers)
+    assert best is study.best is not None or best == study.best
+    assert study.is_done
+    assert len(study.trials) == 12
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}
+
+
+def test_a_study_is_run_in_a_database_and_goes_on(url: str) -> None:
+    first = rated(url).run(trainables.Counter, jobs=5)
+    assert first is not None
+    study = Study.load("study", storage=url)
+    assert sum(len(trial.values) for trial in study.trials) == 5
+    study.run(trainables.Counter, workers=2)
+    assert study.is_done
+    alone = rated()
+    alone.run(trainables.Counter)
+    assert {trial.number: trial.config for trial in study.trials} == {
+        trial.number: trial.config for trial in alone.trials
+    }
+
+
+def test_one_round_ends_a_study_without_an_end() -> None:
+    study = rated(trials=None)
+    study.run(trainables.plain)
+    assert not study.is_done
+    assert len(study.trials) > 12
+
+
+def test_a_stopper_ends_a_study_without_an_end() -> None:
+    study = rated(trials=None)
+    best = study.run(trainables.plain, stoppers=[Target(0.2)])
+    assert best is not None
+    assert min(value for trial in study.trials for value in trial.values.values()) <= 0.2
+
+
+def test_a_trial_that_fails_is_tried_again_behind_its_checkpoint(tmp_path: Path) -> None:
+    study = Study({"rate": Float(0, 1)}, scheduler="fifo", max_resource=5, max_trials=1, retries=2)
+    study.run(trainables.FailsTwice)
+    [trial] = study.trials
+    assert (trial.state, trial.failures, trial.step) == ("TERMINATED", 2, 5)
+    assert trainables.FailsTwice.steps == [1, 2, 2, 3, 3, 4, 5]
+
+
+def test_a_job_that_somebody_holds_in_this_process_is_not_waited_for() -> None:
+    study = rated(trials=1)
+    assert study.ask() is not None
+    assert study.run(trainables.plain) is None
+    assert study.run(trainables.plain, workers=1) is None
+
+
+def test_the_history_of_a_job_is_repeated_while_others_commit(url: str) -> None:
+    mine, theirs = rated(url), rated(url)
+    job = mine.ask()
+    assert job is not None
+    before = mine.history(job)
+    theirs.run(trainables.plain, jobs=4)
+    mine.refresh()
+    assert mine.history(job) == before == []
+    assert len(mine.history()) == 4
+    mine.tell(job, 1.0)
+    later = mine.ask()
+    assert later is not None
+    assert len(mine.history(later)) == 5

@@ -1,0 +1,98 @@
+"""Trainables that other processes import. They write what they did into a folder that their config names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from onlineauto.tune.workers.trainable import Trainable
+
+if TYPE_CHECKING:
+    from onlineauto.tune.workers.trainable import Config, Report
+
+
+class Counter(Trainable):
+    """Its value is the rate times the steps that all objects have done; it may kill its own process."""
+
+    made = 0
+
+    def setup(self, config: Config) -> None:
+        Counter.made += 1
+        self.config, self.total = config, 0
+
+    def step(self) -> float:
+        self.total += 1
+        note(self.config, f"{self.total}")
+        if self.config.get("dies_at") == self.total and once(self.config):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.config.get("fails_at") == self.total:
+            raise ValueError("too large")
+        time.sleep(self.config.get("seconds", 0))
+        return float(self.config["rate"] * self.total)
+
+    def save(self) -> Any:
+        return {"total": self.total}
+
+    def load(self, saved: Any) -> None:
+        self.total = saved["total"]
+
+
+class Reused(Counter):
+    """One object for many trials."""
+
+    def reset(self, config: Config) -> bool:
+        self.config, self.total = config, 0
+        return True
+
+
+def plain(config: Config) -> float:
+    return float(config["rate"])
+
+
+def reporting(config: Config, resource: int, report: Report) -> None:
+    total = 0 if report.saved is None else report.saved
+    while True:  # the report says when it is enough
+        total += 1
+        note(config, f"{total}")
+        report(config["rate"] * total, save=total)
+
+
+def silent(config: Config) -> None:
+    del config
+
+
+def dying(config: Config) -> float:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0
+
+
+def note(config: Config, text: str) -> None:
+    """Append a line to the file of a trial."""
+    if "notes" in config:
+        with Path(config["notes"]).open("a") as file:
+            file.write(f"{text}\n")
+
+
+def once(config: Config) -> bool:
+    """Return True the first time that it is asked."""
+    try:
+        Path(f"{config['notes']}.once").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+class FailsTwice(Counter):
+    """Fails once in its second step and once in its third."""
+
+    steps: ClassVar[list[int]] = []
+
+    def step(self) -> float:
+        self.total += 1
+        FailsTwice.steps.append(self.total)
+        if FailsTwice.steps.count(self.total) == 1 and self.total in (2, 3):
+            raise ValueError("not yet")
+        return float(self.total)
