@@ -77,13 +77,14 @@ def test_what_is_wrong_is_said(
 @pytest.mark.parametrize("stop", ["kill", "terminate"])
 def test_workers_are_killed_and_the_study_is_done(url: str, folder: Path, stop: str) -> None:
     study = made(url, seconds=0.02, trials=12)
-    workers = [start(folder, url, "--lease", "2") for _ in range(2)]
+    first = start(folder, url, "--lease", "2")
     while not study.history():
         time.sleep(0.05)
         study.refresh()
-    getattr(workers[0], stop)()
-    assert workers[0].wait(60) == (143 if stop == "terminate" else -9)
-    assert workers[1].wait(120) == 0
+    second = start(folder, url, "--lease", "2")
+    getattr(first, stop)()
+    assert first.wait(60) == (143 if stop == "terminate" else -9)
+    assert second.wait(120) == 0
     study.refresh()
     assert study.is_done
     told = [(row["trial"], row["resource"]) for row in study.history() if row["told"]]

@@ -306,6 +306,9 @@ class SqlStore:
 
     def _read(self, connection: sa.Connection, after: int, version: int) -> list[Record]:
         """Return all records behind the first `after`, of which the last one has this version."""
+        if version < after:
+            counts = f"has {version} records, and {after} were read before"
+            raise StoreError(f"{self._described} {counts}: an older one is in its place")
         rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
         expected = range(after + 1, version + 1)
         missing = set(expected).symmetric_difference(row.version for row in rows)

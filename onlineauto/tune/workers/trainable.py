@@ -174,6 +174,9 @@ def _call(what: Function, config: Config, report: Report) -> None:
 def arguments(what: Any) -> int:
     """Return how many arguments a function takes: a config, a resource, a `Report`.
 
+    >>> arguments(lambda config, scale=2: 0), arguments(lambda config, resource: 0), arguments(lambda *_: 0)
+    (1, 2, 2)
+
     Raises
     ------
     OptionError
@@ -188,8 +191,9 @@ def arguments(what: Any) -> int:
             each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
         needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
-        if len(by_place) >= 1 and len(needed) <= 3 and set(needed) <= set(by_place):
-            return max(1, len(needed))
+        any_number = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        if (by_place or any_number) and len(needed) <= 3 and set(needed) <= set(by_place):
+            return max(2 if any_number else 1, len(needed))
     raise OptionError(
         f"{what!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) or "
         "f(config, resource, report)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
-from onlineauto.tune.store.connecting import connect
+from onlineauto.tune.store.connecting import connect, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, begun, jobs, reported, told
@@ -107,6 +108,29 @@ def test_a_lease_that_nobody_else_has_claimed_still_holds(url: str) -> None:
     store.commit(claim, reported(claim))
     assert not store.heartbeat([claim], 60)
     assert Counting(store, "you", most=1).claim() is None
+
+
+def test_a_lease_that_is_renewed_while_another_one_asks_holds(url: str) -> None:
+    store = begun(url)
+    claim = Counting(store, "me", most=1, lease=0.01).claim()
+    assert claim is not None
+    time.sleep(0.05)
+    asked: list[Claim | None] = []
+    other = Counting(begun(url), "you", most=1)
+    thread = threading.Thread(target=lambda: asked.append(other.claim()))
+    with writing(store.engine) as connection:
+        store.check(connection, claim)  # from here on, other writers wait
+        thread.start()
+        time.sleep(0.5)
+        connection.execute(sa.text("UPDATE onlineauto_job SET lease_until = lease_until + 1000"))
+    thread.join()
+    assert asked == [None]
+    assert [record["kind"] for record in jobs(store)] == ["asked"]
+
+
+def test_a_store_that_was_replaced_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match="has 1 records, and 5 were read before"):
+        begun(url).load(5)
 
 
 def test_nothing_is_written_if_deciding_fails(url: str) -> None:
