@@ -67,7 +67,10 @@ def test_mappings_names_text_and_blocks_are_the_same_events(
     text = "".join(event_text(event, hash_seed=seed) for event in events)
     assert lines_of_text(text, "ccb", hash_seed=seed) == expected
     named = list(read_named(text.encode(), **options))
-    assert "".join(event_text(event, hash_seed=seed) for event in named) == text
+    again = "".join(event_text(event, hash_seed=seed) for event in named)
+    assert (
+        lines_of_text(again, "ccb", hash_seed=seed) == expected
+    )  # of names with one hash, one stands for all
     assert lines_of(from_dicts(named, hash_seed=seed)) == expected
     hashed = read(text.encode(), **options).events()
     written = "".join(event_text(event, slots=True, hash_seed=seed) for event in hashed)
