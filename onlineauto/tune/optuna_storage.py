@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from optuna.storages import JournalStorage
+from optuna.storages.journal import BaseJournalBackend
+
 from onlineauto.errors import OptionError
 from onlineauto.tune.store import open_store
-
-try:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import BaseJournalBackend
-except ImportError:
-    raise OptionError("this needs Optuna: pip install 'onlineauto[optuna]'") from None
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -37,6 +37,7 @@ def modules() -> list[Any]:
         "onlineauto.coba",
         "onlineauto.river",
         "onlineauto.sklearn",
+        "tune.optuna_storage",
     )
     return [importlib.import_module(name) for name in names if not name.endswith(left_out)]
 
