@@ -29,17 +29,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def modules() -> list[Any]:
-    """Return all modules, but for those that only an extra makes work."""
-    names = [each.name for each in pkgutil.walk_packages(onlineauto.__path__, "onlineauto.")]
-    left_out = (
-        "__main__",
-        "formats.sources.unzstd",
-        "onlineauto.coba",
-        "onlineauto.river",
-        "onlineauto.sklearn",
-        "tune.optuna_storage",
-    )
-    return [importlib.import_module(name) for name in names if not name.endswith(left_out)]
+    """Return all modules, but for those whose extra is not installed."""
+    found = []
+    for each in pkgutil.walk_packages(onlineauto.__path__, "onlineauto."):
+        try:
+            if not each.name.endswith("__main__"):
+                found.append(importlib.import_module(each.name))
+        except ModuleNotFoundError as error:
+            if str(error.name).startswith("onlineauto"):
+                raise
+    return found
 
 
 def kernels() -> list[Kernel]:
