@@ -257,6 +257,12 @@ class Layout:
         """Order of the longest product, including those that `compile` compiled."""
         return max((*self.n_products, *self.n_apart), default=1)
 
+    def most_features(self, own: int) -> int:
+        """Return an upper bound on the features of an action with so many of its own, products included."""
+        counts = (*self.n_products.items(), *self.n_apart.items())
+        products: int = sum(count * own**order for order, count in counts)
+        return own + products
+
     def scratch(self, spans: int, lines: int = 0) -> Scratch:
         """Return working records for events of so many spans and, if they have slots, lines."""
         places = np.zeros(self.n_keys, PLACE)

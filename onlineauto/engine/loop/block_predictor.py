@@ -12,7 +12,7 @@ import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, SIMPLE, Screen
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.one_event import OneEvent
+from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.features.records import Interactions, make_stream
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.event.state import Task
+    from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.engine.stream.event_readers import ReadsOne
@@ -123,13 +124,9 @@ class BlockPredictor:
         context = self._memory.kept(view, parts)
         if context is None:
             return None
-        one = self._one
-        if one is None or one.context is not context or one.records is not reader.records:
-            if not OneEvent.fits(parts.task):
-                return None
-            loop = self._semantics.run_events
-            self._one = one = OneEvent(loop, context, reader.records, view, ASIDE)
-        return one.prediction() if one.run(found) else None
+        loop = self._semantics.run_events
+        self._one = one = one_event(self._one, loop, context, reader.records, view, ASIDE)
+        return one.prediction() if one is not None and one.run(found) else None
 
     def _is_of(self, layout: Layout) -> bool:
         """Return whether the view is one of this layout, as it is now."""

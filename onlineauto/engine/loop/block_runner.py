@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
-from onlineauto.engine.loop.one_event import OneEvent
+from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.engine.event.state import Live, Results, Screen
     from onlineauto.engine.loop.learner import Learner
+    from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
@@ -178,13 +179,9 @@ class BlockRunner:
         context = self._memory.kept(layout, self.parts())
         if context is None:
             return None
-        one = self._one
-        if one is None or one.context is not context or one.records is not reader.records:
-            if not OneEvent.fits(context.value.task):
-                return None
-            loop = self._semantics.run_events
-            self._one = one = OneEvent(loop, context, reader.records, layout, STREAM)
-        if not one.run(found):
+        loop = self._semantics.run_events
+        self._one = one = one_event(self._one, loop, context, reader.records, layout, STREAM)
+        if one is None or not one.run(found):
             return None
         if decides:
             ended = one.cursor[SIGNAL] == BLOCK_END and one.cursor[EVENT] == 1

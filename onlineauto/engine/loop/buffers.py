@@ -70,8 +70,7 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     runs = max(len(layout.interactions.start), len(layout.again.start))
     actions = task.n_actions if task.shape == CB else largest(lines)
     own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
-    counts = (*layout.n_products.items(), *layout.n_apart.items())
-    features = own + sum(count * own**order for order, count in counts)
+    features = layout.most_features(own)
     if features > max(room, _MOST_GUESSED):
         # The scratch is copied, since slots of an event may be open in it.
         copies: Any = (each.copy() for each in context.value.scratch)

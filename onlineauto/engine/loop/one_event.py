@@ -19,14 +19,14 @@ from onlineauto.jit import Bound
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Task
+    from onlineauto.engine.event.state import Context
     from onlineauto.engine.loop.semantics import Loop
     from onlineauto.features.layout import Layout
     from onlineauto.formats.records.reader_state_kernels import Reader
     from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.jit import Sealed
 
-__all__ = ["OneEvent"]
+__all__ = ["OneEvent", "one_event"]
 
 
 class OneEvent:
@@ -101,11 +101,6 @@ class OneEvent:
         self._room = most, spans, features, _widest(layout, len(buffers.cell))
         self._loop = Bound(loop, context.record, self.stream, self.results, self.cursor, 1, standing)
 
-    @staticmethod
-    def fits(task: Task) -> bool:
-        """Return whether events of a task can be run so: they have no slots, and draw no names."""
-        return not task.slots and not (task.exploration.samples and task.exploration.active)
-
     def run(self, found: InPlace) -> bool:
         """Run the loop over the event in the records; return False, and do nothing, if it needs more room."""
         lines, spans, features, widest = self._room
@@ -128,13 +123,32 @@ class OneEvent:
         return scores
 
 
+def one_event(
+    last: OneEvent | None,
+    loop: Loop,
+    context: Sealed[Context],
+    records: Reader,
+    layout: Layout,
+    standing: int,
+) -> OneEvent | None:
+    """Return the last one if it is bound to this context and these records, else a new one; see `OneEvent`.
+
+    Returns None if the events of the task cannot be run so: they have slots, or draw names.
+    """
+    if last is not None and last.context is context and last.records is records:
+        return last
+    task = context.value.task
+    if task.slots or (task.exploration.samples and task.exploration.active):
+        return None
+    return OneEvent(loop, context, records, layout, standing)
+
+
 def _widest(layout: Layout, room: int) -> int:
     """Return the number of own features of an action with which all its products surely fit into a room."""
-    counts = *layout.n_products.items(), *layout.n_apart.items()
     few, many = 0, room
     while few < many:
         own = (few + many + 1) // 2
-        if own + sum(count * own**order for order, count in counts) <= room:
+        if layout.most_features(own) <= room:
             few = own
         else:
             many = own - 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.token_kernels import LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +25,6 @@ __all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "outcomes_of", "sp
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with the names and values of its features."""
 
-_LARGE = (2 - 2.0**-24) * 2.0**127
-"""Numbers from here on are rounded to infinity as float32."""
 _SMALL = 2.0**-126
 """Numbers from here on are rounded to no fewer digits than others."""
 _WHOLE = 1 << 24
@@ -247,7 +246,7 @@ def _number(value: object, what: str, where: str) -> float:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
-    number = _rounded(number) if abs(number) < _LARGE else math.inf
+    number = _rounded(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
         raise InputError(f"{where}: {what} {value!r} is infinite, NaN or too large")
     return number
@@ -274,7 +273,7 @@ def spans_of(features: object, where: str = "event") -> Spans:
 def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
     """Return what `_features` yields for texts and usual numbers with names of type str, None for others.
 
-    A service asks for events one at a time, and most of them are such.
+    Most values are such, and this is several times as fast.
     """
     each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
     found = []
@@ -284,7 +283,7 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
             return None
         if kind is str:
             found.append((f"{feature}={of_it}", 1.0))
-        elif kind is float and _SMALL < abs(of_it) < _LARGE:
+        elif kind is float and _SMALL < abs(of_it) < LARGE:
             found.append((feature, _rounded(of_it)))
         elif kind is int and 0 < abs(of_it) < _WHOLE:
             found.append((feature, float(of_it)))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DICT",
     "END",
+    "LARGE",
     "LIST",
     "MISSING",
     "NONE",
@@ -41,7 +42,7 @@ DICT, END, LIST, TUPLE, NONE, MISSING = b"{0[(N."
 _TRUE, _FALSE, _INT, _LONG, _FLOAT, _TEXT, _INTERNED = b"TFilgut"
 _SURROGATE = 0xED, 0xA0
 _MOST_DIGITS = 4
-_LARGE = (2 - 2.0**-24) * 2.0**127
+LARGE = (2 - 2.0**-24) * 2.0**127
 """Numbers from here on are rounded to infinity as float32."""
 
 
@@ -91,7 +92,7 @@ def number_at(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
                 place = p + 5 + 2 * i
                 whole |= (np.int64(data[place]) | np.int64(data[place + 1]) << 8) << (15 * i)
             number, after = float(whole if count > 0 else -whole), p + 5 + 2 * n
-    if math.isnan(number) or abs(number) < _LARGE:
+    if math.isnan(number) or abs(number) < LARGE:
         return number, after
     return number, -1
 
