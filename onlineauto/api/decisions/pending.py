@@ -11,14 +11,15 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
+
 __all__ = ["Decision", "Pending"]
 
 
 class Decision(NamedTuple):
     """A decision that waits for its reward."""
 
-    context: Any
-    actions: list[Any]
+    event: EncodedEvent
     action: int
     probability: float
     deadline: float
@@ -45,12 +46,13 @@ class Pending:
 
     Examples
     --------
+    >>> from onlineauto.formats.mappings.encoded_event import EncodedEvent
     >>> now = 0.0
     >>> table = Pending(limit=100, time_to_live=60.0, clock=lambda: now)
-    >>> table.add("one", {"user": "tom"}, [{"article": "politics"}], 0, 1.0)
+    >>> table.add("one", EncodedEvent({"user": "tom"}, [{"article": "politics"}]), 0, 1.0)
     >>> now = 61.0
-    >>> [table.pop_expired().context, table.pop_expired(), table.expired]
-    [{'user': 'tom'}, None, 1]
+    >>> table.pop_expired().event.mapping(), table.pop_expired(), table.expired
+    ({'context': {'user': 'tom'}, 'actions': [{'article': 'politics'}]}, None, 1)
     >>> table.find("one")
     Traceback (most recent call last):
         ...
@@ -90,7 +92,7 @@ class Pending:
         """Iterate the ids of the decisions that wait, oldest first."""
         return iter(self._waiting)
 
-    def add(self, event_id: str, context: Any, actions: list[Any], action: int, probability: float) -> None:
+    def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
         """Let a decision wait.
 
         Raises
@@ -101,7 +103,7 @@ class Pending:
         if event_id in self._waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs an id of its own")
         deadline = self.clock() + self.time_to_live
-        self._waiting[event_id] = Decision(context, actions, action, probability, deadline)
+        self._waiting[event_id] = Decision(event, action, probability, deadline)
         self._ended.pop(event_id, None)
 
     def find(self, event_id: str) -> Decision:

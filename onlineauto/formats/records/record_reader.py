@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from onlineauto.features.namespaces import DEFAULT, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.records.namespace_table_kernels import insert
 from onlineauto.formats.records.reader_state_kernels import NAME, RULES, STATE, Reader
+from onlineauto.formats.records.size_kernels import SIZES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,18 +20,9 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["InPlace", "RecordReader"]
+__all__ = ["RecordReader"]
 
 _FIRST_TABLE = 1024
-
-
-class InPlace(NamedTuple):
-    """The sizes of an event that lies in the records of its reader."""
-
-    lines: int
-    spans: int
-    features: int
-    widest: int  # number of features of its largest line
 
 
 class RecordReader:
@@ -49,6 +41,8 @@ class RecordReader:
         Names seen so far, shared by all blocks.
     read_by : mapping
         The options by which the events are read, by name, for the blocks to carry.
+    sizes : int64[SIZES]
+        The sizes of the event that was read last, if it was read alone.
     """
 
     def __init__(self, rules: Rules, buffer: NDArray[np.uint8]) -> None:
@@ -56,6 +50,7 @@ class RecordReader:
         self.read_by: BlockRules = {}
         self._rules, self._buffer = rules, buffer
         self._reader = _make_reader(rules)
+        self.sizes = np.zeros(SIZES, np.int64)
 
     @property
     def records(self) -> Reader:
