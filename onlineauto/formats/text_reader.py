@@ -79,7 +79,7 @@ class TextReader(LineReader):
 
     def _make_room(self, end: int) -> None:
         self._make_bitmaps(end)
-        blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
+        blanks, bars, newlines = find_marks(self._buffer, end, self.records.marks, self.records.breaks)
         lines = newlines + 1
         lists = end // 2 if self._rules.slots else 0  # actions in comma-separated lists
         self._make_records(
@@ -87,7 +87,7 @@ class TextReader(LineReader):
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return self._read_lines(self._buffer, p, end, self._reader)
+        return self._read_lines(self._buffer, p, end, self.records)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but the addresses of arrays."""
@@ -100,11 +100,11 @@ class TextReader(LineReader):
         bound = self._bound
         if end > min(_MOST_IN_PLACE, self._text_bytes):
             return False
-        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self._reader
+        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self.records
         if bound is None or not fits or end > bound.most_bytes:
             self._bound = bound = self._bind(min(2 * end, _MOST_IN_PLACE))
         bound.view[:end] = data
-        state = self._reader.state[0]
+        state = self.records.state[0]
         state["line_number"], state["fatal"] = 0, False
         bound.mark(end)
         reason, _ = bound.read(end)
@@ -127,7 +127,7 @@ class TextReader(LineReader):
             costs=2 * most_bytes,
             tag=most_bytes,
         )
-        reader, buffer, sizes = self._reader, self._buffer, self.sizes
+        reader, buffer, sizes = self.records, self._buffer, self.sizes
         return _Bound(
             buffer,
             reader,

@@ -153,7 +153,7 @@ class Predictor:
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
-    return Predicting(
+    return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),

@@ -76,8 +76,6 @@ class BlockPredictor:
         self._of: tuple[Layout, int, Interactions] | None = None
         self._task: Task | None = None
         self._own: Task | None = None
-        self._parts: Parts | None = None
-        self._parts_with_own: Parts | None = None
         self._one: OneEvent | None = None
         self._screen = no_screen()
 
@@ -89,6 +87,7 @@ class BlockPredictor:
         """Predict the events of a block with a model and return the outcomes."""
         layout, parts = self._layout_for(block, model.layout), self._own_parts(model.parts)
         task = parts.task
+        self._one = None  # the view may have other names now
         slots = model.slot_finder.found(block, layout) if task.slots else None
         held = np.zeros(len(block) if slots is None else len(slots), bool)
         results = make_results(block, task, slots=slots, aside=True)
@@ -104,14 +103,18 @@ class BlockPredictor:
 
         Returns None, and does nothing, if it does not fit what is kept from earlier ones.
         """
-        view, one = self._view, self._one
+        one = self._one
+        if one is None or not one.fits(model, reader):
+            self._one = one = self._bind(model, reader)
+        return one.prediction() if one is not None and one.run() else None
+
+    def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
+        """Return the loop over one event, bound to a model and to a reader; None if that cannot be."""
+        view = self._view
         if view is None or not self._is_of(model.layout):
             return None
-        parts = self._own_parts(model.parts)
-        if one is None or not one.fits(parts, view, reader):
-            kept, loop = self._memory.kept(view, parts), self._semantics.run_events
-            self._one = one = one_event(loop, kept, parts, view, reader, ASIDE)
-        return one.prediction() if one is not None and one.run() else None
+        kept, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
+        return one_event(loop, kept, model, view, reader, ASIDE)
 
     def _is_of(self, layout: Layout) -> bool:
         """Return whether the view is one of this layout, as it is now."""
@@ -135,11 +138,8 @@ class BlockPredictor:
 
     def _own_parts(self, parts: Parts) -> Parts:
         """Return the parts of a model, of which those that predictions write to are replaced."""
-        if self._parts_with_own is None or self._parts is not parts:
-            task, rule, model, live, _ = parts
-            self._parts = parts
-            self._parts_with_own = Parts(self._own_task(task), rule, model, live, self._screen)
-        return self._parts_with_own
+        task, rule, model, live, _ = parts
+        return Parts(self._own_task(task), rule, model, live, self._screen)
 
     def _own_task(self, task: Task) -> Task:
         """Return a task with copies of the arrays that explorers use as scratch while they predict."""

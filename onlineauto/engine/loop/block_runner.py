@@ -145,20 +145,23 @@ class BlockRunner:
 
     def predicting(self) -> Predicting:
         """Return the model as it is now: the same object, as long as it has the same arrays."""
-        learner, searching, last = self._learner, self._searching, self._predicting
+        learner, layout, searching, last = self._learner, self._layout, self._searching, self._predicting
         live, screen = searching.live_configs.arrays, searching.screening.screen
         if last is not None:
-            parts = last.parts
+            _, keys, interactions, parts, _ = last
+            task, rule, model, last_live, last_screen = parts
             if (
-                parts.live is live
-                and parts.screen is screen
-                and parts.model is learner.model
-                and parts.task is learner.task
-                and parts.rule is learner.rule
+                live is last_live
+                and screen is last_screen
+                and learner.model is model
+                and learner.task is task
+                and learner.rule is rule
+                and layout.kernel_layout is keys
+                and layout.interactions is interactions
             ):
                 return last
         parts = Parts(learner.task, learner.rule, learner.model, live, screen)
-        self._predicting = made = Predicting(self._layout, parts, self.slot_finder)
+        self._predicting = made = Predicting.of(layout, parts, self.slot_finder)
         return made
 
     def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
@@ -178,28 +181,26 @@ class BlockRunner:
 
         Returns None, and does nothing, if it does not fit what is kept from earlier ones.
         """
-        one, parts, searching = self._one, self.predicting().parts, self._searching
-        if one is None or not one.fits(parts, self._layout, reader):
-            self._one = one = self._bind(parts, reader)
+        one, model, searching = self._one, self.predicting(), self._searching
+        if one is None or not one.fits(model, reader):
+            self._one = one = self._bind(model, reader)
         if one is None or not one.run():
             return None
-        if not parts.live.searching:
-            return one.prediction()
         if one.ended:
-            searching.n_events += 1
+            searching.n_events += one.searches
             return one.prediction()
         block = reader.make_block()
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
         self._loop(block, one.stream, one.results, one.cursor, standing=STREAM)
-        simple = parts.task.shape == SIMPLE
+        simple = model.parts.task.shape == SIMPLE
         return make_outcomes(block, one.stream.holdout, one.results, simple=simple).one_prediction().copy()
 
-    def _bind(self, parts: Parts, reader: ReadsOne) -> OneEvent | None:
+    def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
         """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
-        if self._searching.replays or (parts.live.searching and not self._prepared):
+        if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
-        kept, loop = self._memory.kept(self._layout, parts), self._semantics.run_events
-        return one_event(loop, kept, parts, self._layout, reader, STREAM)
+        kept, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
+        return one_event(loop, kept, model, self._layout, reader, STREAM)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""

@@ -15,7 +15,7 @@ from onlineauto.engine.event.state import CB, ROW, Results
 from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
-from onlineauto.formats.records.size_kernels import FEATURES, LINES, SIZES, SPANS, WIDEST
+from onlineauto.formats.records.size_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Context
     from onlineauto.engine.loop.semantics import Loop
-    from onlineauto.engine.loop.working_memory import Parts
+    from onlineauto.engine.loop.working_memory import Predicting
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import Layout
 
@@ -39,8 +39,10 @@ class OneEvent:
         The loop over events.
     context : Sealed[Context]
         What the loop works with.
-    parts, layout : Parts, Layout
-        What the context was made of.
+    model : Predicting
+        The model of which the context was made.
+    layout : Layout
+        The layout of the context, which knows all names that the reader has.
     reader : ReadsOne
         Leaves an event in its records.
     standing : int
@@ -50,19 +52,19 @@ class OneEvent:
     ----------
     stream, results, cursor : Stream, Results, int64[4]
         What the loop is given.
+    searches : bool
+        Whether the loop searches.
     """
 
     __slots__ = (
-        "_interactions",
-        "_keys",
-        "_n_names",
-        "_parts",
+        "_model",
         "_prediction",
         "_records",
         "_run",
         "_said",
         "cursor",
         "results",
+        "searches",
         "stream",
     )
 
@@ -70,14 +72,14 @@ class OneEvent:
         self,
         loop: Loop,
         context: Sealed[Context],
-        parts: Parts,
+        model: Predicting,
         layout: Layout,
         reader: ReadsOne,
         standing: int,
     ) -> None:
+        self._model, self._records = model, reader.records
+        self.searches = model.parts.live.searching
         records = reader.records
-        self._parts, self._records, self._n_names = parts, records, len(reader.namespaces)
-        self._keys, self._interactions = layout.kernel_layout, layout.interactions
         task, buffers = context.value.task, context.value.buffers
         features = (len(records.features) - 2) // 3
         self.stream = Stream(
@@ -101,6 +103,7 @@ class OneEvent:
         )
         self.cursor = np.zeros(4, np.int64)
         room = np.zeros(SIZES, np.int64)
+        room[NAMES] = len(reader.namespaces)
         room[LINES], room[SPANS] = most, most_spans(len(context.value.scratch.groups))
         room[FEATURES], room[WIDEST] = features, _widest(layout, len(buffers.cell))
         event = Single(
@@ -116,18 +119,15 @@ class OneEvent:
         address = cast("Any", loop).address(context, stream, results, self.cursor, 1, standing)
         self._run = Bound(run_single, address, context, stream, results, event, standing)
 
-    def fits(self, parts: Parts, layout: Layout, reader: ReadsOne) -> bool:
-        """Return whether it is bound to this model as it is, and to this reader, which has no new names."""
-        return (
-            self._parts is parts
-            and self._keys is layout.kernel_layout
-            and self._interactions is layout.interactions
-            and self._records is reader.records
-            and self._n_names == len(reader.namespaces)
-        )
+    def fits(self, model: Predicting, reader: ReadsOne) -> bool:
+        """Return whether it is bound to this model, and to the records of this reader."""
+        return self._model is model and self._records is reader.records
 
     def run(self) -> bool:
-        """Run the loop over the event in the records; return False, and do nothing, if it needs more room."""
+        """Run the loop over the event in the records; return False, and do nothing, if that cannot be.
+
+        It cannot if the event needs more room, or has a name that no earlier one had.
+        """
         self._run()
         return self._said[RAN] == 1
 
@@ -144,7 +144,7 @@ class OneEvent:
 def one_event(
     loop: Loop,
     context: Sealed[Context] | None,
-    parts: Parts,
+    model: Predicting,
     layout: Layout,
     reader: ReadsOne,
     standing: int,
@@ -156,10 +156,10 @@ def one_event(
     """
     if context is None or not layout.knows(reader.namespaces):
         return None
-    task = parts.task
+    task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):
         return None
-    return OneEvent(loop, context, parts, layout, reader, standing)
+    return OneEvent(loop, context, model, layout, reader, standing)
 
 
 def _widest(layout: Layout, room: int) -> int:

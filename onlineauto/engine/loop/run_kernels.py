@@ -26,7 +26,7 @@ from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, vi
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
-from onlineauto.formats.records.size_kernels import LINES, SIZES
+from onlineauto.formats.records.size_kernels import NAMES, SIZES
 from onlineauto.jit import call_at, entry_kernel
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Single(NamedTuple):
     """A single event: its sizes, and what the loop makes of it."""
 
     sizes: NDArray[np.int64]  # [SIZES]: as its reader has measured it
-    most: NDArray[np.int64]  # [SIZES]: the largest for which there is room
+    most: NDArray[np.int64]  # [SIZES]: the largest that are possible, of which NAMES are the names known
     cursor: NDArray[np.int64]
     row: NDArray[np.uint64]  # its row in the results, as words
     prediction: NDArray[np.float32]  # by action; of a single line the first
@@ -119,7 +119,7 @@ def run_single(
     """Run the loop at an address over a single event, and list its predictions; not if it is too large."""
     said = event.said
     said[RAN] = said[ENDED] = 0
-    for i in range(LINES, SIZES):
+    for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
     constant = stream.features[stream.constant]  # a larger event may have been there

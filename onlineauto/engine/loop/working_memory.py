@@ -35,11 +35,18 @@ class Parts(NamedTuple):
 
 
 class Predicting(NamedTuple):
-    """A model as predictions see it; they change none of it."""
+    """A model as predictions see it; they change none of it. With other arrays it is another object."""
 
     layout: Layout
+    keys: KernelLayout  # of the layout, as are the interactions
+    interactions: Interactions
     parts: Parts
     slot_finder: SlotFinder
+
+    @classmethod
+    def of(cls, layout: Layout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
+        """Return a model with its layout as it is now."""
+        return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
 
 class WorkingMemory:

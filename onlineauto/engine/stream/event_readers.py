@@ -32,12 +32,10 @@ class ReadsOne(Protocol):
     """Reads one event after the other."""
 
     namespaces: Namespaces
+    records: Reader
+    """The records that it fills: other arrays as soon as they must grow."""
     sizes: NDArray[np.int64]
     """The sizes of the event in the records: int64[SIZES]."""
-
-    @property
-    def records(self) -> Reader:
-        """The records that it fills: other arrays as soon as they must grow."""
 
     def read(self, event: Any, /) -> bool:
         """Read a usual event into the records; return False if it is another."""

@@ -205,9 +205,9 @@ class LineReader(RecordReader, ABC):
 
     def _make_bitmaps(self, end: int) -> None:
         """Make the bitmaps large enough for `end` bytes."""
-        if len(self._reader.marks) < bitmap_size(end):
+        if len(self.records.marks) < bitmap_size(end):
             marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
-            self._reader = self._reader._replace(marks=marks, breaks=breaks)
+            self.records = self.records._replace(marks=marks, breaks=breaks)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
         """Pass the kernel's problems to the diagnostics; return the last of them."""

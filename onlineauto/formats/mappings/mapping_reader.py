@@ -90,11 +90,11 @@ class MappingReader(RecordReader):
         bound.view[:end] = data
         bound.read(end)
         names = bound.sizes[NAMES]
-        if names != len(self.namespaces):
+        if names != len(self.namespaces.names):
             self._collect_names()
         if bound.sizes[FINE]:
             return True
-        if 4 * names > len(self._reader.names):
+        if 4 * names > len(self.records.names):
             self._grow_names()
             self._bound = None
         return False
@@ -102,7 +102,7 @@ class MappingReader(RecordReader):
     def _bind(self) -> _Bound:
         """Return the kernel that reads, bound to the records."""
         buffer, sizes = self._buffer, self.sizes
-        read = Bound(read_event, buffer, 0, self._reader, sizes, varying=1)
+        read = Bound(read_event, buffer, 0, self.records, sizes, varying=1)
         self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
         return made
 
