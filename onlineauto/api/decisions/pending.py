@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from onlineauto.errors import InputError
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Pending"]
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True, eq=False):
     """A decision that waits for its reward."""
 
     event: EncodedEvent
@@ -69,16 +72,12 @@ class Pending:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
-        now = self.clock()
-        waiting = ((key, each._replace(deadline=each.deadline - now)) for key, each in self._waiting.items())
-        return vars(self) | {"_waiting": OrderedDict(waiting)}
+        return vars(self) | {"_waiting": _later(self._waiting, -self.clock())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a copy."""
         vars(self).update(state)
-        now = self.clock()
-        waiting = ((key, each._replace(deadline=each.deadline + now)) for key, each in self._waiting.items())
-        self._waiting = OrderedDict(waiting)
+        self._waiting = _later(self._waiting, self.clock())
 
     def __len__(self) -> int:
         """Count the decisions that wait."""
@@ -157,3 +156,10 @@ class Pending:
             "made or loaded; to learn a decision of another model, give its context, actions, action and "
             "probability"
         )
+
+
+def _later(waiting: OrderedDict[str, Decision], seconds: float) -> OrderedDict[str, Decision]:
+    """Return decisions whose deadlines are so many seconds later."""
+    return OrderedDict(
+        (key, replace(each, deadline=each.deadline + seconds)) for key, each in waiting.items()
+    )

@@ -189,11 +189,10 @@ class BlockRunner:
         if one.ended:
             searching.n_events += one.searches
             return one.prediction()
-        block = reader.make_block()
+        block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
-        self._loop(block, one.stream, one.results, one.cursor, standing=STREAM)
-        simple = model.parts.task.shape == SIMPLE
-        return make_outcomes(block, one.stream.holdout, one.results, simple=simple).one_prediction().copy()
+        self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
+        return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
         """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""

@@ -50,8 +50,8 @@ class OneEvent:
 
     Attributes
     ----------
-    stream, results, cursor : Stream, Results, int64[4]
-        What the loop is given.
+    results, cursor : Results, int64[4]
+        What the loop fills.
     searches : bool
         Whether the loop searches.
     """
@@ -65,7 +65,6 @@ class OneEvent:
         "cursor",
         "results",
         "searches",
-        "stream",
     )
 
     def __init__(
@@ -82,7 +81,7 @@ class OneEvent:
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
         features = (len(records.features) - 2) // 3
-        self.stream = Stream(
+        stream = Stream(
             events=records.events[:2],
             holdout=np.zeros(1, bool),
             lines=records.lines,
@@ -115,9 +114,9 @@ class OneEvent:
             said=np.zeros(3, np.int64),
         )
         self._prediction, self._said = event.prediction, memoryview(event.said)  # type: ignore[arg-type]
-        stream, results = Sealed(self.stream), Sealed(self.results)
-        address = cast("Any", loop).address(context, stream, results, self.cursor, 1, standing)
-        self._run = Bound(run_single, address, context, stream, results, event, standing)
+        given = context, Sealed(stream), Sealed(self.results)
+        address = cast("Any", loop).address(*given, self.cursor, 1, standing)
+        self._run = Bound(run_single, address, *given, event, standing)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
         """Return whether it is bound to this model, and to the records of this reader."""

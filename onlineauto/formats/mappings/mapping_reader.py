@@ -86,13 +86,13 @@ class MappingReader(RecordReader):
         end = len(data)
         if end > self._most_bytes:
             self._enlarge(2 * end)
-        bound = self._bound or self._bind()
-        bound.view[:end] = data
-        bound.read(end)
-        names = bound.sizes[NAMES]
+        view, sizes, read = self._bound or self._bind()
+        view[:end] = data
+        read(end)
+        names = sizes[NAMES]
         if names != len(self.namespaces.names):
             self._collect_names()
-        if bound.sizes[FINE]:
+        if sizes[FINE]:
             return True
         if 4 * names > len(self.records.names):
             self._grow_names()
