@@ -53,7 +53,7 @@ class OneEvent:
     results, cursor : Results, int64[4]
         What the loop fills.
     searches : bool
-        Whether the loop searches.
+        True if the loop searches.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class OneEvent:
 
     @property
     def ended(self) -> bool:
-        """Whether the loop has come to the end of the event, so that nothing must be decided."""
+        """True if the loop has come to the end of the event, so that nothing must be decided."""
         return self._said[ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
