@@ -12,6 +12,7 @@ from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
 
@@ -187,9 +188,9 @@ class AutoML(FromLogs):
         >>> choice.action, choice.action_id, choice.probability, choice.pmf
         (1, 'b2', 0.5, array([0.5, 0.5], dtype=float32))
         """
-        given, of = copied(context), listed(actions)
+        event = EncodedEvent(copied(context), listed(actions))
         with self._lock:
-            choice = self._decisions.decide(given, actions, of, self._predict(given, of), event_id)
+            choice = self._decisions.decide(event, actions, self._workspace.predict(event), event_id)
             self._learn_expired(_AT_ONCE)
         return choice
 
@@ -262,15 +263,16 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            given, of = copied(event_id), listed(actions)
+            of = listed(actions)
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
+            event = EncodedEvent(copied(event_id), of)
             with self._lock:
-                self._learn(given, of, chosen, probability, found)
+                self._learn(event, chosen, probability, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
             self._decisions.log_reward(event_id, -found)
-            self._learn(waiting.context, waiting.actions, waiting.action, waiting.probability, found)
+            self._learn(waiting.event, waiting.action, waiting.probability, found)
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
@@ -287,23 +289,10 @@ class AutoML(FromLogs):
         >>> AutoML().predict({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
         array([0.5, 0.5], dtype=float32)
         """
-        with self._lock:
-            return self._predict(copied(context), listed(actions))
+        return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
 
-    def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
-        return self._workspace.predict({"context": context, "actions": actions})
-
-    def _learn(
-        self, context: Features, actions: list[Features], action: int, probability: float, cost: float
-    ) -> None:
-        event = {
-            "context": context,
-            "actions": actions,
-            "chosen": action,
-            "cost": cost,
-            "probability": probability,
-        }
-        pmf = self._workspace.learn(event)
+    def _learn(self, event: EncodedEvent, action: int, probability: float, cost: float) -> None:
+        pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
@@ -349,7 +338,7 @@ class AutoML(FromLogs):
                 return number
             cost = self._decisions.default_cost
             if cost is not None:
-                self._learn(late.context, late.actions, late.action, late.probability, cost)
+                self._learn(late.event, late.action, late.probability, cost)
         return most
 
     # -- models ----------------------------------------------------------------------------------------

@@ -174,7 +174,9 @@ _UNKNOWN = _Values()
 def _number(name: Any, value: Any) -> float | None:
     """Return a value that is a number, but no truth value and not NaN; None for others."""
     kind = type(value)
-    if kind is str or kind is bool or not isinstance(value, Real) or kind.__name__ == "bool":
+    if kind is str or kind is bool:
+        return None
+    if kind is not float and (not isinstance(value, Real) or kind.__name__ == "bool"):
         return None
     number = as_float(value)
     if math.isnan(number):

@@ -94,10 +94,10 @@ class Layout:
         Products, and which live configs use them.
     again : Interactions
         Products for a second walk over the features of an event: here the same.
-    n_products : dict of int to int
-        Number of products of each order.
-    n_apart : dict of int to int
-        Number of the products that `compile` compiled last, by order.
+    repeats : dict of int to int
+        How often the same product occurs among those of each order: once, if all are different.
+    repeats_apart : dict of int to int
+        The same of the products that `compile` compiled last.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Layout:
         self._number = self._numbered(())
         self._seen = np.zeros(0, bool)
         self._all_seen = False
-        self.n_apart: Counter[int] = Counter()
+        self.repeats_apart: Counter[int] = Counter()
         self.version = 0
         self.kernel_layout = self._make_layout([])
         self._make_interactions()
@@ -255,12 +255,15 @@ class Layout:
     @property
     def highest_order(self) -> int:
         """Order of the longest product, including those that `compile` compiled."""
-        return max((*self.n_products, *self.n_apart), default=1)
+        return max((*self.repeats, *self.repeats_apart), default=1)
 
     def most_features(self, own: int) -> int:
-        """Return an upper bound on the features of an action with so many of its own, products included."""
-        counts = (*self.n_products.items(), *self.n_apart.items())
-        products: int = sum(count * own**order for order, count in counts)
+        """Return an upper bound on the features of an action with so many of its own, products included.
+
+        Different products of one order have at most as many features together as one of all namespaces.
+        """
+        repeats = (*self.repeats.items(), *self.repeats_apart.items())
+        products: int = sum(times * own**order for order, times in repeats)
         return own + products
 
     def scratch(self, spans: int, lines: int = 0) -> Scratch:
@@ -351,7 +354,7 @@ class Layout:
         """Compile products of names for one live config; also return for each whether it is present."""
         present = self._present(products) or [True] * len(products)
         factors = self._factors(list(compress(products, present)))
-        self.n_apart = Counter(map(len, factors))
+        self.repeats_apart = _repeats(factors)
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
@@ -378,7 +381,7 @@ class Layout:
         if not self._searched:
             products = compile_products(self._products, self._known, keep_duplicates=keep_duplicates)
             held = np.ones((len(products), 1), bool)
-        self.n_products: Counter[int] = Counter()
+        self.repeats: Counter[int] = Counter()
         self.interactions = self.again = self._assembled(products, held)
 
     def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
@@ -387,7 +390,7 @@ class Layout:
         if present is not None:
             products, held = list(compress(products, present)), held[present]
         factors = self._factors(products)
-        self.n_products |= Counter(map(len, factors))
+        self.repeats |= _repeats(factors)
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels read four at a time
         holders[:, : self._n_slots] = True
         holders[1:, : self._n_slots] = held
@@ -398,3 +401,11 @@ class Layout:
             n_slots=self._n_slots,
             holders=holders,
         )
+
+
+def _repeats(factors: Sequence[tuple[int, ...]]) -> Counter[int]:
+    """Return how often the same product occurs at most, by order."""
+    found: Counter[int] = Counter()
+    for product, times in Counter(factors).items():
+        found[len(product)] = max(found[len(product)], times)
+    return found

@@ -87,10 +87,10 @@ class JsonReader(LineReader):
                 segments=np.empty(more, STAGED["segments"]),
                 features=np.empty(more, FEATURE),
                 costs=np.empty(more, STAGED["costs"]),
-                odd=np.empty(len(self._reader.marks), np.uint8),
+                odd=np.empty(len(self.records.marks), np.uint8),
             )
-        if len(stage.odd) < len(self._reader.marks):
-            self._stage = stage = stage._replace(odd=np.empty(len(self._reader.marks), np.uint8))
+        if len(stage.odd) < len(self.records.marks):
+            self._stage = stage = stage._replace(odd=np.empty(len(self.records.marks), np.uint8))
         self._make_records(
             events=lines,
             lines=lines,
@@ -99,10 +99,10 @@ class JsonReader(LineReader):
             costs=features + lines,
             tag=end,
         )
-        find_json_marks(self._buffer, end, self._reader.marks, self._reader.breaks, stage.odd)
+        find_json_marks(self._buffer, end, self.records.marks, self.records.breaks, stage.odd)
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        result = read_json_lines(self._buffer, p, end, self._reader, self._stage)
+        result = read_json_lines(self._buffer, p, end, self.records, self._stage)
         self._count()
         return result
 

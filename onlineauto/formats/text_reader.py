@@ -11,8 +11,7 @@ from onlineauto.formats.lines.line_kernels import DONE
 from onlineauto.formats.lines.line_reader import LineReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.quirks import NO_QUIRKS
-from onlineauto.formats.records.record_reader import InPlace
-from onlineauto.formats.records.size_kernels import SIZES, measure
+from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
 from onlineauto.formats.text.line_kernels import read_lines
 from onlineauto.jit import Bound
 
@@ -33,7 +32,8 @@ class _Bound(NamedTuple):
     buffer: NDArray[np.uint8]
     reader: Reader
     most_bytes: int
-    sizes: NDArray[np.int64]
+    view: memoryview[int]
+    sizes: memoryview[int]
     mark: Bound
     read: Bound
     measure: Bound
@@ -79,7 +79,7 @@ class TextReader(LineReader):
 
     def _make_room(self, end: int) -> None:
         self._make_bitmaps(end)
-        blanks, bars, newlines = find_marks(self._buffer, end, self._reader.marks, self._reader.breaks)
+        blanks, bars, newlines = find_marks(self._buffer, end, self.records.marks, self.records.breaks)
         lines = newlines + 1
         lists = end // 2 if self._rules.slots else 0  # actions in comma-separated lists
         self._make_records(
@@ -87,35 +87,34 @@ class TextReader(LineReader):
         )
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        return self._read_lines(self._buffer, p, end, self._reader)
+        return self._read_lines(self._buffer, p, end, self.records)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but the addresses of arrays."""
         return vars(self) | {"_bound": None}
 
-    def read(self, text: str | bytes) -> InPlace | None:
-        """Read a text of one usual event into the records, and return its sizes; None if it is another."""
+    def read(self, text: str | bytes) -> bool:
+        """Read a text of one usual event into the records, and measure it; return False if it is another."""
         data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         bound = self._bound
         if end > min(_MOST_IN_PLACE, self._text_bytes):
-            return None
-        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self._reader
+            return False
+        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self.records
         if bound is None or not fits or end > bound.most_bytes:
             self._bound = bound = self._bind(min(2 * end, _MOST_IN_PLACE))
-        self._buffer[:end] = np.frombuffer(data, np.uint8)
-        state = self._reader.state[0]
+        bound.view[:end] = data
+        state = self.records.state[0]
         state["line_number"], state["fatal"] = 0, False
         bound.mark(end)
         reason, _ = bound.read(end)
         bound.measure()
-        fine, names, *sizes = bound.sizes.tolist()
-        if names != len(self.namespaces):
+        if bound.sizes[NAMES] != len(self.namespaces):
             self._collect_names()
-        if reason == DONE and fine:
-            return InPlace._make(sizes)
+        if reason == DONE and bound.sizes[FINE]:
+            return True
         state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
-        return None
+        return False
 
     def _bind(self, most_bytes: int) -> _Bound:
         """Return the kernels that read, bound to records with room for any text of so many bytes."""
@@ -128,13 +127,14 @@ class TextReader(LineReader):
             costs=2 * most_bytes,
             tag=most_bytes,
         )
-        reader, sizes = self._reader, np.zeros(SIZES, np.int64)
+        reader, buffer, sizes = self.records, self._buffer, self.sizes
         return _Bound(
-            self._buffer,
+            buffer,
             reader,
             most_bytes,
-            sizes,
-            mark=Bound(find_marks, self._buffer, 0, reader.marks, reader.breaks, varying=1),
-            read=Bound(self._read_lines, self._buffer, 0, 0, reader, varying=2),
+            memoryview(buffer),  # type: ignore[arg-type]
+            memoryview(sizes),  # type: ignore[arg-type]
+            mark=Bound(find_marks, buffer, 0, reader.marks, reader.breaks, varying=1),
+            read=Bound(self._read_lines, buffer, 0, 0, reader, varying=2),
             measure=Bound(measure, reader, sizes),
         )

@@ -6,7 +6,8 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.loop.block_predictor import BlockPredictor, Predicting, no_screen
+from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
+from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
@@ -50,15 +51,13 @@ class Asked(BlockPredictor):
             It is not exactly one event.
         """
         reader = self._readers.reader_of(event)
+        prediction = self.predict_one(reader, model) if reader.read(event) else None
+        if prediction is not None:
+            return prediction
         if len(reader.namespaces) > model.layout.n_namespaces + _MOST_NAMES:
             self._readers = event_readers(self._configuration)
             reader = self._readers.reader_of(event)
-        prediction = self.predict_one(reader, reader.read(event), model)
-        return (
-            self.predict(reader.parse_one(event), model).one_prediction()
-            if prediction is None
-            else prediction
-        )
+        return self.predict(reader.parse_one(event), model).one_prediction()
 
 
 class Predictor:
@@ -154,7 +153,7 @@ class Predictor:
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
-    return Predicting(
+    return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),

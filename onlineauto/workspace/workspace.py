@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onlineauto.engine.event.state import CB_ADF
-from onlineauto.engine.loop.block_predictor import Predicting
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
@@ -419,7 +418,7 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            prediction = self._runner.learn_one(reader, reader.read(event))
+            prediction = self._runner.learn_one(reader) if reader.read(event) else None
             if prediction is None:
                 prediction = self.learn_block(reader.parse_one(event)).one_prediction()
             return prediction
@@ -435,7 +434,7 @@ class Workspace(Locked):
         with self._lock:
             if self.semantics.notices_predicted:
                 return self.predict_block(self._readers.reader_of(event).parse_one(event)).one_prediction()
-            return self._asked.predict_event(event, self._predicting())
+            return self._asked.predict_event(event, self._runner.predicting())
 
     # -- blocks ----------------------------------------------------------------------------------------
 
@@ -480,7 +479,7 @@ class Workspace(Locked):
         with self._lock:
             if self.semantics.notices_predicted:
                 return self._runner.notice(block)
-            return self._asked.predict(block, self._predicting())
+            return self._asked.predict(block, self._runner.predicting())
 
     def predictor(self) -> Predictor:
         """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
@@ -491,10 +490,7 @@ class Workspace(Locked):
             Predictions change this model: it is one of ``--vw_exact``.
         """
         with self._lock:
-            return Predictor(self.configuration, snapshot(self.configuration, self._predicting()))
-
-    def _predicting(self) -> Predicting:
-        return Predicting(self.layout, self._runner.parts(), self._runner.slot_finder)
+            return Predictor(self.configuration, snapshot(self.configuration, self._runner.predicting()))
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

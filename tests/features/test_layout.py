@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -127,3 +128,14 @@ def test_scratch_has_room_for_the_longest_product() -> None:
     assert scratch.places["group"].tolist() == [-1] * layout.n_keys
     assert len(scratch.factors) == layout.highest_order == 5
     assert len(scratch.groups) >= 4
+
+
+@pytest.mark.parametrize("flags", [{}, {"leave_duplicate_interactions": True}, {"permutations": True}])
+def test_an_action_has_no_more_features_than_are_bounded(flags: dict[str, Any]) -> None:
+    for products in (["::"], ["::", "ab", "ba", "ab"], [":::", "aab"], ["ab", "cd"]):
+        layout = layout_of(interactions=products, **flags)
+        layout.update(block_of(b"a", b"b", b"c", b"d"))
+        for sizes in ((1, 1, 1, 1), (5, 0, 3, 9), (7, 7, 0, 0)):
+            start, keys = layout.interactions.start, layout.interactions.factor.tolist()
+            most = sum(prod(sizes[key - 1] for key in keys[a:b]) for a, b in pairwise(start))
+            assert sum(sizes) + most <= layout.most_features(sum(sizes))

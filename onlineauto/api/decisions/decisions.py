@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.api.decisions.events import Actions, Features
+    from onlineauto.api.decisions.events import Actions
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 __all__ = ["Decisions"]
 
@@ -74,9 +75,8 @@ class Decisions:
 
     def decide(
         self,
-        context: dict[str, Any],
+        event: EncodedEvent,
         actions: Actions,
-        features: list[Features],
         pmf: NDArray[np.float32],
         event_id: str | None,
     ) -> Choice:
@@ -84,7 +84,7 @@ class Decisions:
 
         Parameters
         ----------
-        context, features : dict, list of mappings
+        event : EncodedEvent
             The features of the context and of the actions, which are kept.
         actions : list or mapping
             The actions as `AutoML.rank` takes them.
@@ -109,8 +109,9 @@ class Decisions:
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:
+            context, features = event.values[:2]
             self._log.decision(event_id, context, features, action, weights)
-        self.waiting.add(event_id, context, features, action, weights[action])
+        self.waiting.add(event_id, event, action, weights[action])
         named = type(actions) is not list and isinstance(actions, Mapping)
         action_id = list(actions)[action] if named else action
         return Choice(action, action_id, weights[action], pmf, event_id)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
+
 __all__ = ["Decision", "Pending"]
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True, eq=False):
     """A decision that waits for its reward."""
 
-    context: Any
-    actions: list[Any]
+    event: EncodedEvent
     action: int
     probability: float
     deadline: float
@@ -45,12 +49,13 @@ class Pending:
 
     Examples
     --------
+    >>> from onlineauto.formats.mappings.encoded_event import EncodedEvent
     >>> now = 0.0
     >>> table = Pending(limit=100, time_to_live=60.0, clock=lambda: now)
-    >>> table.add("one", {"user": "tom"}, [{"article": "politics"}], 0, 1.0)
+    >>> table.add("one", EncodedEvent({"user": "tom"}, [{"article": "politics"}]), 0, 1.0)
     >>> now = 61.0
-    >>> [table.pop_expired().context, table.pop_expired(), table.expired]
-    [{'user': 'tom'}, None, 1]
+    >>> table.pop_expired().event.mapping(), table.pop_expired(), table.expired
+    ({'context': {'user': 'tom'}, 'actions': [{'article': 'politics'}]}, None, 1)
     >>> table.find("one")
     Traceback (most recent call last):
         ...
@@ -67,16 +72,12 @@ class Pending:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
-        now = self.clock()
-        waiting = ((key, each._replace(deadline=each.deadline - now)) for key, each in self._waiting.items())
-        return vars(self) | {"_waiting": OrderedDict(waiting)}
+        return vars(self) | {"_waiting": _later(self._waiting, -self.clock())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a copy."""
         vars(self).update(state)
-        now = self.clock()
-        waiting = ((key, each._replace(deadline=each.deadline + now)) for key, each in self._waiting.items())
-        self._waiting = OrderedDict(waiting)
+        self._waiting = _later(self._waiting, self.clock())
 
     def __len__(self) -> int:
         """Count the decisions that wait."""
@@ -90,7 +91,7 @@ class Pending:
         """Iterate the ids of the decisions that wait, oldest first."""
         return iter(self._waiting)
 
-    def add(self, event_id: str, context: Any, actions: list[Any], action: int, probability: float) -> None:
+    def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
         """Let a decision wait.
 
         Raises
@@ -101,7 +102,7 @@ class Pending:
         if event_id in self._waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs an id of its own")
         deadline = self.clock() + self.time_to_live
-        self._waiting[event_id] = Decision(context, actions, action, probability, deadline)
+        self._waiting[event_id] = Decision(event, action, probability, deadline)
         self._ended.pop(event_id, None)
 
     def find(self, event_id: str) -> Decision:
@@ -155,3 +156,10 @@ class Pending:
             "made or loaded; to learn a decision of another model, give its context, actions, action and "
             "probability"
         )
+
+
+def _later(waiting: OrderedDict[str, Decision], seconds: float) -> OrderedDict[str, Decision]:
+    """Return decisions whose deadlines are so many seconds later."""
+    return OrderedDict(
+        (key, replace(each, deadline=each.deadline + seconds)) for key, each in waiting.items()
+    )

@@ -113,6 +113,9 @@ def _use_blocks() -> None:
     """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
     event = {"actions": [{"a": {"x": 1}}]}
+    single = Workspace(cb_explore_adf=True, bit_precision=8)
+    for _ in range(2):  # the second event finds all that the first has made
+        single.learn(event)
     drawing.learn(event)
     drawing.learn("|a x\n|b y\n")
     for block in from_dicts([event], hash_seed=1):

@@ -6,15 +6,16 @@ as if it were the next one of the stream, and the model never hears of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.engine.event.state import ASIDE, SIMPLE, Screen
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
-from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
+from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
 from onlineauto.features.records import Interactions, make_stream
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,14 +24,12 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
-    from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
-__all__ = ["BlockPredictor", "Predicting", "no_screen"]
+__all__ = ["BlockPredictor", "no_screen"]
 
 _FEW = 64
 """Number of unknown namespaces that a view keeps for later blocks."""
@@ -51,14 +50,6 @@ def no_screen() -> Screen:
         seen=np.zeros(1, np.int64),
         table=np.zeros((0, 3), np.float32),
     )
-
-
-class Predicting(NamedTuple):
-    """A model as predictions see it; they change none of it."""
-
-    layout: Layout
-    parts: Parts
-    slot_finder: SlotFinder
 
 
 class BlockPredictor:
@@ -96,37 +87,34 @@ class BlockPredictor:
         """Predict the events of a block with a model and return the outcomes."""
         layout, parts = self._layout_for(block, model.layout), self._own_parts(model.parts)
         task = parts.task
+        self._one = None  # the view may have other names now
         slots = model.slot_finder.found(block, layout) if task.slots else None
         held = np.zeros(len(block) if slots is None else len(slots), bool)
         results = make_results(block, task, slots=slots, aside=True)
         stream = make_stream(block, held, slots)
         self._memory.open_block(layout, block)
         context = self._memory.context(layout, parts, block, stream, results)
-        self._semantics.run_events(context.record, stream, results, np.zeros(4, np.int64), len(held), ASIDE)
+        given = context.record, Sealed(stream).record, Sealed(results).record
+        self._semantics.run_events(*given, np.zeros(4, np.int64), len(held), ASIDE)
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
-    def predict_one(
-        self, reader: ReadsOne, found: InPlace | None, model: Predicting
-    ) -> NDArray[np.float32] | None:
-        """Predict the event that a reader has found and that lies in its records; return its prediction.
+    def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
+        """Predict the event that lies in the records of a reader; return its prediction.
 
-        Returns None, and does nothing, if there is none, or it does not fit what is kept from earlier ones.
+        Returns None, and does nothing, if it does not fit what is kept from earlier ones.
         """
+        one = self._one
+        if one is None or not one.fits(model, reader):
+            self._one = one = self._bind(model, reader)
+        return one.prediction() if one is not None and one.run() else None
+
+    def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
+        """Return the loop over one event, bound to a model and to a reader; None if that cannot be."""
         view = self._view
-        if (
-            found is None
-            or view is None
-            or not self._is_of(model.layout)
-            or not view.knows(reader.namespaces)
-        ):
+        if view is None or not self._is_of(model.layout):
             return None
-        parts = self._own_parts(model.parts)
-        context = self._memory.kept(view, parts)
-        if context is None:
-            return None
-        loop = self._semantics.run_events
-        self._one = one = one_event(self._one, loop, context, reader.records, view, ASIDE)
-        return one.prediction() if one is not None and one.run(found) else None
+        kept, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
+        return one_event(loop, kept, model, view, reader, ASIDE)
 
     def _is_of(self, layout: Layout) -> bool:
         """Return whether the view is one of this layout, as it is now."""

@@ -9,9 +9,10 @@ import numpy as np
 from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
-from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
+from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
+from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
-    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -44,6 +44,9 @@ class _HasScreen(Protocol):
 
 class Decides(Protocol):
     """Decides whenever the loop stops: a search or a replay."""
+
+    n_events: int
+    """Number of events done."""
 
     @property
     def live_configs(self) -> _HasArrays:
@@ -119,6 +122,7 @@ class BlockRunner:
         self.slot_finder = SlotFinder(configuration)
         self._prepared = False
         self._one: OneEvent | None = None
+        self._predicting: Predicting | None = None
         self._memory = WorkingMemory(configuration, layout, live_configs=learner.shape.configs)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,16 +143,26 @@ class BlockRunner:
         """
         self.slot_finder.restore(stored)
 
-    def parts(self) -> Parts:
-        """Return all that the loop works with now."""
-        learner, searching = self._learner, self._searching
-        return Parts(
-            learner.task,
-            learner.rule,
-            learner.model,
-            searching.live_configs.arrays,
-            searching.screening.screen,
-        )
+    def predicting(self) -> Predicting:
+        """Return the model as it is now: the same object, as long as it has the same arrays."""
+        learner, layout, searching, last = self._learner, self._layout, self._searching, self._predicting
+        live, screen = searching.live_configs.arrays, searching.screening.screen
+        if last is not None:
+            _, keys, interactions, parts, _ = last
+            task, rule, model, last_live, last_screen = parts
+            if (
+                live is last_live
+                and screen is last_screen
+                and learner.model is model
+                and learner.task is task
+                and learner.rule is rule
+                and layout.kernel_layout is keys
+                and layout.interactions is interactions
+            ):
+                return last
+        parts = Parts(learner.task, learner.rule, learner.model, live, screen)
+        self._predicting = made = Predicting.of(layout, parts, self.slot_finder)
+        return made
 
     def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
         """Predict the events of a block, learn all but those held out, and return the outcomes."""
@@ -162,34 +176,30 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, NOTICED if searches else ASIDE)
 
-    def learn_one(self, reader: ReadsOne, found: InPlace | None) -> NDArray[np.float32] | None:
-        """Predict and learn the event that a reader has found and that lies in its records.
+    def learn_one(self, reader: ReadsOne) -> NDArray[np.float32] | None:
+        """Predict and learn the event that lies in the records of a reader; return its prediction.
 
-        Returns its prediction; None, and does nothing, if there is none, or it does not fit what is kept from
-        earlier ones.
+        Returns None, and does nothing, if it does not fit what is kept from earlier ones.
         """
-        layout, searching = self._layout, self._searching
-        if found is None or searching.replays or not layout.knows(reader.namespaces):
+        one, model, searching = self._one, self.predicting(), self._searching
+        if one is None or not one.fits(model, reader):
+            self._one = one = self._bind(model, reader)
+        if one is None or not one.run():
             return None
-        decides = searching.live_configs.arrays.searching
-        if decides:
-            if not self._prepared:
-                return None
-            searching.open_block()
-        context = self._memory.kept(layout, self.parts())
-        if context is None:
+        if one.ended:
+            searching.n_events += one.searches
+            return one.prediction()
+        block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
+        self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
+        self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
+        return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
+
+    def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
+        """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
+        if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
-        loop = self._semantics.run_events
-        self._one = one = one_event(self._one, loop, context, reader.records, layout, STREAM)
-        if one is None or not one.run(found):
-            return None
-        if decides:
-            ended = one.cursor[SIGNAL] == BLOCK_END and one.cursor[EVENT] == 1
-            block = None if ended else reader.make_block()
-            self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
-            if block is not None:
-                self._loop(block, one.stream, one.results, one.cursor, standing=STREAM)
-        return one.prediction()
+        kept, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
+        return one_event(loop, kept, model, self._layout, reader, STREAM)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
@@ -224,12 +234,14 @@ class BlockRunner:
     ) -> None:
         """Run the loop over the events of a stream from the cursor to their end."""
         searching, n = self._searching, len(stream.holdout)
+        sealed = Sealed(stream).record, Sealed(results).record
         decides = searching.live_configs.arrays.searching and standing != ASIDE
         while True:
-            context = self._memory.context(self._layout, self.parts(), block, stream, results)
+            parts = self.predicting().parts
+            context = self._memory.context(self._layout, parts, block, stream, results)
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
-            self._semantics.run_events(context.record, stream, results, cursor, stop, standing)
+            self._semantics.run_events(context.record, *sealed, cursor, stop, standing)
             if not decides:
                 return
             self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)

@@ -7,30 +7,31 @@ more room, or a model that has changed its arrays since, takes the way of the bl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB, ROW, SIMPLE, Results
+from onlineauto.engine.event.state import CB, ROW, Results
+from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
 from onlineauto.features.layout import most_spans
-from onlineauto.features.records import CONSTANT, NO_SLOTS, Stream
-from onlineauto.jit import Bound
+from onlineauto.features.records import NO_SLOTS, Stream
+from onlineauto.formats.records.size_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
+from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.state import Context
     from onlineauto.engine.loop.semantics import Loop
+    from onlineauto.engine.loop.working_memory import Predicting
+    from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import Layout
-    from onlineauto.formats.records.reader_state_kernels import Reader
-    from onlineauto.formats.records.record_reader import InPlace
-    from onlineauto.jit import Sealed
 
 __all__ = ["OneEvent", "one_event"]
 
 
 class OneEvent:
-    """The loop, bound to a context and to the records of a reader.
+    """The loop, bound to a model and to the records of a reader.
 
     Parameters
     ----------
@@ -38,42 +39,49 @@ class OneEvent:
         The loop over events.
     context : Sealed[Context]
         What the loop works with.
-    records : Reader
-        Where a reader leaves its events.
+    model : Predicting
+        The model of which the context was made.
     layout : Layout
-        The layout of the context.
+        The layout of the context, which knows all names that the reader has.
+    reader : ReadsOne
+        Leaves an event in its records.
     standing : int
         `STREAM` or `ASIDE`.
 
     Attributes
     ----------
-    context, records : Sealed[Context], Reader
-        The same.
-    stream, results, cursor : Stream, Results, int64[4]
-        What the loop is given.
+    results, cursor : Results, int64[4]
+        What the loop fills.
+    searches : bool
+        True if the loop searches.
     """
 
     __slots__ = (
-        "_is_simple",
-        "_loop",
-        "_n_actions",
-        "_room",
-        "_row",
-        "_words",
-        "context",
+        "_model",
+        "_prediction",
+        "_records",
+        "_run",
+        "_said",
         "cursor",
-        "records",
         "results",
-        "stream",
+        "searches",
     )
 
     def __init__(
-        self, loop: Loop, context: Sealed[Context], records: Reader, layout: Layout, standing: int
+        self,
+        loop: Loop,
+        context: Sealed[Context],
+        model: Predicting,
+        layout: Layout,
+        reader: ReadsOne,
+        standing: int,
     ) -> None:
-        self.context, self.records = context, records
+        self._model, self._records = model, reader.records
+        self.searches = model.parts.live.searching
+        records = reader.records
         task, buffers = context.value.task, context.value.buffers
         features = (len(records.features) - 2) // 3
-        self.stream = Stream(
+        stream = Stream(
             events=records.events[:2],
             holdout=np.zeros(1, bool),
             lines=records.lines,
@@ -92,55 +100,65 @@ class OneEvent:
             name=np.zeros(0, np.uint64),
             named=np.zeros(1, bool),
         )
-        self._words = records.features.view(np.uint64)
-        self._row = self.results.rows.view(np.uint8)
-        self._n_actions = self.results.rows["n_actions"]
-        self._is_simple = task.shape == SIMPLE
         self.cursor = np.zeros(4, np.int64)
-        spans = most_spans(len(context.value.scratch.groups))
-        self._room = most, spans, features, _widest(layout, len(buffers.cell))
-        self._loop = Bound(loop, context.record, self.stream, self.results, self.cursor, 1, standing)
+        room = np.zeros(SIZES, np.int64)
+        room[NAMES] = len(reader.namespaces)
+        room[LINES], room[SPANS] = most, most_spans(len(context.value.scratch.groups))
+        room[FEATURES], room[WIDEST] = features, _widest(layout, len(buffers.cell))
+        event = Single(
+            sizes=reader.sizes,
+            most=room,
+            cursor=self.cursor,
+            row=self.results.rows.view(np.uint64),
+            prediction=np.empty(most, np.float32),
+            said=np.zeros(3, np.int64),
+        )
+        self._prediction, self._said = event.prediction, memoryview(event.said)  # type: ignore[arg-type]
+        given = context, Sealed(stream), Sealed(self.results)
+        address = cast("Any", loop).address(*given, self.cursor, 1, standing)
+        self._run = Bound(run_single, address, *given, event, standing)
 
-    def run(self, found: InPlace) -> bool:
-        """Run the loop over the event in the records; return False, and do nothing, if it needs more room."""
-        lines, spans, features, widest = self._room
-        if found.lines > lines or found.spans > spans or found.features > features or found.widest > widest:
-            return False
-        self._words[self.stream.constant] = CONSTANT  # a longer text may have been there
-        self._row[:] = 0
-        self.cursor[:] = 0
-        self._loop()
-        return True
+    def fits(self, model: Predicting, reader: ReadsOne) -> bool:
+        """Return whether it is bound to this model, and to the records of this reader."""
+        return self._model is model and self._records is reader.records
+
+    def run(self) -> bool:
+        """Run the loop over the event in the records; return False, and do nothing, if that cannot be.
+
+        It cannot if the event needs more room, or has a name that no earlier one had.
+        """
+        self._run()
+        return self._said[RAN] == 1
+
+    @property
+    def ended(self) -> bool:
+        """True if the loop has come to the end of the event, so that nothing must be decided."""
+        return self._said[ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return what the loop has predicted: float32[n_actions], by action, or float32[1]."""
-        row, action, score, _, _ = self.results
-        if self._is_simple:
-            return row["prediction"].copy()  # type: ignore[no-any-return]
-        n = self._n_actions[0]
-        scores = np.empty(n, np.float32)
-        scores[action[:n]] = score[:n]
-        return scores
+        return self._prediction[: self._said[PREDICTED]].copy()
 
 
 def one_event(
-    last: OneEvent | None,
     loop: Loop,
-    context: Sealed[Context],
-    records: Reader,
+    context: Sealed[Context] | None,
+    model: Predicting,
     layout: Layout,
+    reader: ReadsOne,
     standing: int,
 ) -> OneEvent | None:
-    """Return the last one if it is bound to this context and these records, else a new one; see `OneEvent`.
+    """Return the loop, bound to a model and a reader; see `OneEvent`.
 
-    Returns None if the events of the task cannot be run so: they have slots, or draw names.
+    Returns None if there is no context, if the reader has names that the layout does not know, or if the
+    events of the task cannot be run so: they have slots, or draw names.
     """
-    if last is not None and last.context is context and last.records is records:
-        return last
-    task = context.value.task
+    if context is None or not layout.knows(reader.namespaces):
+        return None
+    task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):
         return None
-    return OneEvent(loop, context, records, layout, standing)
+    return OneEvent(loop, context, model, layout, reader, standing)
 
 
 def _widest(layout: Layout, room: int) -> int:

@@ -1,4 +1,4 @@
-"""The loop: predict, learn and account for the events of a block.
+"""The loop: predict, learn and account for the events of a block, or for a single event.
 
 It stops when the search must decide something. The cursor says why it stopped and where it continues. The
 passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels`.
@@ -6,7 +6,9 @@ passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
@@ -23,10 +25,11 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
+from onlineauto.features.records import CONSTANT_HASH
+from onlineauto.formats.records.size_kernels import NAMES, SIZES
 from onlineauto.jit import call_at, entry_kernel
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.state import Context, Results
@@ -91,3 +94,47 @@ def run_events(
             if cursor[SIGNAL] != BLOCK_END:
                 return
     cursor[SIGNAL] = BLOCK_END
+
+
+RAN, ENDED, PREDICTED = range(3)
+"""Entries of what is said of a single event: whether it was run, whether the loop came to its end, and if so
+the number of its predictions."""
+
+
+class Single(NamedTuple):
+    """A single event: its sizes, and what the loop makes of it."""
+
+    sizes: NDArray[np.int64]  # [SIZES]: as its reader has measured it
+    most: NDArray[np.int64]  # [SIZES]: the largest that are possible, of which NAMES are the names known
+    cursor: NDArray[np.int64]
+    row: NDArray[np.uint64]  # its row in the results, as words
+    prediction: NDArray[np.float32]  # by action; of a single line the first
+    said: NDArray[np.int64]  # [3]
+
+
+@entry_kernel
+def run_single(
+    loop: int, context: Context, stream: Stream, results: Results, event: Single, standing: int
+) -> None:
+    """Run the loop at an address over a single event, and list its predictions; not if it is too large."""
+    said = event.said
+    said[RAN] = said[ENDED] = 0
+    for i in range(NAMES, SIZES):
+        if event.sizes[i] > event.most[i]:
+            return
+    constant = stream.features[stream.constant]  # a larger event may have been there
+    constant.hash, constant.value = CONSTANT_HASH, np.float32(1)
+    event.row[:] = 0
+    event.cursor[:] = 0
+    call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
+    said[RAN] = 1
+    if event.cursor[SIGNAL] != BLOCK_END:
+        return
+    row, n = results.rows[0], 1
+    if context.task.shape == SIMPLE:
+        event.prediction[0] = row.prediction
+    else:
+        n = row.n_actions
+        for i in range(n):
+            event.prediction[results.action[i]] = results.score[i]
+    said[ENDED], said[PREDICTED] = 1, n

@@ -13,6 +13,7 @@ from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Live, Results, Screen, Task, Units
+    from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions, Scratch, Stream
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model, Rule
     from onlineauto.options import Configuration
 
-__all__ = ["Parts", "WorkingMemory"]
+__all__ = ["Parts", "Predicting", "WorkingMemory"]
 
 
 class Parts(NamedTuple):
@@ -31,6 +32,21 @@ class Parts(NamedTuple):
     model: Model
     live: Live
     screen: Screen
+
+
+class Predicting(NamedTuple):
+    """A model as predictions see it; they change none of it. With other arrays it is another object."""
+
+    layout: Layout
+    keys: KernelLayout  # of the layout, as are the interactions
+    interactions: Interactions
+    parts: Parts
+    slot_finder: SlotFinder
+
+    @classmethod
+    def of(cls, layout: Layout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
+        """Return a model with its layout as it is now."""
+        return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
 
 class WorkingMemory:

@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.line_reader import LineReader
+    from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.records.reader_state_kernels import Reader
-    from onlineauto.formats.records.record_reader import InPlace
     from onlineauto.options import Configuration
 
-    OneEventLike: TypeAlias = str | bytes | Mapping[str, Any]
+    OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent
     """VW text or JSON of one event; or a mapping as `onlineauto.interop.from_dicts` takes it."""
 
 __all__ = ["EventReaders", "ReadsOne", "event_readers"]
@@ -29,13 +32,13 @@ class ReadsOne(Protocol):
     """Reads one event after the other."""
 
     namespaces: Namespaces
+    records: Reader
+    """The records that it fills: other arrays as soon as they must grow."""
+    sizes: NDArray[np.int64]
+    """The sizes of the event in the records: int64[SIZES]."""
 
-    @property
-    def records(self) -> Reader:
-        """The records that it fills: other arrays as soon as they must grow."""
-
-    def read(self, event: Any, /) -> InPlace | None:
-        """Read a usual event into the records, and return its sizes; None if it is another."""
+    def read(self, event: Any, /) -> bool:
+        """Read a usual event into the records; return False if it is another."""
 
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""

@@ -13,7 +13,7 @@ from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnost
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.records.problem_code_kernels import Code
-from onlineauto.formats.records.record_reader import InPlace, RecordReader
+from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
@@ -126,12 +126,12 @@ class LineReader(RecordReader, ABC):
         self._buffer[: len(text)] = np.frombuffer(text, np.uint8)
         return list(self._parse(len(text)))
 
-    def read(self, text: str | bytes) -> InPlace | None:  # noqa: ARG002 - formats that can do it need it
-        """Read a text of one usual event into the records, and return its sizes; None if it is another.
+    def read(self, text: str | bytes) -> bool:  # noqa: ARG002 - formats that can do it need it
+        """Read a text of one usual event into the records, and measure it; return False if it is another.
 
         A format that cannot do so leaves all texts to `parse_one`.
         """
-        return None
+        return False
 
     def parse_one(self, text: str | bytes) -> Block:
         """Return the Block of a separate text that is exactly one event.
@@ -205,9 +205,9 @@ class LineReader(RecordReader, ABC):
 
     def _make_bitmaps(self, end: int) -> None:
         """Make the bitmaps large enough for `end` bytes."""
-        if len(self._reader.marks) < bitmap_size(end):
+        if len(self.records.marks) < bitmap_size(end):
             marks, breaks = np.empty((2, bitmap_size(end)), np.uint8)
-            self._reader = self._reader._replace(marks=marks, breaks=breaks)
+            self.records = self.records._replace(marks=marks, breaks=breaks)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
         """Pass the kernel's problems to the diagnostics; return the last of them."""

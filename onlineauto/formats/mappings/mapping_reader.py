@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from marshal import dumps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, encoded, values_of
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.formats.records.reader_state_kernels import Rules
-from onlineauto.formats.records.record_reader import InPlace, RecordReader
-from onlineauto.formats.records.size_kernels import SIZES
+from onlineauto.formats.records.record_reader import RecordReader
+from onlineauto.formats.records.size_kernels import FINE, NAMES
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["MappingReader"]
 
-_MISSING: Final = ...
-_VERSION = 2
-"""Version of what `marshal` writes, the last one that writes each value where it stands."""
-_KEYS = frozenset(
-    ("context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial")
-)
+_KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
 _LEAST_FEATURE, _LEAST_LINE = 5, 2
 """Bytes of the shortest feature, an empty name in a list, and of the shortest line, an empty dictionary."""
+
+
+class _Bound(NamedTuple):
+    """The kernel that reads one event after the other, bound to the records of a reader."""
+
+    view: memoryview[int]
+    sizes: memoryview[int]
+    read: Bound
 
 
 class MappingReader(RecordReader):
@@ -52,7 +55,7 @@ class MappingReader(RecordReader):
     >>> reader = MappingReader(actions=True)
     >>> event = {"context": {"user": "tom"}, "actions": [{"article": "politics"}, {"article": "sports"}]}
     >>> reader.read(event)
-    InPlace(lines=3, spans=3, features=3, widest=1)
+    True
     >>> reader.make_block().namespaces.names
     [b'user', b'article']
     """
@@ -63,52 +66,47 @@ class MappingReader(RecordReader):
         self._names = NameHashes(hash=hash, hash_seed=hash_seed)
         self.read_by = self._names.rules
         self._actions = actions
-        self._sizes = np.zeros(SIZES, np.int64)
-        self._bound: Bound | None = None
+        self._bound: _Bound | None = None
         self._enlarge(_FIRST_BYTES)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but the addresses of arrays."""
         return vars(self) | {"_bound": None}
 
-    def read(self, event: Mapping[str, Any]) -> InPlace | None:
-        """Read an event of usual values into the records, and return its sizes; None if it is another."""
-        if type(event) is not dict or not event.keys() <= _KEYS or ("actions" in event) != self._actions:
-            return None
-        get = event.get
-        values = (
-            get("context", _MISSING),
-            get("actions", _MISSING),
-            get("chosen", _MISSING),
-            get("action", _MISSING),
-            get("cost", _MISSING),
-            get("probability", _MISSING),
-            get("label", _MISSING),
-            get("weight", _MISSING),
-            get("initial", _MISSING),
-        )
-        try:
-            data = dumps(values, _VERSION)
-        except ValueError:  # a value is of no type of Python's own
-            return None
+    def read(self, event: Mapping[str, Any] | EncodedEvent) -> bool:
+        """Read an event of usual values into the records, and measure it; return False if it is another."""
+        if type(event) is EncodedEvent and self._actions:
+            data = event.data
+        elif type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
+            data = encoded(values_of(event))
+        else:
+            return False
+        if data is None:
+            return False
         end = len(data)
         if end > self._most_bytes:
             self._enlarge(2 * end)
-        self._buffer[:end] = np.frombuffer(data, np.uint8)
-        if self._bound is None:
-            self._bound = Bound(read_event, self._buffer, 0, self._reader, self._sizes, varying=1)
-        self._bound(end)
-        fine, names, *sizes = self._sizes.tolist()
-        if names != len(self.namespaces):
+        view, sizes, read = self._bound or self._bind()
+        view[:end] = data
+        read(end)
+        names = sizes[NAMES]
+        if names != len(self.namespaces.names):
             self._collect_names()
-        if not fine:
-            if 4 * names > len(self._reader.names):
-                self._grow_names()
-                self._bound = None
-            return None
-        return InPlace._make(sizes)
+        if sizes[FINE]:
+            return True
+        if 4 * names > len(self.records.names):
+            self._grow_names()
+            self._bound = None
+        return False
 
-    def parse_one(self, event: Mapping[str, Any]) -> Block:
+    def _bind(self) -> _Bound:
+        """Return the kernel that reads, bound to the records."""
+        buffer, sizes = self._buffer, self.sizes
+        read = Bound(read_event, buffer, 0, self.records, sizes, varying=1)
+        self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
+        return made
+
+    def parse_one(self, event: Mapping[str, Any] | EncodedEvent) -> Block:
         """Return the block of an event, whatever its values are.
 
         Raises
@@ -118,14 +116,15 @@ class MappingReader(RecordReader):
         InputError
             A key is unknown, a value is invalid, or it has actions or not where the other is asked for.
         """
-        if not isinstance(event, Mapping):
+        mapping = event.mapping() if type(event) is EncodedEvent else event
+        if not isinstance(mapping, Mapping):
             raise TypeError(f"an event is a text (str or bytes) or a mapping, not {type(event).__name__}")
-        if ("actions" in event) != self._actions:
+        if ("actions" in mapping) != self._actions:
             has, wants = ("no actions", "actions") if self._actions else ("actions", "none")
             raise InputError(f"event: it has {has}, and events of this workspace have {wants}")
-        if self.read(event) is not None:
+        if self.read(event):
             return self.make_block()
-        return named_block([named_event(event)], self._names)
+        return named_block([named_event(mapping)], self._names)
 
     def _enlarge(self, most_bytes: int) -> None:
         """Make room for events of so many bytes, and for the names that a kernel joins to their values."""

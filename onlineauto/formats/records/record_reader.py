@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from onlineauto.features.namespaces import DEFAULT, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.records.namespace_table_kernels import insert
 from onlineauto.formats.records.reader_state_kernels import NAME, RULES, STATE, Reader
+from onlineauto.formats.records.size_kernels import SIZES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,18 +20,9 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["InPlace", "RecordReader"]
+__all__ = ["RecordReader"]
 
 _FIRST_TABLE = 1024
-
-
-class InPlace(NamedTuple):
-    """The sizes of an event that lies in the records of its reader."""
-
-    lines: int
-    spans: int
-    features: int
-    widest: int  # number of features of its largest line
 
 
 class RecordReader:
@@ -49,18 +41,18 @@ class RecordReader:
         Names seen so far, shared by all blocks.
     read_by : mapping
         The options by which the events are read, by name, for the blocks to carry.
+    records : Reader
+        The records: other arrays as soon as they must grow.
+    sizes : int64[SIZES]
+        The sizes of the event that was read last, if it was read alone.
     """
 
     def __init__(self, rules: Rules, buffer: NDArray[np.uint8]) -> None:
         self.namespaces = Namespaces()
         self.read_by: BlockRules = {}
         self._rules, self._buffer = rules, buffer
-        self._reader = _make_reader(rules)
-
-    @property
-    def records(self) -> Reader:
-        """The records: other arrays as soon as they must grow."""
-        return self._reader
+        self.records = _make_reader(rules)
+        self.sizes = np.zeros(SIZES, np.int64)
 
     @property
     def _state(self) -> Records:
@@ -68,21 +60,21 @@ class RecordReader:
 
         An attribute would point to the original's counters after the reader is copied.
         """
-        return self._reader.state[0]
+        return self.records.state[0]
 
     def _make_records(self, **need: int) -> None:
         """Enlarge the arrays of records to what is needed, and one more of each kind."""
         larger = {}
         for name, size in need.items():
-            records = getattr(self._reader, name)
-            if len(records) < size + 1:
-                larger[name] = np.empty(size + size // 4 + 1, records.dtype)
+            last = getattr(self.records, name)
+            if len(last) < size + 1:
+                larger[name] = np.empty(size + size // 4 + 1, last.dtype)
         if larger:
-            self._reader = self._reader._replace(**larger)
+            self.records = self.records._replace(**larger)
 
     def _collect_names(self) -> None:
         """Add the names that the kernel saw for the first time to the namespaces."""
-        names, known = self._reader.names, len(self.namespaces)
+        names, known = self.records.names, len(self.namespaces)
         if known == self._state["names"]:
             return
         fresh = names[names["number"] >= known]
@@ -97,13 +89,13 @@ class RecordReader:
 
     def _grow_names(self) -> None:
         """Double the table of names."""
-        names = _make_names(2 * len(self._reader.names))
-        insert(self._reader.names, names)
-        self._reader = self._reader._replace(names=names)
+        names = _make_names(2 * len(self.records.names))
+        insert(self.records.names, names)
+        self.records = self.records._replace(names=names)
 
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""
-        reader, state = self._reader, self._state
+        reader, state = self.records, self._state
         return Block(
             event_start=reader.events[: state["events"] + 1].copy(),
             lines=_copied(reader.lines, state["lines"] + 1),

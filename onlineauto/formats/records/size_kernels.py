@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["FINE", "NAMES", "SIZES", "measure"]
+__all__ = ["FEATURES", "FINE", "LINES", "NAMES", "SIZES", "SPANS", "WIDEST", "measure"]
 
 FINE, NAMES, LINES, SPANS, FEATURES, WIDEST, SIZES = range(7)
-"""What is said of an event: whether it is a usual one, the number of names so far, and its own sizes."""
+"""What is said of an event: whether it is a usual one, the number of names so far, and its own sizes.
+
+`WIDEST` is the number of features of the largest action, the shared line's included.
+"""
 
 
 @entry_kernel
@@ -26,9 +29,14 @@ def measure(reader: Reader, sizes: NDArray[np.int64]) -> None:
     It is a usual event if it is one event with at most one cost, and there was no problem with it.
     """
     state, lines, spans = reader.state[0], reader.lines, reader.spans
-    widest = 0
+    widest = shared = 0
     for line in range(state.lines):
-        widest = max(widest, spans[lines[line + 1].start].start - spans[lines[line].start].start)
+        n = spans[lines[line + 1].start].start - spans[lines[line].start].start
+        if line == 0 and lines[line].shared:
+            shared = n
+        else:
+            widest = max(widest, n)
+    widest += shared
     sizes[FINE] = state.events == 1 and state.costs <= 1 and state.problems == 0
     sizes[NAMES], sizes[LINES], sizes[SPANS] = state.names, state.lines, state.spans
     sizes[FEATURES], sizes[WIDEST] = state.features, widest

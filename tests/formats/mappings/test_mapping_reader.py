@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.features.event import events
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.records.size_kernels import FEATURES, LINES, WIDEST
 
 _NAMES = st.text(max_size=12) | st.sampled_from(["user", " ", "7", " 12 ", "a=b", "\udc80", "été"])
 _NUMBERS = (
@@ -52,10 +54,11 @@ def _twin(event: dict[str, Any]) -> Any:
         return type(error)
 
 
-def _read(readers: tuple[MappingReader, MappingReader], event: dict[str, Any]) -> Any:
+def _read(readers: tuple[MappingReader, MappingReader], event: Any) -> Any:
     """Return the event that the reader of its kind reads, or the error."""
+    multiline = isinstance(event, EncodedEvent) or "actions" in event
     try:
-        return list(events(readers["actions" in event].parse_one(event)))
+        return list(events(readers[multiline].parse_one(event)))
     except (InputError, UnicodeEncodeError, TypeError) as error:
         return type(error)
 
@@ -94,13 +97,14 @@ def test_actions_have_32_bits() -> None:
 )
 def test_usual_events_are_read_by_the_kernel(event: dict[str, Any]) -> None:
     reader = MappingReader(actions="actions" in event)
-    found = reader.read(event)
-    assert found is not None
+    assert reader.read(event)
     [read] = events(reader.make_block())
     assert [read] == _twin(event)
-    assert found.lines == len(read.lines)
     sizes = [sum(map(len, line.features.values())) for line in read.lines]
-    assert (found.features, found.widest) == (sum(sizes), max(sizes))
+    found = reader.sizes[[LINES, FEATURES, WIDEST]].tolist()
+    shared = sizes[0] if read.lines[0].shared else 0
+    widest = shared + max(sizes[1:] if read.lines[0].shared else sizes)
+    assert found == [len(read.lines), sum(sizes), widest]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_usual_events_are_read_by_the_kernel(event: dict[str, Any]) -> None:
 )
 def test_unusual_events_are_left_to_the_twin(event: dict[str, Any]) -> None:
     readers = MappingReader(actions=False), MappingReader(actions=True)
-    assert readers["actions" in event].read(event) is None
+    assert not readers["actions" in event].read(event)
     assert _read(readers, event) == _twin(event)
 
 
@@ -141,10 +145,37 @@ def test_many_namespaces_and_long_names() -> None:
 
 def test_copies_read_for_themselves() -> None:
     reader = MappingReader(actions=False)
-    assert reader.read(_PLAIN) is not None
+    assert reader.read(_PLAIN)
     other = _PLAIN | {"label": 1}
     for copied in (copy.deepcopy(reader), pickle.loads(pickle.dumps(reader))):  # noqa: S301 - its own bytes
-        assert copied.read(other) is not None
+        assert copied.read(other)
         assert list(events(copied.make_block())) == _twin(other)
-    assert reader.read({"context": {"other": 1}}) is not None
+    assert reader.read({"context": {"other": 1}})
     assert reader.make_block().namespaces.names == [b"user", b"other"]
+
+
+@given(
+    _NAMESPACES,
+    st.lists(_NAMESPACES | st.just({"a": np.float32(1)}), min_size=1, max_size=3),
+    st.sampled_from([0, 2]),
+    _NUMBERS,
+    st.floats(0, 1) | st.just(np.float64(0.5)),
+)
+def test_an_encoded_event_is_read_as_its_mapping(
+    context: dict[str, Any], actions: list[Any], chosen: int, cost: float, probability: float
+) -> None:
+    readers = MappingReader(actions=True), MappingReader(actions=True)
+    asked: dict[str, Any] = {"context": context, "actions": actions}
+    known = asked | {"chosen": chosen, "cost": cost, "probability": probability}
+    encoded = EncodedEvent(context, actions)
+    with_outcome = encoded.with_outcome(chosen, cost=cost, probability=probability)
+    for given_as, event in ((asked, encoded), (known, with_outcome)):
+        assert event.mapping() == given_as
+        if readers[0].read(event):
+            assert readers[1].read(given_as)
+        assert _read((readers[0],) * 2, event) == _twin(given_as)
+
+
+def test_an_encoded_event_has_actions() -> None:
+    with pytest.raises(InputError, match="events of this workspace have none"):
+        MappingReader(actions=False).parse_one(EncodedEvent({"a": 1}, [{"b": 1}]))

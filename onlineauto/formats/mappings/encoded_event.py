@@ -1,0 +1,83 @@
+"""``EncodedEvent``: an event that is predicted first and learnt later, written as bytes only once."""
+
+from __future__ import annotations
+
+from marshal import dumps
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["KEYS", "EncodedEvent", "encoded", "values_of"]
+
+KEYS: Final = (
+    "context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial",
+)  # fmt: skip
+"""What an event may have, in the order in which it is written."""
+_MISSING: Final = ...
+_VERSION = 2
+"""Version of what `marshal` writes, the last one that writes each value where it stands."""
+_HEAD = 5
+"""Bytes of a tuple before its first value."""
+
+
+class EncodedEvent:
+    """A context and actions as they were given, and the bytes that a kernel reads of them.
+
+    Parameters
+    ----------
+    context : dict
+        The features of the context.
+    actions : list of mappings
+        The features of each action.
+
+    Attributes
+    ----------
+    values : tuple
+        The values of `KEYS`, Ellipsis for what the event does not have.
+    data : bytes or None
+        The same as bytes; None if a value is of no type of Python's own.
+
+    Examples
+    --------
+    >>> event = EncodedEvent({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+    >>> event.with_outcome(1, cost=-1.0, probability=0.5).mapping()["chosen"]
+    1
+    """
+
+    __slots__ = ("data", "values")
+
+    def __init__(self, context: dict[str, Any], actions: list[Any]) -> None:
+        self.values: tuple[Any, ...] = (context, actions, *_NO_OUTCOME)
+        self.data = encoded(self.values)
+
+    def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
+        """Return the event with the action that was chosen, its cost and its probability."""
+        made = object.__new__(EncodedEvent)
+        outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
+        made.values = (*self.values[:2], *outcome)
+        asked, known = self.data, encoded(outcome)
+        made.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
+        return made
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the event as a mapping."""
+        return {key: value for key, value in zip(KEYS, self.values, strict=True) if value is not _MISSING}
+
+
+_NO_OUTCOME: Final = (_MISSING,) * (len(KEYS) - 2)
+"""The values of an event that has only context and actions; each is written as one byte."""
+
+
+def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the values of `KEYS` of a mapping, Ellipsis for what it does not have."""
+    get = event.get
+    return tuple([get(key, _MISSING) for key in KEYS])
+
+
+def encoded(values: tuple[Any, ...]) -> bytes | None:
+    """Return values as the bytes that `marshal` writes; None if one is of no type of Python's own."""
+    try:
+        return dumps(values, _VERSION)
+    except ValueError:
+        return None

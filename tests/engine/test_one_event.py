@@ -1,0 +1,64 @@
+"""One event at a time: the loop that is kept bound, beside blocks that are made anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.interop import from_dicts
+
+if TYPE_CHECKING:
+    from onlineauto.features.block import Block
+
+Event = dict[str, Any]
+
+
+def _wide(n: int) -> Event:
+    """Return an event whose context and actions have `n` features each, in one namespace."""
+    context, *actions = ({"a": {f"{line}{i}": 1.0 + i % 3 for i in range(n)}} for line in "sxy")
+    return {"context": context, "actions": actions, "chosen": 0, "cost": 1.0, "probability": 0.5}
+
+
+def _block(event: Event) -> Block:
+    return next(iter(from_dicts([event])))
+
+
+@pytest.mark.parametrize("n", [120, 250, 600])
+def test_an_event_wider_than_those_before(n: int) -> None:
+    """The features of context and action are crossed with one another: together they are many."""
+    one, twin = (Workspace(cb_explore_adf=True, interactions=["aa"]) for _ in range(2))
+    for size in (1, 1, 1, n, n, 1, 2 * n):
+        event, block = _wide(size), _block(_wide(size))
+        asked = twin.predict_block(block).one_prediction()
+        assert one.predict(event).tobytes() == asked.tobytes()
+        learnt = twin.learn_block(block).one_prediction()
+        assert one.learn(event).tobytes() == learnt.tobytes()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_many_products_fit_into_what_is_kept(order: int) -> None:
+    """Different products of many namespaces have no more features than one product of all of them."""
+    model = Workspace(interactions=[":" * order])
+    event = {"context": {f"n{i}": 1.0 for i in range(80 // order)}, "label": 1.0}
+    for _ in range(3):
+        model.learn(event)
+    kept = model._runner._one
+    model.learn(event)
+    assert kept is not None
+    assert model._runner._one is kept
+    assert kept.run()
+    assert len(model._runner._memory._buffers.cell) == 1 << 16
+
+
+def test_a_new_namespace_is_learnt_as_in_a_block() -> None:
+    one, twin = (Workspace(cb_explore_adf=True, automl=3) for _ in range(2))
+    for step in range(60):
+        event = _wide(2) | {"cost": float(step % 2)}
+        event["context"] |= {f"late{step // 9}": "x"}
+        block = _block(event)
+        assert one.predict(event).tobytes() == twin.predict_block(block).one_prediction().tobytes()
+        assert one.learn(event).tobytes() == twin.learn_block(block).one_prediction().tobytes()
+    assert one.weights.tobytes() == twin.weights.tobytes()
+    assert one.searching.n_events == twin.searching.n_events == 60
