@@ -10,6 +10,7 @@ from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
+from onlineauto.api.decisions.pending import check_limits
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
@@ -121,10 +122,7 @@ class AutoML(FromLogs):
                 f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
-        if max_pending < 1 or not time_to_live > 0:
-            raise OptionError(
-                f"max_pending is {max_pending} and time_to_live {time_to_live}: no decision could wait"
-            )
+        check_limits(max_pending, time_to_live)
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
@@ -307,6 +305,11 @@ class AutoML(FromLogs):
         self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
+
+    @property
+    def _default_reward(self) -> float | None:
+        cost = self._decisions.default_cost
+        return None if cost is None else -cost
 
     @property
     def pending(self) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -18,7 +19,7 @@ from onlineauto.api.tally import Tally
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.interop.vw.any_model import read_model
+from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
@@ -33,9 +34,20 @@ if TYPE_CHECKING:
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["AutoModel"]
+__all__ = ["AutoModel", "shared"]
+
+_C = TypeVar("_C")
 
 
+def shared(made: type[_C]) -> type[_C]:
+    """Let errors about calls of a class's methods name these alone: who calls them knows a subclass."""
+    for name, value in vars(made).items():
+        if isinstance(value, FunctionType):
+            value.__qualname__ = name
+    return made
+
+
+@shared
 class AutoModel:
     """A workspace that searches, with what it has decided and how well it has done.
 
@@ -256,8 +268,13 @@ class AutoModel:
         InputError
             The file is not a model of this class, is incomplete, or is of a later version.
         """
-        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        if is_vw_model(source):
+            raise InputError(
+                f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
+                "onlineauto.interop.read_vw_model(…) goes on with it as it is"
+            )
+        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         kept = run.get("api") or {}
         if kept.get("class") != cls.__name__:
             known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"

@@ -111,7 +111,7 @@ class Feed:
                 file = _Watched(_opened(source), self._advance, name=name_of(source))
         else:
             opened = ByteSource(source)
-            head = opened.read(ENOUGH)
+            head = _head(opened, lines=1)
             file = _Watched(opened, self._advance, name=opened.name, head=head)
         self.head = self.head or head
         formatted = self._formatted(configuration, head)
@@ -186,12 +186,17 @@ def _again(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | by
     yield from rest
 
 
-def _head(source: ByteSource) -> bytes:
-    """Return the first bytes of a source; as far as they cannot be unpacked, the reader says so."""
+def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
+    """Return the first bytes of a source, not waiting for more than so many lines.
+
+    As far as they cannot be unpacked, the reader says so.
+    """
     head = b""
     try:
         while len(head) < ENOUGH and (more := source.read(ENOUGH - len(head))):
             head += more
+            if lines is not None and head.lstrip().count(b"\n") >= lines:
+                break
     except InputError:
         pass
     return head

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto.api.base import AutoModel
+from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt, problems_of
 from onlineauto.api.numbers import Numbers
@@ -47,6 +47,7 @@ class Example(NamedTuple):
     weight: float = 1.0
 
 
+@shared
 class SingleLines(AutoModel):
     """A model of events that are features and a label. Numbers are encoded by `Numbers`.
 
