@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -11,6 +12,7 @@ from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
+from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
@@ -243,6 +245,11 @@ class AutoML(FromLogs):
         OSError
             The log cannot be written; then nothing is learnt.
 
+        Warns
+        -----
+        UserWarning
+            The reward is a million times the largest before, so that little is left of what they have taught.
+
         Examples
         --------
         >>> bandit = AutoML()
@@ -263,10 +270,12 @@ class AutoML(FromLogs):
             given, of = copied(event_id), listed(actions)
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             with self._lock:
+                self._warn_if_far_out(found, where="event")
                 self._learn(given, of, chosen, probability, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
+            self._warn_if_far_out(found, where=f"event {event_id!r}")
             self._decisions.log_reward(event_id, -found)
             self._learn(waiting.context, waiting.actions, waiting.action, waiting.probability, found)
             self._decisions.waiting.end(event_id)
@@ -290,6 +299,16 @@ class AutoML(FromLogs):
 
     def _predict(self, context: Features, actions: list[Features]) -> NDArray[np.float32]:
         return self._workspace.predict({"context": context, "actions": actions})
+
+    def _warn_if_far_out(self, cost: float, *, where: str) -> None:
+        """Warn of a cost that would ruin what was learnt from all others."""
+        low, high = self._workspace.label_range
+        if is_far_out(cost, largest=max(-low, high), n=self.events):
+            warnings.warn(
+                f"{where}: a reward of {-cost:g} is a million times the largest before; used as it is",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _learn(
         self, context: Features, actions: list[Features], action: int, probability: float, cost: float

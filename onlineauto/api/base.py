@@ -12,7 +12,7 @@ import msgspec
 
 from onlineauto.api.champion import champion_of
 from onlineauto.api.feed import Feed, checked, size_of
-from onlineauto.api.hints import nothing_learnt, problems_of
+from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
@@ -217,7 +217,7 @@ class AutoModel:
         if self._tally.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:
-            warnings.warn(problems_of(found), UserWarning, stacklevel=3)
+            warnings.warn(found.summary(), UserWarning, stacklevel=3)
 
     # -- models ----------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
-
 
 __all__ = ["Workspace"]
 
@@ -139,10 +139,7 @@ class Workspace(Locked):
         self._rules = rules_of(configuration)
         self._readers = event_readers(configuration)
         self._asked = Asked(
-            configuration,
-            self.layout,
-            semantics=self.semantics,
-            live_configs=self.learner.shape.configs,
+            configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
         )
 
     def __repr__(self) -> str:
@@ -274,13 +271,16 @@ class Workspace(Locked):
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
-        Malformed lines are skipped without a word; `diagnostics` counts them, and keeps the first ones.
+        Malformed lines are skipped. A warning sums them up, and `diagnostics` has them.
 
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
+        counts, kept = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
         for _ in self.stream(source):
             pass
+        if (found := self.diagnostics.since(counts, kept)).total:
+            warnings.warn(found.summary(), UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:

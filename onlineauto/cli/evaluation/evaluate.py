@@ -197,7 +197,7 @@ def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Pat
     """
     given = options.rewards is not None or options.default_reward is not None
     if given and not log:
-        raise OptionError("--rewards and --default_reward are for the log of a decision service: add --dsjson")
+        raise OptionError("--rewards and --default_reward join the log of a decision service: add --dsjson")
     if path == "-":
         if given:
             raise OptionError("--rewards and --default_reward need a log in a file: it is read twice")
