@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto import AutoML, Workspace
+from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 from tests.api.events import ACTIONS, context, serve
 
@@ -60,6 +60,14 @@ def test_a_reward_that_is_far_out_is_warned_of() -> None:
     serve(bandit, 50)
     with pytest.warns(UserWarning, match=r"event 'late': a reward of -1e\+30 is a million times the largest"):
         bandit.learn(bandit.rank(context(0), ACTIONS, event_id="late"), reward=-1e30)
+
+
+def test_a_number_that_is_far_out_is_warned_of() -> None:
+    model = AutoMLRegressor().fit([({"a": i % 3}, float(i % 3)) for i in range(50)])
+    with pytest.warns(UserWarning, match=r"the label 1e\+30 is a million times as far off"):
+        model.fit([({"a": 1}, 1e30)])
+    with pytest.warns(UserWarning, match=r"the label -1e\+38 is a million times as far off"):
+        model.learn({"a": 1}, -1e38)
 
 
 def test_actions_that_there_are_not_are_located(tmp_path: Path) -> None:
