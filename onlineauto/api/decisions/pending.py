@@ -37,7 +37,7 @@ def check_limits(limit: object, time_to_live: object) -> None:
         raise OptionError(
             f"max_pending cannot be {limit!r}; it takes a whole number of decisions, at least 1"
         )
-    if not isinstance(time_to_live, float | int | Real) or not time_to_live > 0:
+    if not isinstance(time_to_live, float | int | Real) or not float(time_to_live) > 0:
         raise OptionError(f"time_to_live cannot be {time_to_live!r}; it takes a number of seconds above 0")
 
 

@@ -101,8 +101,8 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
 
 def _actions_of(configuration: Configuration) -> int | None:
     """Return how many actions there are, if each event is one line."""
-    count = configuration.get("cb_explore") or configuration.get("cb")
-    return int(count) if count else None
+    counts = (configuration.get(name) for name in ("cb_explore", "cb"))
+    return next((count for count in counts if isinstance(count, int)), None)
 
 
 def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> Iterator[Block]:
