@@ -49,27 +49,26 @@ class OddLabels:
     def look(self, block: Block, found: Diagnostics) -> None:
         """Add the odd labels of the next block to the problems."""
         if self._simple:
-            self._look_at_sizes(block, block.label, block.label != UNLABELLED, found)
+            self._look_at_sizes(block, block.label, found)
         elif len(block.costs):
-            known = (block.cost != UNLABELLED) & np.isfinite(block.probability)
-            self._look_at_sizes(block, block.cost, known, found)
+            self._look_at_sizes(block, block.cost, found)
             if self._actions is not None:
-                action = block.cost_action
+                action, known = block.cost_action, block.cost != UNLABELLED
                 for at in np.flatnonzero(known & ((action < 1) | (action > self._actions))).tolist():
                     self._add(found, Code.ACTION_OUT_OF_RANGE, block, at, str(int(action[at])))
 
-    def _look_at_sizes(
-        self, block: Block, labels: NDArray[np.float32], known: NDArray[np.bool_], found: Diagnostics
-    ) -> None:
-        places = np.flatnonzero(known)
-        if not len(places):
+    def _look_at_sizes(self, block: Block, labels: NDArray[np.float32], found: Diagnostics) -> None:
+        known = labels != UNLABELLED
+        sizes = np.abs(labels[known])
+        if not len(sizes):
             return
-        sizes = np.abs(labels[places]).astype(np.float64)
         top = float(sizes.max())
         if top > _FAR * self._largest:
+            sizes = sizes.astype(np.float64)
             largest = np.maximum.accumulate(np.append(self._largest, sizes))[:-1]
             enough = np.arange(self._n, self._n + len(sizes)) >= _FEW
-            for at in places[enough & (largest > 0) & (sizes > _FAR * largest)].tolist():
+            odd = enough & (largest > 0) & (sizes > _FAR * largest)
+            for at in np.flatnonzero(known)[odd].tolist():
                 self._add(found, Code.LABEL_FAR_OUT, block, at, f"{labels[at]:g}")
         self._n += len(sizes)
         self._largest = max(self._largest, top)

@@ -50,7 +50,8 @@ def _check_kind(block: Block, *, simple: bool) -> None:
     InputError
         They are of another kind.
     """
-    if simple and (len(block.costs) or block.n_lines > len(block)):
+    lines = int(block.event_start[-1] - block.event_start[0])
+    if simple and (len(block.costs) or lines > len(block)):
         raise InputError(
             "these are events of a contextual bandit, with actions, and this workspace learns single lines: "
             "make it with cb_explore_adf=True, or use AutoML"
