@@ -8,6 +8,7 @@ import pytest
 
 from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.interop import from_dicts
 from tests.api.events import ACTIONS, context, serve
 
 if TYPE_CHECKING:
@@ -36,6 +37,19 @@ def test_a_label_that_is_far_out_is_located(tmp_path: Path, odd: str) -> None:
 def test_other_labels_are_not(texts: list[str]) -> None:
     found = Diagnostics()
     list(Workspace().stream(texts, diagnostics=found))
+    assert found.total == 0
+
+
+def test_parts_of_records_are_looked_at_once() -> None:
+    [whole] = from_dicts({"context": {"a": 1}, "label": 1e30 if i == 50 else i % 3} for i in range(100))
+    parts = [whole.head(40), whole.tail(40).head(20), whole.tail(60)]
+    found = Diagnostics()
+    list(Workspace().stream(parts, diagnostics=found))
+    assert [str(each) for each in found.kept] == [
+        "<blocks>:51:1: label or cost '1e+30' is a million times the largest before; used as it is"
+    ]
+    found = Diagnostics()
+    list(Workspace(examples=50).stream(labels("1e30"), diagnostics=found))
     assert found.total == 0
 
 

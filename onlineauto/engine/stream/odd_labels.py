@@ -47,17 +47,21 @@ class OddLabels:
         self._n, self._largest = 0, 0.0
 
     def look(self, block: Block, found: Diagnostics) -> None:
-        """Add the odd labels of the next block to the problems."""
+        """Add the odd labels of the next block, which may be part of larger records, to the problems."""
+        begin, end = int(block.event_start[0]), int(block.event_start[-1])
         if self._simple:
-            self._look_at_sizes(block, block.label, found)
-        elif len(block.costs):
-            self._look_at_sizes(block, block.cost, found)
-            if self._actions is not None:
-                action, known = block.cost_action, block.cost != UNLABELLED
-                for at in np.flatnonzero(known & ((action < 1) | (action > self._actions))).tolist():
-                    self._add(found, Code.ACTION_OUT_OF_RANGE, block, at, str(int(action[at])))
+            self._look_at_sizes(block, block.label[begin:end], begin, found)
+            return
+        begin, end = block.cost_start[[begin, end]].tolist()
+        self._look_at_sizes(block, block.cost[begin:end], begin, found)
+        if self._actions is not None:
+            action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
+            for at in np.flatnonzero(known & ((action < 1) | (action > self._actions))).tolist():
+                self._add(found, Code.ACTION_OUT_OF_RANGE, block, begin + at, str(int(action[at])))
 
-    def _look_at_sizes(self, block: Block, labels: NDArray[np.float32], found: Diagnostics) -> None:
+    def _look_at_sizes(
+        self, block: Block, labels: NDArray[np.float32], begin: int, found: Diagnostics
+    ) -> None:
         known = labels != UNLABELLED
         sizes = np.abs(labels[known])
         if not len(sizes):
@@ -69,7 +73,7 @@ class OddLabels:
             enough = np.arange(self._n, self._n + len(sizes)) >= _FEW
             odd = enough & (largest > 0) & (sizes > _FAR * largest)
             for at in np.flatnonzero(known)[odd].tolist():
-                self._add(found, Code.LABEL_FAR_OUT, block, at, f"{labels[at]:g}")
+                self._add(found, Code.LABEL_FAR_OUT, block, begin + at, f"{labels[at]:g}")
         self._n += len(sizes)
         self._largest = max(self._largest, top)
 

@@ -50,13 +50,13 @@ def _check_kind(block: Block, *, simple: bool) -> None:
     InputError
         They are of another kind.
     """
-    lines = int(block.event_start[-1] - block.event_start[0])
-    if simple and (len(block.costs) or lines > len(block)):
+    begin, end = int(block.event_start[0]), int(block.event_start[-1])
+    if simple and (len(block.costs) or end - begin > len(block)):
         raise InputError(
             "these are events of a contextual bandit, with actions, and this workspace learns single lines: "
             "make it with cb_explore_adf=True, or use AutoML"
         )
-    if not simple and (block.label != UNLABELLED).any():
+    if not simple and (block.label[begin:end] != UNLABELLED).any():
         raise InputError(
             "these are single lines with labels, and this workspace is a contextual bandit: make it without "
             "cb_explore_adf, or use AutoMLRegressor"
