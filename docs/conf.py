@@ -1,20 +1,10 @@
 """How Sphinx builds the documentation: ``.ci/docs``."""
 
-import collections.abc
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-import numpy.typing
-
-from onlineauto.api.decisions import choice
-
 sys.path.append(str(Path(__file__).parent / "_extensions"))
-
-# msgspec makes a signature of types that are imported for type checkers only, and autodoc evaluates it.
-vars(choice).update(
-    Hashable=collections.abc.Hashable, NDArray=numpy.typing.NDArray, np=numpy
-)
 
 project = "onlineauto"
 author = copyright = "the authors of onlineauto"  # noqa: A001 - Sphinx reads this name

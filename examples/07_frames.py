@@ -38,5 +38,5 @@ event = {
     "actions": [{"article": "politics"}, {"article": "sports"}],
 }
 [block] = from_dicts([event])
-print("probabilities:", bandit.predict_block(block).score.round(2))
+print("probabilities:", bandit.predict_block(block).by_action().round(2))
 print(event_text(event | {"chosen": 0, "cost": -1, "probability": 0.95}))

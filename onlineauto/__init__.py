@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.api.classifier import AutoMLClassifier
     from onlineauto.api.decisions.choice import Choice
     from onlineauto.api.regressor import AutoMLRegressor
+    from onlineauto.evaluation.evaluation import Evaluation
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
     from onlineauto.workspace.conversion import convert

@@ -28,6 +28,8 @@ _SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2
 _METRICS = ("mae_clipped", "mae", "mse", "absolute_clipped", "absolute", "squared")
 _FIXED = (str, bytes, int, float, list, tuple, set, frozenset, type(None))
 """Types of fixed values in a search space; of another type are FLAML's domains, which are searched."""
+_IDLE = ("quiet", "alg")
+"""Fixed values that change nothing: ``alg`` is about boosting, which is refused."""
 _NAN = re.compile(r"[^\s|]+:nan(?![^\s|])")
 
 
@@ -95,7 +97,7 @@ class AutoVW:
         for name in tuned:
             if name not in _SEARCHED:
                 raise OptionError(f"{name} cannot be searched; these can: {', '.join(_SEARCHED)}")
-        given = {name: value for name, value in search_space.items() if name not in (*tuned, "quiet")}
+        given = {name: value for name, value in search_space.items() if name not in (*tuned, *_IDLE)}
         given |= {name: value for name, value in (init_config or {}).items() if name not in given}
         options: dict[str, Any] = {name: _value(value) for name, value in given.items()}
         if tuned:

@@ -163,7 +163,7 @@ class Hints(FromCode):
     def lines(self) -> Iterator[str]:
         """Yield the hints, each once."""
         for text in dict.fromkeys(hint.text for hint in hints._HINTS):  # noqa: SLF001 - has no other use
-            yield f"- {_cell(text)}"
+            yield "- " + re.sub(r"--\w+", r"`\g<0>`", text)
 
 
 class JournalLines(FromCode):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -10,6 +11,8 @@ from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
+from onlineauto.api.decisions.pending import check_limits
+from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -122,10 +125,7 @@ class AutoML(FromLogs):
                 f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
                 "take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
-        if max_pending < 1 or not time_to_live > 0:
-            raise OptionError(
-                f"max_pending is {max_pending} and time_to_live {time_to_live}: no decision could wait"
-            )
+        check_limits(max_pending, time_to_live)
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
@@ -246,6 +246,11 @@ class AutoML(FromLogs):
         OSError
             The log cannot be written; then nothing is learnt.
 
+        Warns
+        -----
+        UserWarning
+            The reward is a million times the largest before, so that little is left of what they have taught.
+
         Examples
         --------
         >>> bandit = AutoML()
@@ -267,10 +272,12 @@ class AutoML(FromLogs):
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
+                self._warn_if_far_out(found, where="event")
                 self._learn(event, chosen, probability, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
+            self._warn_if_far_out(found, where=f"event {event_id!r}")
             self._decisions.log_reward(event_id, -found)
             self._learn(waiting.event, waiting.action, waiting.probability, found)
             self._decisions.waiting.end(event_id)
@@ -291,11 +298,26 @@ class AutoML(FromLogs):
         """
         return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
 
+    def _warn_if_far_out(self, cost: float, *, where: str) -> None:
+        """Warn of a cost that would ruin what was learnt from all others."""
+        low, high = self._workspace.label_range
+        if is_far_out(cost, largest=max(-low, high), n=self.events):
+            warnings.warn(
+                f"{where}: a reward of {-cost:g} is a million times the largest before; used as it is",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _learn(self, event: EncodedEvent, action: int, probability: float, cost: float) -> None:
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
+
+    @property
+    def _default_reward(self) -> float | None:
+        cost = self._decisions.default_cost
+        return None if cost is None else -cost
 
     @property
     def pending(self) -> int:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import warnings
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
 from onlineauto.api.champion import champion_of
 from onlineauto.api.feed import Feed, checked, size_of
-from onlineauto.api.hints import nothing_learnt, problems_of
+from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.interop.vw.any_model import read_model
+from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
@@ -33,9 +34,20 @@ if TYPE_CHECKING:
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["AutoModel"]
+__all__ = ["AutoModel", "shared"]
+
+_C = TypeVar("_C")
 
 
+def shared(made: type[_C]) -> type[_C]:
+    """Let errors about calls of a class's methods name these alone: who calls them knows a subclass."""
+    for name, value in vars(made).items():
+        if isinstance(value, FunctionType):
+            value.__qualname__ = name
+    return made
+
+
+@shared
 class AutoModel:
     """A workspace that searches, with what it has decided and how well it has done.
 
@@ -205,7 +217,7 @@ class AutoModel:
         if self._tally.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:
-            warnings.warn(problems_of(found), UserWarning, stacklevel=3)
+            warnings.warn(found.summary(), UserWarning, stacklevel=3)
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -256,8 +268,13 @@ class AutoModel:
         InputError
             The file is not a model of this class, is incomplete, or is of a later version.
         """
-        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
+        if is_vw_model(source):
+            raise InputError(
+                f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
+                "onlineauto.interop.read_vw_model(…) goes on with it as it is"
+            )
+        workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         kept = run.get("api") or {}
         if kept.get("class") != cls.__name__:
             known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"

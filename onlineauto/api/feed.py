@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from onlineauto.api.lines_format import ENOUGH, format_of_lines
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
-from onlineauto.engine.stream.source import open_source, read_blocks
+from onlineauto.engine.stream.source import open_source, read_all, read_blocks
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
@@ -80,6 +80,7 @@ class Feed:
                     yield from self._file(item, configuration, found)
                 continue
             else:
+                found.reading = "<events>"
                 blocks = self._events(items, configuration, place)
             for block in blocks:
                 place += len(block)
@@ -98,7 +99,7 @@ class Feed:
         """Yield the blocks of texts of one event each, all in the format of the first one."""
         first = next(items)
         self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
-        return read_blocks(_again(first, items), self._formatted(configuration, self.head), found)
+        return read_all(_again(first, items), self._formatted(configuration, self.head), found)
 
     def _file(self, source: Any, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
         """Yield the blocks of a file, of standard input, or of the bytes of a file."""
@@ -111,7 +112,7 @@ class Feed:
                 file = _Watched(_opened(source), self._advance, name=name_of(source))
         else:
             opened = ByteSource(source)
-            head = opened.read(ENOUGH)
+            head = _head(opened, lines=1)
             file = _Watched(opened, self._advance, name=opened.name, head=head)
         self.head = self.head or head
         formatted = self._formatted(configuration, head)
@@ -186,12 +187,17 @@ def _again(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | by
     yield from rest
 
 
-def _head(source: ByteSource) -> bytes:
-    """Return the first bytes of a source; as far as they cannot be unpacked, the reader says so."""
+def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
+    """Return the first bytes of a source, not waiting for more than so many lines.
+
+    As far as they cannot be unpacked, the reader says so.
+    """
     head = b""
     try:
         while len(head) < ENOUGH and (more := source.read(ENOUGH - len(head))):
             head += more
+            if lines is not None and head.lstrip().count(b"\n") >= lines:
+                break
     except InputError:
         pass
     return head

@@ -1,4 +1,4 @@
-"""Words on input that could not be used: `problems_of` some lines, and `nothing_learnt` from any."""
+"""``nothing_learnt``: why nothing could be learnt from a source."""
 
 from __future__ import annotations
 
@@ -14,18 +14,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.workspace.workspace import Workspace
 
-_KINDS = 5
-"""Number of kinds of problems that a summary has."""
-
-__all__ = ["nothing_learnt", "problems_of", "several"]
-
-
-def problems_of(found: Diagnostics) -> str:
-    """Return a summary of the problems with a source: how many of each kind, and the first of each."""
-    firsts = {each.code: each for each in reversed(found.kept)}
-    kinds = [(n, firsts[code]) for code, n in found.counts.most_common(_KINDS) if code in firsts]
-    lines = [f"  {n}, of which the first: {first}" for n, first in kinds]
-    return "\n".join([f"{several(found.total, 'problem')} in the input:", *lines])
+__all__ = ["nothing_learnt", "several"]
 
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
@@ -35,7 +24,7 @@ def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, even
         what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
         return InputError(f"nothing was learnt: {what}{hint}")
     if found.total:
-        return InputError(f"nothing was learnt{hint}\n{problems_of(found)}")
+        return InputError(f"nothing was learnt{hint}\n{found.summary()}")
     return InputError(f"nothing was learnt: the source has no events{hint}")
 
 

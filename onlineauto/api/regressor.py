@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,6 +137,12 @@ class AutoMLRegressor(SingleLines):
     def _standard(self, label: float) -> tuple[float, float]:
         """Return a label for the workspace, and its unit."""
         mean, unit = self._scale()
+        if is_far_out(label - mean, largest=unit, n=int(self._labels.weight)):
+            warnings.warn(
+                f"the label {label:g} is a million times as far off as labels before; used as it is",
+                UserWarning,
+                stacklevel=4,
+            )
         # The first label says nothing of the unit, so it is the mean, whatever it is.
         return ((label - mean) / unit if self._labels.weight or not self._power else 0.0), unit
 
@@ -158,7 +166,8 @@ class AutoMLRegressor(SingleLines):
         lines["label"][places] = standard
         lines["initial"][places] /= units
         outcomes = self._workspace.learn_block(block)
-        outcomes.rows["loss"] *= np.array(units) ** self._power
+        with np.errstate(over="ignore"):  # a label that is far out may have an infinite loss
+            outcomes.rows["loss"] *= np.array(units) ** self._power
         self._tally.add_block(outcomes)
 
     def _kept(self) -> dict[str, Any]:

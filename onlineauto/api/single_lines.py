@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto.api.base import AutoModel
+from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
-from onlineauto.api.hints import nothing_learnt, problems_of
+from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import is_frame, names_of_columns
@@ -47,6 +47,7 @@ class Example(NamedTuple):
     weight: float = 1.0
 
 
+@shared
 class SingleLines(AutoModel):
     """A model of events that are features and a label. Numbers are encoded by `Numbers`.
 
@@ -204,7 +205,7 @@ class SingleLines(AutoModel):
         if self.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=n)
         if found.total:
-            warnings.warn(problems_of(found), UserWarning, stacklevel=2)
+            warnings.warn(found.summary(), UserWarning, stacklevel=2)
         return self
 
     def _learn_lines(self, block: Block) -> None:

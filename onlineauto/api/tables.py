@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from onlineauto.features.block import Block
     from onlineauto.interop.frames import Names
@@ -59,9 +58,6 @@ def decisions_of(
             "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), or cost "
             f"in place of reward; there are {', '.join(columns)}"
         )
-    if context is None:
-        taken = {event, reward, cost, probability, weight, *_columns_of(actions)}
-        context = [name for name in columns if name not in taken]
     if reward is not None:
         frame, cost = _negated(frame, reward), reward
     return from_frame(
@@ -76,13 +72,6 @@ def decisions_of(
         hash=hash,
         hash_seed=hash_seed,
     )
-
-
-def _columns_of(names: str | Names) -> list[str]:
-    if isinstance(names, str):
-        return [names]
-    groups = names.values() if isinstance(names, Mapping) else [names]
-    return [column for group in groups for column in group]
 
 
 def _negated(frame: Any, column: str) -> Any:

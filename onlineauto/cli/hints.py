@@ -120,7 +120,7 @@ def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str,
     >>> from onlineauto.workspace.options import REGISTRY
     >>> from onlineauto import Workspace
     >>> options, bad = REGISTRY.parse(""), Workspace()
-    >>> _ = bad.fit(b"shared |a x")
+    >>> _ = list(bad.stream(b"shared |a x"))
     >>> print(nothing_read(bad.diagnostics, options, kind="simple", unlabelled=False))
     no event could be read; 'shared' lines are of a contextual bandit: add --cb_explore_adf
     """

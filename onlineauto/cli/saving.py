@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cli.showing import kept_names
 from onlineauto.engine.options.registry import ModelOptions
-from onlineauto.interop.vw.any_model import read_model
-from onlineauto.interop.vw.file import begins_as_vw
-from onlineauto.interop.vw.model import load_vw_model
+from onlineauto.interop.vw.any_model import load_any_model, read_model
 from onlineauto.workspace.champion_only import spin_off, spun_off
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.run import load_run
-from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.save_load import save_model
 from onlineauto.workspace.start.warm_start import search_from
 from onlineauto.workspace.workspace import Workspace
 
@@ -57,20 +55,9 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         source = read_model(path)
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
-    if _is_of_vw(path):
-        workspace, run = load_vw_model(path, configuration)
-    else:
-        workspace, run = load_model(Workspace, path, configuration)
+    workspace, run = load_any_model(path, configuration)
     kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
     return workspace, {name: run[name] for name in kept & run.keys()}
-
-
-def _is_of_vw(path: str) -> bool:
-    """Return whether a file is a model of Vowpal Wabbit."""
-    if not Path(path).is_file():
-        return False
-    with Path(path).open("rb") as file:
-        return begins_as_vw(file.read(16))
 
 
 class Saving:

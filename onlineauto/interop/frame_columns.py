@@ -54,6 +54,11 @@ class Columns:
         self._nw: Any = narwhals
         self.names = names
 
+    @property
+    def everything(self) -> list[str]:
+        """The names of all columns, those that are no text left out."""
+        return [name for name in self._frame.columns if isinstance(name, str)]
+
     def __len__(self) -> int:
         """Count the rows."""
         return len(self._frame)

@@ -30,7 +30,7 @@ Names = Sequence[str] | Mapping[str, Sequence[str]]
 def from_frame(
     frame: Any,
     *,
-    context: Names = (),
+    context: Names | None = None,
     actions: str | Names | None = None,
     event: str | None = None,
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
@@ -58,8 +58,8 @@ def from_frame(
     ----------
     frame : DataFrame of pandas or polars, Table of pyarrow, or any other that narwhals knows
     context : list of columns, or dict of namespace to columns
-        Features of the context; each column of a list is a namespace of its own. If rows are actions, the
-        first row of an event counts.
+        Features of the context; each column of a list is a namespace of its own. By default these are all
+        columns that are not named as something else. If rows are actions, the first row of an event counts.
     actions, event : see above
         A column, a list of columns, or a dict of namespace to columns; a column.
     choices : list, or dict of choice to features, optional
@@ -98,6 +98,9 @@ def from_frame(
         raise InputError("cost and probability go together: where one is logged, the other is")
     _check_kind(actions, {"event": event, "choices": choices, "cost": cost, "label": label})
     weights = None if weight is None else checked_weights(columns.numbers(weight))
+    if context is None:
+        taken = {event, cost, probability, label, weight, *_columns_of(actions)}
+        context = [name for name in columns.everything if name not in taken]
     shared, size = columns.rows(_by_namespace(context)), events_per_block
     if actions is None:
         return _single_lines(columns, shared, label=label, weights=weights, size=size)
@@ -125,6 +128,13 @@ def _check_kind(actions: object, given: dict[str, object]) -> None:
     for name in refused:
         if given[name] is not None:
             raise InputError(f"{name} {why}")
+
+
+def _columns_of(names: str | Names | None) -> list[str]:
+    if names is None or isinstance(names, str):
+        return [names] if names else []
+    groups = names.values() if isinstance(names, Mapping) else [names]
+    return [column for group in groups for column in group]
 
 
 def _by_namespace(names: Names) -> dict[str, list[str]]:

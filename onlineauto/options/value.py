@@ -40,7 +40,8 @@ def from_python(option: Option, value: object) -> Scalar:
     """Return the value that a Python caller gave: a number of any library, a path or a word.
 
     Where a word is expected, a number is accepted too: ``progress=1000`` is ``progress="1000"``. Where a list
-    is expected, a list or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``.
+    is expected, a list or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``. True is the flag
+    without a number: ``automl=True`` is ``automl=4``.
 
     Raises
     ------
@@ -50,6 +51,8 @@ def from_python(option: Option, value: object) -> Scalar:
     if option.kind is bool or isinstance(value, bool):
         if option.kind is bool and isinstance(value, bool):
             return value
+        if value is True and option.bare is not None:
+            return option.bare
     elif isinstance(value, os.PathLike) and option.kind is str:
         return from_text(option, os.fsdecode(value))
     elif isinstance(value, str) and option.kind is str:

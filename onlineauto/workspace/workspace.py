@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
-
 
 __all__ = ["Workspace"]
 
@@ -138,10 +138,7 @@ class Workspace(Locked):
         self._rules = rules_of(configuration)
         self._readers = event_readers(configuration)
         self._asked = Asked(
-            configuration,
-            self.layout,
-            semantics=self.semantics,
-            live_configs=self.learner.shape.configs,
+            configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
         )
 
     def __repr__(self) -> str:
@@ -273,13 +270,16 @@ class Workspace(Locked):
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
-        Malformed lines are skipped without a word; `diagnostics` counts them, and keeps the first ones.
+        Malformed lines are skipped. A warning sums them up, and `diagnostics` has them.
 
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
+        counts, kept = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
         for _ in self.stream(source):
             pass
+        if (found := self.diagnostics.since(counts, kept)).total:
+            warnings.warn(found.summary(), UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:
@@ -321,8 +321,8 @@ class Workspace(Locked):
         predicts_only = stored["predicts_only"].truth()
         if predicts_only and not self.configuration[RunOptions].testonly:
             raise OptionError(
-                "the model was saved to predict only: load it with --testonly (-t); it cannot learn, be "
-                "merged or be converted"
+                "the model was saved to predict only: load it with --testonly (-t), in Python with "
+                "testonly=True; it cannot learn, be merged or be converted"
             )
         fresh = type(self)(configuration=self.configuration)
         fresh.predicts_only = predicts_only

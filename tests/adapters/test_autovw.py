@@ -60,6 +60,14 @@ def test_fixed_values() -> None:
     assert 0.5 < auto.predict("|a x|b y") < 1
 
 
+def test_fixed_values_of_the_script() -> None:
+    """Its last section names an algorithm of boosting without boosting."""
+    auto = AutoVW(5, {"alg": "supervised", "loss_function": "classic", "quiet": "", "interactions": "_auto"})
+    assert auto.workspace.configuration.get("loss_function") == "classic"
+    with pytest.raises(OptionError, match="--boosting"):
+        AutoVW(5, {"alg": "BBM", "boosting": 5})
+
+
 def test_leases() -> None:
     auto = AutoVW(2, {"interactions": "_auto"}, min_resource_lease=50, metric="mse")
     assert auto.workspace.configuration.get("default_lease") == 50

@@ -1,5 +1,6 @@
 """Feedback of the Open Bandit Pipeline."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,40 @@ def test_without_pscore_and_features_of_actions() -> None:
     assert first["probability"] == pytest.approx(1 / 3)
     assert first["actions"] == [{"action": "0"}, {"action": "1"}, {"action": "2"}]
     assert action_dist_of(AutoML(), logged).shape == (10, 3, 1)
+
+
+def test_feedback_as_the_open_bandit_dataset_has_it() -> None:
+    """Keys, types and shapes are those of the small data set in the package."""
+    draw, n, n_actions = np.random.default_rng(2), 60, 80
+    logged = {
+        "n_rounds": n,
+        "n_actions": n_actions,
+        "action": draw.integers(n_actions, size=n),
+        "position": draw.integers(3, size=n),
+        "reward": (draw.random(n) < 0.1).astype(int),
+        "pscore": np.full(n, 1 / n_actions),
+        "context": draw.random((n, 20)) < 0.2,
+        "action_context": np.column_stack(
+            [draw.normal(size=n_actions), draw.integers(9, size=(n_actions, 3))]
+        ),
+    }
+    first = next(events_of(logged))
+    assert set(first["context"]) == {"context", "position"}
+    assert first["actions"][7]["action"] == "7"
+    dist = action_dist_of(AutoML().fit(events_of(logged)), logged)
+    assert dist.shape == (n, n_actions, 3)
+    assert dist.sum(axis=1) == pytest.approx(1)
+
+
+def test_the_pipeline_itself() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset: Any = pytest.importorskip("obp.dataset", exc_type=ImportError)
+        made = dataset.SyntheticBanditDataset(n_actions=3, dim_context=4, random_state=1)
+        logged = made.obtain_batch_bandit_feedback(n_rounds=2000)
+    dist = action_dist_of(AutoML().fit(events_of(logged)), logged)
+    value = made.calc_ground_truth_policy_value(expected_reward=logged["expected_reward"], action_dist=dist)
+    assert value > logged["reward"].mean()
 
 
 @pytest.mark.parametrize(

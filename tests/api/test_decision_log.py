@@ -59,6 +59,7 @@ def test_rewards_are_joined_by_id(tmp_path: Path) -> None:
     rewards = {each.event_id: reward(step, each.action) for step, each in enumerate(choices[:20])}
     assert AutoML().join(log, rewards).events == 20
     assert AutoML().join(log, rewards, default_reward=0).events == 30
+    assert AutoML(default_reward=0).join(log, rewards).events == 30
     late = tmp_path / "late.dsjson"
     late.write_text(
         "".join(f'{{"EventId":"{key}","RewardValue":{value}}}\n' for key, value in rewards.items())
@@ -105,6 +106,15 @@ def test_what_a_killed_process_has_returned_is_in_its_log(tmp_path: Path) -> Non
     process.stdout.close()
     written = [json.loads(line)["EventId"] for line in log.read_text().splitlines()]
     assert written[: len(ids)] == ids
+
+
+def test_a_problem_is_where_it_is_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "decisions.dsjson"
+    serve(AutoML(decision_log=log), 3)
+    with log.open("a") as file:
+        file.write("no JSON\n")
+    with pytest.warns(UserWarning, match=f"{log}:7:1: line is no JSON object: 'no JSON'"):
+        AutoML().join(log)
 
 
 def test_a_line_that_broke_off_is_ended(tmp_path: Path) -> None:

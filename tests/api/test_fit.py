@@ -58,8 +58,9 @@ def test_every_format_is_found_out(tmp_path: Path, fitted: AutoML) -> None:
         packed.write_bytes(gzip.compress(content.encode()))
         for source in (plain, str(packed), content.encode(), [plain]):
             assert _same(AutoML().fit(source), fitted), (name, source)
-        with packed.open("rb") as file:
-            assert _same(AutoML().fit(file), fitted)
+        for path in (plain, packed):
+            with path.open("rb") as file:
+                assert _same(AutoML().fit(file), fitted)
     convert(tmp_path / "events.txt", tmp_path / "events.blocks", cb_explore_adf=True)
     assert _same(AutoML().fit(tmp_path / "events.blocks"), fitted)
     assert _same(AutoML().fit(texts), fitted)

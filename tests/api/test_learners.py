@@ -248,6 +248,8 @@ def test_other_refusals() -> None:
         AutoMLRegressor(loss="square")
     with pytest.raises(InputError, match="no events"):
         AutoMLRegressor().fit([])
+    with pytest.raises(TypeError, match=r"^fit\(\) got an unexpected keyword argument 'lable'"):
+        AutoMLClassifier().fit([], lable="y")  # type: ignore[call-arg]
 
 
 def test_threads_share_a_model() -> None:

@@ -74,13 +74,16 @@ def test_models_of_vw_are_taken_too(tmp_path: Path) -> None:
     bandit = AutoML().warm_start(path, namespaces=["user", "article", "price", "new", "tags"])
     assert bandit.champion.interactions == ("user*article",)
     assert _same_predictions(bandit.workspace, old)
+    for source in (path, path.read_bytes()):
+        with pytest.raises(InputError, match=r"is one of Vowpal Wabbit: AutoML\(\).warm_start"):
+            AutoML.load(source)
 
 
 def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "vw.model"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="::").fit(_texts())
     write_vw_model(old, path)
-    with pytest.raises(OptionError, match=r"crosses '::', .* name them with namespaces="):
+    with pytest.raises(OptionError, match=r"crosses '::', .* namespaces=\[…\]\) names them"):
         AutoML().warm_start(path)
     names = ["user", "article", "price", "new", "tags"]
     assert _same_predictions(AutoML().warm_start(path, namespaces=names).workspace, old)

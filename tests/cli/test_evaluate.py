@@ -55,7 +55,17 @@ def test_late_rewards_are_joined(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([*words, "--dsjson"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("average cost over 90 events")
-    assert shown.err.endswith("warning: 10 decisions without a reward left out\n")
+    assert shown.err.endswith("10 decisions without a reward left out; --default_reward gives them one\n")
+    assert main([*words, "--dsjson", "--default_reward", "0"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("average cost over 100 events")
+    assert not shown.err
+    rewards = tmp_path / "late.dsjson"
+    rewards.write_text(f'{{"EventId":"{choice.event_id}","RewardValue":1}}\n')
+    assert main([*words, "--dsjson", "--rewards", str(rewards)]) == 0
+    assert capsys.readouterr().out.startswith("average cost over 1 events")
+    assert main([*words, "--default_reward", "0"]) == 2
+    assert "--default_reward" in capsys.readouterr().err
     assert main(words) == 1
     assert capsys.readouterr().err.endswith("the log of a decision service: add --dsjson\n")
 

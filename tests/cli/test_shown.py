@@ -112,6 +112,17 @@ def test_names_are_kept_where_they_were_asked_for(capsys: pytest.CaptureFixture[
     assert inspected("champion", capsys)["predicts_only"]
 
 
+def test_a_model_of_vw_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-d lines.txt -q ab --vw_exact -f m --quiet") == 0
+    assert run("convert m vw.model") == 0
+    capsys.readouterr()
+    found = inspected("vw.model lines.txt", capsys)
+    assert found["file"]["program"] == "Vowpal Wabbit"
+    assert all(each["name"] for each in found["top_weights"])
+    assert run("inspect vw.model") == 0
+    assert "written by  Vowpal Wabbit\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("model", ["simple", "bandit"])
 def test_tables(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     flags = {"simple": "-d lines.txt -q ab", "bandit": "-d events.txt --cb_explore_adf --automl"}[model]

@@ -336,10 +336,12 @@ def test_probabilities_that_are_missing_are_refused_or_taken_as_uniform() -> Non
     text = "".join(stream(200))
     bare = text.replace(":0.3333 ", " ").encode()
     known = Workspace(cb_explore_adf=True, automl=2).fit(text.replace(":0.3333 ", f":{1 / 3:.9f} ").encode())
-    taken = Workspace(cb_explore_adf=True, automl=2, missing_probability="uniform").fit(bare)
+    with pytest.warns(UserWarning, match="taken as logged uniformly"):
+        taken = Workspace(cb_explore_adf=True, automl=2, missing_probability="uniform").fit(bare)
     assert np.allclose(taken.weights, known.weights, rtol=1e-4, atol=1e-6)
     assert taken.diagnostics.counts.total() == 200
-    refused = Workspace(cb_explore_adf=True, automl=2).fit(bare)
+    with pytest.warns(UserWarning, match=r"has no probability, see --missing_probability; \w+ skipped"):
+        refused = Workspace(cb_explore_adf=True, automl=2).fit(bare)
     assert refused.searching.n_learnt == 0
     assert refused.diagnostics.counts.total() == 200
 

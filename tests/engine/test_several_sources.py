@@ -55,7 +55,8 @@ def test_line_numbers_are_each_files_own(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_text("1 |a x\none |a y\n")
     paths[1].write_text("two |a x\n1 |a y\n")
-    workspace = Workspace().fit(paths)
+    with pytest.warns(UserWarning, match="2 problems in the input"):
+        workspace = Workspace().fit(paths)
     assert [str(each).partition(" ")[0] for each in workspace.diagnostics.kept] == [
         f"{paths[0]}:2:1:",
         f"{paths[1]}:1:1:",

@@ -66,7 +66,8 @@ def test_a_choice_is_taken_from_the_slots_after_it() -> None:
 
 
 def test_a_prediction_is_a_row_for_each_slot_and_changes_nothing() -> None:
-    workspace = Workspace(ccb_explore_adf=True).fit(SLOT_STREAMS["slots"](60, 3))
+    with pytest.warns(UserWarning, match="19 problems in the input"):
+        workspace = Workspace(ccb_explore_adf=True).fit(SLOT_STREAMS["slots"](60, 3))
     before = workspace.weights.copy()
     first, again = workspace.predict(EVENT), workspace.predict(EVENT)
     assert first.shape == (2, 3)

@@ -329,9 +329,13 @@ def test_fit_refuses_what_is_no_event() -> None:
         Workspace().fit([1])  # type: ignore[list-item]
 
 
-def test_what_was_wrong_with_the_input_is_kept() -> None:
-    model = Workspace().fit(b"one |a x\n1 |a x\n")
-    assert model.diagnostics.total == 1
+def test_what_was_wrong_with_the_input_is_warned_of_and_kept() -> None:
+    model = Workspace()
+    for times in (1, 2):
+        with pytest.warns(UserWarning, match=r"^1 problem in .*\n.*<bytes>:1:1: label 'one' is not a number"):
+            model.fit(b"one |a x\n1 |a x\n")
+        assert model.diagnostics.total == times
+    model.fit(b"1 |a x\n")
 
 
 @pytest.mark.parametrize("name", ["data", "predictions", "quiet", "help"])

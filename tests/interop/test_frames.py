@@ -131,6 +131,7 @@ def test_single_lines(make: Callable[[Any], Any]) -> None:
     blocks = list(from_frame(frame, context=["x", "c"], label="y", weight="w", events_per_block=2))
     assert lines_of(blocks) == lines_of_text(text, "simple")
     assert predictions(blocks) == predictions(text.encode())
+    assert lines_of(from_frame(frame, label="y", weight="w", events_per_block=2)) == lines_of(blocks)
 
 
 def test_text_with_the_same_names_and_values() -> None:
@@ -236,7 +237,7 @@ LOGS = {"actions": "arm", "cost": "c", "probability": "p"}
 def test_what_is_refused(changes: Data, options: dict[str, Any], message: str) -> None:
     frame = polars.DataFrame(GOOD | changes, strict=False)
     with pytest.raises(InputError) as caught:
-        list(from_frame(frame, **options))
+        list(from_frame(frame, **({"context": []} | options)))
     assert str(caught.value).startswith(message)
 
 

@@ -78,7 +78,13 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
             ["--ccb_explore_adf", "--invert_hash", "names"],
             "--invert_hash cannot be used with --ccb_explore_adf: names of features are not kept for slots",
         ),
-        (["-ia", "-ib"], "-i takes one model; `onlineauto merge` makes one of several"),
+        (
+            ["-ia", "-ib"],
+            (
+                "-i takes one model, and this is a and b: data follow -d; `onlineauto merge` makes one model "
+                "of several"
+            ),
+        ),
         (
             ["-fa", "--predict_only_model", "--resume"],
             "--predict_only_model and --resume exclude each other: no run can go on with one",

@@ -63,6 +63,7 @@ def test_invalid_text(words: str, message: str) -> None:
         ({"progress": 1000}, {"progress": "1000"}),
         ({"progress": 1.5}, {"progress": "1.5"}),
         ({"testonly": True}, {"testonly": True}),
+        ({"automl": True}, {"automl": 4}),
         ({"testonly": False}, {}),
         ({"epsilon": None, "data": None, "quadratic": None, "quiet": None}, {}),
         ({"examples": 0}, {"examples": 0}),

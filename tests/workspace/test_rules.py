@@ -49,6 +49,28 @@ def test_a_block_of_events_of_another_kind_is_refused() -> None:
         Workspace().learn_block(block_of(cb_adf=True))
 
 
+def test_events_of_another_kind_are_refused_where_a_block_does_not_say() -> None:
+    [decisions] = from_dicts(
+        [{"context": {"u": 1}, "actions": [{"a": 1}, {"a": 2}], "chosen": 0, "cost": 1, "probability": 0.5}]
+    )
+    [lines] = from_dicts([{"context": {"u": 1}, "label": 2.0}])
+    for use in (Workspace().learn_block, Workspace().predict_block, Workspace().predictor().predict_block):
+        with pytest.raises(InputError, match=r"events of a contextual bandit, .* use AutoML"):
+            use(decisions)
+        use(lines)
+    bandit = Workspace(cb_explore_adf=True)
+    for use in (bandit.learn_block, bandit.predict_block, bandit.predictor().predict_block):
+        with pytest.raises(InputError, match=r"single lines with labels, .* use AutoMLRegressor"):
+            use(lines)
+        use(decisions)
+
+
+def test_one_block_is_not_several() -> None:
+    several: Any = from_dicts([{"context": {"u": 1}, "label": 2.0}])
+    with pytest.raises(TypeError, match=r"one block is needed, and this is a generator: .* next"):
+        Workspace().predict_block(several)
+
+
 def test_a_predictor_refuses_blocks_of_other_rules() -> None:
     predictor = Workspace(cb_explore_adf=True, hash_seed=7).predictor()
     with pytest.raises(InputError, match="this block was read with hash_seed = 0"):

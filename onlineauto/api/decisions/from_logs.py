@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.api.base import AutoModel
+from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import several
@@ -24,10 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["FromLogs"]
 
 
+@shared
 class FromLogs(AutoModel):
     """A contextual bandit that learns from logs."""
 
     _measure: ClassVar[str] = "reward"
+
+    @property
+    def _default_reward(self) -> float | None:
+        """The reward of decisions that have none, if these are to be learnt."""
+        return None
 
     @property
     def average_reward(self) -> float:
@@ -132,7 +138,8 @@ class FromLogs(AutoModel):
             A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such
             lines behind its decisions.
         default_reward : float, optional
-            The reward of decisions that have none; without it, these are not learnt.
+            The reward of decisions that have none, by default that of this model. Without one, they are not
+            learnt.
         progress : bool, optional
             As for `fit`.
 
@@ -159,9 +166,10 @@ class FromLogs(AutoModel):
         ...     AutoML().join(log, {choice.event_id: 1.0}).average_reward
         1.0
         """
-        joined = Joined(log, rewards, default_reward=default_reward)
+        default = self._default_reward if default_reward is None else default_reward
+        joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._fit(joined, progress=progress)
+        self._fit(joined.file(), progress=progress)
         if joined.unmatched:
             warnings.warn(
                 f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",

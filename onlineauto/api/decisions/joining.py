@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import msgspec
 
 from onlineauto.api.decisions.events import cost_of
-from onlineauto.formats.sources.source import ByteSource
+from onlineauto.formats.sources.event_file import EventFile
+from onlineauto.formats.sources.source import ByteSource, name_of
 
 if TYPE_CHECKING:
     import os
@@ -106,6 +107,10 @@ class Joined:
             }
             yield msgspec.json.encode(label)[:-1] + b"," + text.lstrip()[1:]
         self.unmatched, self.unrewarded = len(left), unrewarded
+
+    def file(self) -> BinaryIO:
+        """Return the lines as a binary file with the name of the log, whose lines have the same numbers."""
+        return cast("BinaryIO", EventFile(iter(self), multiline=False, name=name_of(self._log)))
 
 
 def _late_rewards(log: str | os.PathLike[str]) -> dict[str, float]:

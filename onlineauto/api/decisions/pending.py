@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
-__all__ = ["Decision", "Pending"]
+__all__ = ["Decision", "Pending", "check_limits"]
 
 
 class Decision(msgspec.Struct, frozen=True, eq=False):
@@ -26,6 +27,22 @@ class Decision(msgspec.Struct, frozen=True, eq=False):
     action: int
     probability: float
     deadline: float
+
+
+def check_limits(limit: object, time_to_live: object) -> None:
+    """Refuse what is no number of decisions, or no time for which they could wait.
+
+    Raises
+    ------
+    OptionError
+        One of them is no number, or too small.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+        raise OptionError(
+            f"max_pending cannot be {limit!r}; it takes a whole number of decisions, at least 1"
+        )
+    if not isinstance(time_to_live, float | int | Real) or not float(time_to_live) > 0:
+        raise OptionError(f"time_to_live cannot be {time_to_live!r}; it takes a number of seconds above 0")
 
 
 class Pending:

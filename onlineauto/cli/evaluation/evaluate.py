@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final
 
@@ -24,12 +23,12 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import MISSING, Evaluation
 from onlineauto.formats.lines.diagnostics import Diagnostic, Diagnostics
 from onlineauto.formats.options import InputOptions, check_format
+from onlineauto.interop.vw.any_model import load_any_model
 from onlineauto.options import Configuration, Registry, option, options_of
 from onlineauto.pictures import check_picture
 from onlineauto.pictures.values import values as draw_values
 from onlineauto.workspace.model_file import check_target, replace_file
 from onlineauto.workspace.options import REGISTRY as POLICIES
-from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -78,6 +77,21 @@ class EvaluateOptions:
         above=0,
         maximum=1,
         metavar="P",
+    )
+    rewards: str | None = option(
+        None,
+        "Rewards that came later: lines with EventId and RewardValue, joined with a log of --dsjson. Not "
+        "supplied: those in the log itself.",
+        vw=False,
+        metavar="FILE",
+        needs=("dsjson",),
+    )
+    default_reward: float | None = option(
+        None,
+        "Reward of the decisions of --dsjson that have none. Not supplied: they are left out.",
+        vw=False,
+        metavar="R",
+        needs=("dsjson",),
     )
     picture: str | None = option(
         None, "Draw the estimates and how they came to be: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
@@ -139,10 +153,10 @@ def run(words: Sequence[str]) -> int:
         estimates=None if options.estimates is None else _policy(options.estimates, configuration),
     )
     evaluation.diagnostics = Diagnostics(listener=None if options.quiet else _say)
-    sources = [_source(path, log=inputs.dsjson) for path in inputs.data]
-    items = chain.from_iterable(each if isinstance(each, Joined) else [each] for each in sources)
+    sources = [_source(path, options, log=inputs.dsjson) for path in inputs.data or ("-",)]
+    items = [each.file() if isinstance(each, Joined) else each for each in sources]
     course = _Course(trace=options.picture is not None, shows=sys.stderr.isatty() and not options.quiet)
-    for values, intervals in evaluation.stream(items if sources else "-", trace=course.trace):
+    for values, intervals in evaluation.stream(items, trace=course.trace):
         course.take(values, intervals)
     course.end()
     values = evaluation.values()
@@ -152,7 +166,11 @@ def run(words: Sequence[str]) -> int:
         print(line)
     if not options.quiet:
         if n := sum(each.unrewarded for each in sources if isinstance(each, Joined)):
-            print(f"onlineauto: warning: {several(n, 'decision')} without a reward left out", file=sys.stderr)
+            print(
+                f"onlineauto: warning: {several(n, 'decision')} without a reward left out; --default_reward "
+                "gives them one",
+                file=sys.stderr,
+            )
         for warning in evaluation.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
         for spec in filter(_is_model, options.policy):
@@ -169,12 +187,25 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _source(path: str, *, log: bool) -> BinaryIO | Path | Joined:
-    """Return a source; of the log of a service, its lines, joined with the rewards that came later."""
+def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Path | Joined:
+    """Return a source; of the log of a service, its lines, joined with the rewards that came later.
+
+    Raises
+    ------
+    OptionError
+        The log has no decisions to join with, or is standard input, which can be read once.
+    """
+    given = options.rewards is not None or options.default_reward is not None
+    if given and not log:
+        raise OptionError("--rewards and --default_reward join the log of a decision service: add --dsjson")
     if path == "-":
+        if given:
+            raise OptionError("--rewards and --default_reward need a log in a file: it is read twice")
         return sys.stdin.buffer
-    joined = Joined(path) if log and Path(path).is_file() else None
-    return Path(path) if joined is None or not joined.unmatched else joined
+    if not log or not Path(path).is_file():
+        return Path(path)
+    joined = Joined(path, options.rewards, default_reward=options.default_reward)
+    return joined if joined.unmatched or given else Path(path)
 
 
 def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
@@ -207,7 +238,7 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
     for name in sorted(beside & given.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
     if given[ModelOptions].initial_regressor:
-        return load_model(Workspace, given[ModelOptions].initial_regressor[0], given)[0]
+        return load_any_model(given[ModelOptions].initial_regressor[0], given)[0]
     return Workspace(configuration=given)
 
 

@@ -14,18 +14,18 @@ from onlineauto.errors import OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import FORMATS, InputOptions
 from onlineauto.interop.named_blocks import line_names, named_blocks
+from onlineauto.interop.vw.any_model import is_vw_model, load_any_model
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.inspection.inverse_hash import InverseHash
 from onlineauto.workspace.inspection.named_examples import NamedExamples
 from onlineauto.workspace.model_file import VERSION, read_file
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.save_load import load_model
-from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.options import Configuration
+    from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["run"]
 
@@ -46,16 +46,17 @@ def run(configuration: Configuration) -> int:
             "inspect takes a model, and files of events to learn names from: onlineauto inspect m"
         )
     reading = {name: configuration.get(name) for name in _reading_options() if name in configuration.supplied}
-    workspace, run = load_model(Workspace, model, REGISTRY.from_keywords(testonly=True, **reading))
+    workspace, run = load_any_model(model, REGISTRY.from_keywords(testonly=True, **reading))
     names = {int(number): name for number, name in run.get("names", ())}
     names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
+    theirs = is_vw_model(model)
     found: dict[str, Any] = {
         "file": {
             "path": model,
             "bytes": Path(model).stat().st_size,
-            "program": read_file(model).get("program", "unknown"),
-            "layout": VERSION,
+            "program": "Vowpal Wabbit" if theirs else read_file(model).get("program", "unknown"),
+            "layout": None if theirs else VERSION,
         }
     }
     found |= inspection(workspace, names=names, top=options.largest)

@@ -72,7 +72,8 @@ _LIVE_COLUMNS = (
 def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     file, learnt = found["file"], found["learnt"]
     yield "file", f"{file['path']}, {file['bytes']} bytes"
-    yield "written by", f"{file['program']} (layout {file['layout']})"
+    layout = "" if file["layout"] is None else f" (layout {file['layout']})"
+    yield "written by", f"{file['program']}{layout}"
     yield "options", found["options"] or "none"
     if found["predicts_only"]:
         yield "kind", "the champion alone, to predict with"

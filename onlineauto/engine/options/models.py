@@ -100,7 +100,11 @@ def check_models(configuration: Configuration) -> None:
     """
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:
-        raise OptionError("-i takes one model; `onlineauto merge` makes one of several")
+        names = " and ".join(map(str, models.initial_regressor))
+        raise OptionError(
+            f"-i takes one model, and this is {names}: data follow -d; `onlineauto merge` makes one model of "
+            "several"
+        )
     if models.resume and configuration.get("audit"):
         raise OptionError("--audit and --resume exclude each other: what was printed cannot be continued")
     for name in configuration.supplied & {"resume", "save_every"}:

@@ -302,6 +302,15 @@ CHECKS: Final = (
 """Functions that refuse contradictory options, in the order in which they are called."""
 
 
+_INSTEAD: Final = {
+    "journal": "observe hears of the decisions of its search, and AutoML.history has them",
+    "predictions": "stream yields the outcomes of each block",
+    "initial_regressor": "load takes the file",
+    "final_regressor": "save takes the file",
+}
+"""What a program does in place of options of the command line."""
+
+
 def refuse_command_line(configuration: Configuration) -> None:
     """Refuse options that only the command line acts on."""
     others = (
@@ -310,4 +319,5 @@ def refuse_command_line(configuration: Configuration) -> None:
     names = ("data", "cache", "cache_file", "kill_cache", "verbose_metrics", *others)
     for name in names:
         if name in configuration.supplied:
-            raise OptionError(f"{name} is for the command line; a Workspace has no use for it")
+            instead = _INSTEAD.get(name, "a Workspace has no use for it")
+            raise OptionError(f"{name} is for the command line; {instead}")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 import numpy as np
 
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.stream.dialect import dialect_of
+from onlineauto.engine.stream.dialect import NATIVE, dialect_of
+from onlineauto.engine.stream.odd_labels import OddLabels
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
@@ -37,6 +38,7 @@ __all__ = [
     "kind_of",
     "open_lines",
     "open_source",
+    "read_all",
     "read_blocks",
     "rules_of",
 ]
@@ -85,11 +87,30 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     TypeError
         The source is a frame or a mapping, or an item is no event.
     """
-    left = configuration[InputOptions].examples
-    if left < 0 or dialect_of(configuration).counts_lines:
-        yield from _read_all(source, configuration, found)
+    blocks = _up_to(
+        configuration[InputOptions].examples, read_all(source, configuration, found), configuration
+    )
+    if dialect_of(configuration) is not NATIVE:
+        yield from blocks
         return
-    for block in _read_all(source, configuration, found):
+    odd = OddLabels(simple=kind_of(configuration) == "simple", actions=_actions_of(configuration))
+    for block in blocks:
+        odd.look(block, found)
+        yield block
+
+
+def _actions_of(configuration: Configuration) -> int | None:
+    """Return how many actions there are, if each event is one line."""
+    counts = (configuration.get(name) for name in ("cb_explore", "cb"))
+    return next((count for count in counts if isinstance(count, int)), None)
+
+
+def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> Iterator[Block]:
+    """Yield blocks up to so many events; all if that is negative, or if the reader itself counts lines."""
+    if left < 0 or dialect_of(configuration).counts_lines:
+        yield from blocks
+        return
+    for block in blocks:
         part = block.head(min(left, len(block)))
         left -= len(part)
         yield part
@@ -97,8 +118,8 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
             return
 
 
-def _read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a source, or of all items of an iterable, to the end."""
+def read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+    """Yield the blocks of a source, or of all items of an iterable, to the end; labels are not looked at."""
     if _is_source(source):
         reader = open_source(cast("Source", source), configuration, diagnostics=found)
         ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
@@ -115,7 +136,7 @@ def _read_all(source: Sources, configuration: Configuration, found: Diagnostics)
             _refuse_count_of_lines(configuration, "of one file with --vw_exact, and there are several")
             for item in items:
                 found.of_file = f"{name_of(cast('Source', item))}: "
-                yield from _read_all(cast("Source", item), configuration, found)
+                yield from read_all(cast("Source", item), configuration, found)
             found.of_file = ""
 
 
@@ -187,6 +208,8 @@ def open_source(
         Lines are to be counted, and the source is a file of blocks.
     """
     found = ByteSource(source)
+    if diagnostics is not None:
+        diagnostics.reading = found.name
     if not found.begins_with(BEGIN):
         return open_lines(found, configuration, diagnostics=diagnostics)
     try:
@@ -219,6 +242,8 @@ def open_lines(
     InputError
         The source cannot be opened.
     """
+    if diagnostics is not None and not isinstance(source, ByteSource):
+        diagnostics.reading = name_of(source)
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
     kind, dialect = kind_of(configuration), dialect_of(configuration)
     if dialect.counts_lines and inputs.examples >= 0:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.features.block import UNLABELLED
+from onlineauto.features.block import UNLABELLED, Block
 
 if TYPE_CHECKING:
-    from onlineauto.features.block import Block, Rules
+    from onlineauto.features.block import Rules
 
 __all__ = ["check_rules", "first_invalid_event"]
 
@@ -21,16 +21,46 @@ def check_rules(block: Block, rules: Rules) -> None:
     Raises
     ------
     InputError
-        They differ.
+        They differ, or the block has events of another kind.
+    TypeError
+        It is no block.
     """
+    if not isinstance(block, Block):
+        raise TypeError(
+            f"one block is needed, and this is a {type(block).__name__}: from_dicts and from_frame yield "
+            "several blocks, which fit and stream take, and next(…) takes one of them"
+        )
     if block.rules == rules:
         return
+    if "events" not in block.rules:
+        _check_kind(block, simple=rules.get("events") == "simple")
     for option, theirs in block.rules.items():
         if theirs != (ours := rules.get(option)):
             raise InputError(
                 f"this block was read with {option} = {theirs}, and this workspace has {option} = {ours}: "
                 "read the events with the same options"
             )
+
+
+def _check_kind(block: Block, *, simple: bool) -> None:
+    """Compare the events of a block, which does not say of what kind they are, with those that are expected.
+
+    Raises
+    ------
+    InputError
+        They are of another kind.
+    """
+    begin, end = int(block.event_start[0]), int(block.event_start[-1])
+    if simple and (len(block.costs) or end - begin > len(block)):
+        raise InputError(
+            "these are events of a contextual bandit, with actions, and this workspace learns single lines: "
+            "make it with cb_explore_adf=True, or use AutoML"
+        )
+    if not simple and (block.label[begin:end] != UNLABELLED).any():
+        raise InputError(
+            "these are single lines with labels, and this workspace is a contextual bandit: make it without "
+            "cb_explore_adf, or use AutoMLRegressor"
+        )
 
 
 def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:

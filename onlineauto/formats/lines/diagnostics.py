@@ -121,9 +121,13 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     ),
     Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
     Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
+    Code.LABEL_FAR_OUT: ("label or cost {text} is a million times the largest before", _KEPT),
+    Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", "label not used"),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 
+_KINDS = 5
+"""Number of kinds of problems that a summary has."""
 _SHOWN = 60
 _KEEP = 100
 
@@ -175,6 +179,8 @@ class Diagnostics:
         The first hundred problems.
     of_file : str
         Name of the file being read and a colon, if there are several.
+    reading : str
+        Name of the file being read.
     log : LogCounts or SlotLogCounts, optional
         Counts of the decision-service log, if the input is one.
 
@@ -193,6 +199,7 @@ class Diagnostics:
     counts: Counter[Code] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
     of_file: str = ""
+    reading: str = "<blocks>"
     log: LogCounts | SlotLogCounts | None = None
 
     @property
@@ -211,6 +218,17 @@ class Diagnostics:
         for diagnostic in others.kept:
             self.keep(diagnostic)
         self.log = others.log or self.log
+
+    def since(self, counts: Counter[Code], kept: int) -> Diagnostics:
+        """Return the problems that have come since these counts, and since so many problems were kept."""
+        return Diagnostics(counts=self.counts - counts, kept=self.kept[kept:])
+
+    def summary(self) -> str:
+        """Return a summary: how many problems of each kind, and the first of each."""
+        firsts = {each.code: each for each in reversed(self.kept)}
+        kinds = [(n, firsts[code]) for code, n in self.counts.most_common(_KINDS) if code in firsts]
+        head = f"{self.total} problem{'s' * (self.total != 1)} in the input:"
+        return "\n".join([head, *(f"  {n}, of which the first: {first}" for n, first in kinds)])
 
     def keep(self, diagnostic: Diagnostic) -> None:
         """Keep a problem that is already counted, unless a hundred are kept."""

@@ -97,3 +97,5 @@ class Code(IntEnum):
     JSON_OUTCOMES = 77
     SLOT_LISTS = 78
     SLOT_LABELLED = 79
+    LABEL_FAR_OUT = 80
+    ACTION_OUT_OF_RANGE = 81

@@ -20,6 +20,8 @@ class EventFile(io.BufferedIOBase):
         One event each, with all its lines.
     multiline : bool
         Whether an empty line must end each event.
+    name : str
+        Name of the file in messages.
 
     Examples
     --------
@@ -32,8 +34,8 @@ class EventFile(io.BufferedIOBase):
         One of the texts is neither str nor bytes. Raised by reading.
     """
 
-    def __init__(self, texts: Iterator[str | bytes], *, multiline: bool) -> None:
-        self.name = "<events>"
+    def __init__(self, texts: Iterator[str | bytes], *, multiline: bool, name: str = "<events>") -> None:
+        self.name = name
         self._texts = texts
         self._end = b"\n\n" if multiline else b"\n"
         self._rest = b""

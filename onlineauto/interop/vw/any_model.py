@@ -1,16 +1,51 @@
-"""``read_model``: a model of this program, or of Vowpal Wabbit, as a workspace."""
+"""Models of this program or of Vowpal Wabbit, as workspaces: the first bytes of a file say whose it is."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
-from onlineauto.interop.vw.model import read_vw_model
+from onlineauto.interop.vw.file import begins_as_vw
+from onlineauto.interop.vw.model import load_vw_model, read_vw_model
 from onlineauto.workspace.model_file import MAGIC
+from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["read_model"]
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["is_vw_model", "load_any_model", "read_model"]
+
+_HEAD = 16
+
+
+def is_vw_model(source: object) -> bool:
+    """Return whether a path, or bytes, is a model of Vowpal Wabbit."""
+    if isinstance(source, bytes):
+        return begins_as_vw(source[:_HEAD])
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+        return False
+    with Path(source).open("rb") as file:
+        return begins_as_vw(file.read(_HEAD))
+
+
+def load_any_model(
+    path: str | os.PathLike[str], configuration: Configuration
+) -> tuple[Workspace, dict[str, Any]]:
+    """Return the workspace of a model file, and the stored state of the run that saved it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is not a model.
+    OptionError
+        An option that the model keeps is given another value and cannot change.
+    """
+    if is_vw_model(path):
+        return load_vw_model(path, configuration)
+    return load_model(Workspace, path, configuration)
 
 
 def read_model(source: str | os.PathLike[str] | bytes) -> Workspace:

@@ -138,8 +138,8 @@ def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
     wild = [each for each in (*options.quadratic, *options.cubic, *options.interactions) if ":" in each]
     if wild and not names:
         raise OptionError(
-            f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: name them with "
-            "namespaces=[…]"
+            f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: in Python, "
+            "warm_start(…, namespaces=[…]) names them; without a search, the model goes on as it is"
         )
 
 
