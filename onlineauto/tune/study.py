@@ -202,10 +202,11 @@ class Study:
             self._store.save(Snapshot(progress.version, progress.state_dict()))
             self._saved = progress.version
 
-    def report(self, job: Job, step: int, value: float) -> Decision:
+    def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
         """Write down a value on the way and return whether the job goes on; this renews its lease.
 
-        If the answer is STOP, tell the study this value.
+        If the answer is STOP, tell the study this value. Details say what the value is about, as plain JSON;
+        they are in the `history`, and a scheduler may read them.
 
         Raises
         ------
@@ -218,11 +219,14 @@ class Study:
             raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
         with self._lock:
             record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
+            record |= {"details": dict(details)} if details else {}
             self._follow(record, self._store.commit(_claim(job), record))
             return self._current().decision(job.trial)
 
-    def tell(self, job: Job, value: float) -> None:
+    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
         """Write down the value with which a job ended. NaN, or no number, is a failure for good.
+
+        Details are as those of `report`.
 
         Raises
         ------
@@ -239,6 +243,7 @@ class Study:
                 self.refresh()
             resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
+            record |= {"details": dict(details)} if details else {}
             self._follow(record, self._store.commit(_claim(job), record))
 
     def fail(self, job: Job, why: str) -> None:
@@ -373,6 +378,22 @@ class Study:
         with_value = [trial for trial in self.trials if trial.value is not None]
         return min(with_value, key=lambda each: (-each.resource, sign * (each.value or 0.0)), default=None)
 
+    def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
+        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
+
+        Parameters
+        ----------
+        trial : int
+            Its number.
+        checkpoints : str or Path, optional
+            The folder that `run` was given.
+        """
+        from onlineauto.tune.store.checkpoints import unpacked
+        from onlineauto.tune.workers.running import checkpoints_of
+
+        found = checkpoints_of(self._store, checkpoints).newest(trial, most=2**63)
+        return None if found is None else unpacked(found.saved)
+
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
         """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
 
@@ -385,7 +406,7 @@ class Study:
         -------
         list of dict
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-            ``config_…`` for each parameter of the trial.
+            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
         """
         records = self._store.load()
         return rows(records if job is None else records[: job.version])
