@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MISSED", "LiveLearner", "model_of"]
 
-_REPORTS, _BATCHES = 64, 1024
+_REPORTS, _BATCHES = 32, 512
 MISSED: Final = ("catch_up", "match")
 """What a learner does about events between its checkpoint and the window in which it is scored."""
 
@@ -52,9 +52,9 @@ class LiveLearner:
     missed : {"catch_up", "match"}
         What is done about events that were missed.
     every : int, optional
-        Events between two reports; by default there are 64 of them in the whole stream.
+        Events between two reports; by default there are 32 up to the resource of a job.
     batch : int, optional
-        Events in a batch of reported losses; by default there are about 1,000 of them in the whole stream.
+        Events in a batch of reported losses; by default there are 512 up to the resource of a job.
     most : int, optional
         Read no more events than these.
 
@@ -127,15 +127,15 @@ class LiveLearner:
         """
         if resource > len(self.events):
             raise InputError(f"the stream has {len(self.events)} events, and a trial is to learn {resource}")
-        every = self._arguments["every"] or -(-len(self.events) // _REPORTS)
-        batch = self._arguments["batch"] or -(-len(self.events) // _BATCHES)
+        every = self._arguments["every"] or -(-resource // _REPORTS)
+        batch = self._arguments["batch"] or -(-resource // _BATCHES)
         run, losses = self._opened(configured(self.base, config), self._first_scored(resource), report.saved)
-        reported = losses.end
+        reported = losses.end - losses.end % batch
         while (at := run.position.events) < resource:
             run.step(min(at + every - at % every, resource) - at)
             at = run.position.events
             begin, whole = max(self._first_scored(at), losses.begin), at - at % batch
-            first = -(-reported // batch) * batch
+            first = max(reported, -(-losses.begin // batch) * batch)
             details = {
                 "offset_from": begin,
                 "offset_to": at,

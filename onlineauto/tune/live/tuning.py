@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+from onlineauto.tune.live.budget import Budget
 from onlineauto.tune.live.flags import base_of, config_of, configured, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
@@ -32,13 +33,14 @@ def tune_stream(
     base: str | Mapping[str, Any] = "",
     search: Sequence[str] = SEARCHED,
     *,
-    scheduler: str | Scheduler = "hyperband",
+    scheduler: str | Scheduler = "race",
     searcher: str | Searcher = "tpe",
     max_examples: int | None = None,
     min_examples: int | None = None,
     eta: int = 3,
     window: int | None = None,
     missed: str = "catch_up",
+    budget: int | None = None,
     max_trials: int | None = None,
     jobs: int | None = None,
     workers: int = 0,
@@ -73,8 +75,11 @@ def tune_stream(
         Compare by so many events before each rung; None for all from the beginning.
     missed : {"catch_up", "match"}
         What a trial does about events between its checkpoint and the window: learn them, or leave them out.
+    budget : int, optional
+        The events that all trials together may learn; the jobs that run when it is spent come to their end.
     max_trials, jobs, workers, seed, name, storage, checkpoints, stoppers, callbacks
-        As for `Study` and `Study.run`. Without the first two, the scheduler goes once through all it does.
+        As for `Study` and `Study.run`. Without `budget` and the first two, the scheduler goes once through
+        all it does.
 
     Raises
     ------
@@ -121,7 +126,7 @@ def tune_stream(
             jobs=jobs,
             checkpoint_every=most,
             checkpoints=checkpoints,
-            stoppers=stoppers,
+            stoppers=[*stoppers, *([] if budget is None else [Budget(study, budget)])],
             callbacks=callbacks,
         )
     return study
