@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["invite"]
 
+_UNTIL_DECIDED = 2**62
+"""A lease that never ends: the config stays live until the test says that it is better, or worse."""
+
 
 def invite(
     rules: Rules, search: Search, config: Config, statistics: Statistics, *, names: Iterable[bytes], why: str
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Return the search with a config as a challenger, and the decisions that make it so.
 
-    It replaces a challenger with the same config, or else the least promising one, if no more can be live.
+    It replaces a challenger with the same config, or else the least promising one, if no more can be live. It
+    stays until the champion changes, or until it is proved worse.
 
     Parameters
     ----------
@@ -47,7 +51,7 @@ def invite(
     live = _place(rules, search, config, statistics)
     number = len(search.candidates)
     search = replace(
-        search, candidates=(*search.candidates, Candidate(config, rules.lease)), n_valid=number + 1
+        search, candidates=(*search.candidates, Candidate(config, _UNTIL_DECIDED)), n_valid=number + 1
     )
     search, seated = seat(rules, search, live, number, why=why)
     return search, (*decisions, *seated)

@@ -76,12 +76,12 @@ def _crossed(events: Events) -> Iterator[str]:
         yield "*".join(name.decode("utf-8", "surrogateescape") for name in names)
 
 
-def config_of(base: Configuration, space: Space) -> dict[str, Any]:
-    """Return the config of a space that is nearest to some options: usually theirs."""
+def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> dict[str, Any]:
+    """Return the config of a space that is nearest to some options, with all interactions or none."""
     config: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
         if _is_crossed(name):
-            config[name] = False
+            config[name] = crossed
             continue
         value: Any = base.get(name)
         if isinstance(parameter, Float | Int):

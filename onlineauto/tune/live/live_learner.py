@@ -37,7 +37,8 @@ class LiveLearner:
 
     A trial that goes on from a checkpoint may have missed events before the window of its next value. It
     learns them first, which costs their number (``catch_up``), or leaves them out (``match``). Each report
-    says which events its value is about, and whether any were left out.
+    has details: `offset_from` and `offset_to`, the events that its value is about; and `missed`, which is
+    ``caught_up``, ``matched``, or ``nothing``.
 
     Give it to `Study.run`; processes parse the stream once each.
 
@@ -129,8 +130,10 @@ class LiveLearner:
             raise InputError(f"the stream has {len(self.events)} events, and a trial is to learn {resource}")
         every = self._arguments["every"] or -(-resource // _REPORTS)
         batch = self._arguments["batch"] or -(-resource // _BATCHES)
-        run, losses = self._opened(configured(self.base, config), self._first_scored(resource), report.saved)
+        first_scored = self._first_scored(resource)
+        run, losses = self._opened(configured(self.base, config), first_scored, report.saved)
         reported = losses.end - losses.end % batch
+        missed = "matched" if losses.skipped else "caught_up" if losses.end < first_scored else "nothing"
         while (at := run.position.events) < resource:
             run.step(min(at + every - at % every, resource) - at)
             at = run.position.events
@@ -139,7 +142,7 @@ class LiveLearner:
             details = {
                 "offset_from": begin,
                 "offset_to": at,
-                "missed": "matched" if losses.skipped else "caught up",
+                "missed": missed,
                 "batch": batch,
                 "first": first,
                 "losses": losses.batches(first, max(whole, first), batch),

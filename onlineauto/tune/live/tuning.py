@@ -54,7 +54,8 @@ def tune_stream(
     """Search the flags of a learner on a stream, and return the study.
 
     Its trials learn the stream from the beginning, each with flags of its own, and are compared by the mean
-    progressive loss of the same events. The first trial has the flags of the base. Whoever gives the same
+    progressive loss of the same events. The first two have the flags of the base, without interactions, and
+    with all that are searched. Whoever gives the same
     `name` and `storage` works on the same study; a study that was interrupted goes on.
 
     Parameters
@@ -114,7 +115,9 @@ def tune_stream(
         storage=storage,
     )
     if not study.trials:
-        study.enqueue(config_of(learner.base, space))
+        first = config_of(learner.base, space), config_of(learner.base, space, crossed=True)
+        for config in first if first[0] != first[1] else first[:1]:
+            study.enqueue(config)
     with ExitStack() as stack:
         if workers:  # they need not parse the stream again
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"

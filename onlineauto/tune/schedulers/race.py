@@ -44,7 +44,7 @@ class Race(Hyperband):
     Parameters
     ----------
     sizes, brackets
-        As for `Hyperband`.
+        As for `Hyperband`; two kinds of brackets by default, since bad trials end early anyway.
     alpha : float
         Most probability with which a rung drops its best trial.
 
@@ -56,7 +56,7 @@ class Race(Hyperband):
 
     name = "race"
 
-    def __init__(self, sizes: str = "geometric", brackets: int | None = None, alpha: float = 0.05) -> None:
+    def __init__(self, sizes: str = "geometric", brackets: int | None = 2, alpha: float = 0.05) -> None:
         super().__init__(sizes, brackets)
         if not 0 < alpha < 1:
             raise OptionError(f"alpha = {alpha!r}: a probability, above 0 and below 1")
