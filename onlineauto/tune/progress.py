@@ -43,12 +43,15 @@ class Progress:
     version : int
         How many records were applied.
     trials : dict of int to Trial
+    trainable : str or None
+        What trials run, as ``MODULE:NAME``, if somebody has said so.
     """
 
     def __init__(self, scheduler: Scheduler, searcher: Searcher, *, sign: float, retries: int) -> None:
         self.scheduler, self.searcher = scheduler, searcher
         self.version = 0
         self.trials: dict[int, Trial] = {}
+        self.trainable: str | None = None
         self._sign, self._retries = sign, retries
         self._waiting: deque[int] = deque()
         self._stopped: dict[int, int] = {}
@@ -56,6 +59,7 @@ class Progress:
         self._apply: Mapping[str, Callable[[Record], None]] = {
             "study": lambda record: None,  # noqa: ARG005
             "enqueued": self._enqueued,
+            "named": self._named,
             "asked": self._asked,
             "reported": self._reported,
             "told": self._told,
@@ -108,6 +112,9 @@ class Progress:
 
     def _enqueued(self, record: Record) -> None:
         self.searcher.enqueue(dict(record["config"]))
+
+    def _named(self, record: Record) -> None:
+        self.trainable = record["trainable"]
 
     def _asked(self, record: Record) -> None:
         number = record["trial"]
@@ -190,6 +197,7 @@ class Progress:
         """Return the state as plain JSON."""
         return {
             "version": self.version,
+            "trainable": self.trainable,
             "scheduler": self.scheduler.state_dict(),
             "searcher": self.searcher.state_dict(),
             "waiting": list(self._waiting),
@@ -199,7 +207,7 @@ class Progress:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the scheduler and the searcher have begun as its own had."""
-        self.version = state["version"]
+        self.version, self.trainable = state["version"], state["trainable"]
         self.scheduler.load_state_dict(state["scheduler"])
         self.searcher.load_state_dict(state["searcher"])
         self._waiting = deque(state["waiting"])

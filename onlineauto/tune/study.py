@@ -24,6 +24,7 @@ from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Claim, Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.workers.naming import imported, name_of_trainable
 from onlineauto.tune.workers.stoppers import Stopper
 
 if TYPE_CHECKING:
@@ -290,10 +291,11 @@ class Study:
 
     def run(
         self,
-        trainable: What,
+        trainable: What | str | None = None,
         *,
         workers: int = 0,
         jobs: int | None = None,
+        rounds: int | None = None,
         checkpoint_every: int = 1,
         checkpoints: str | Path | None = None,
         stoppers: Sequence[Stopper] = (),
@@ -301,17 +303,20 @@ class Study:
     ) -> Trial | None:
         """Run jobs until there are no more, together with any other workers, and return the best trial.
 
-        Without `max_trials`, `jobs` and `stoppers`, the scheduler goes once through all it does.
+        Without `max_trials`, `jobs`, `rounds` and `stoppers`, the scheduler goes once more through all.
 
         Parameters
         ----------
-        trainable : function or class
+        trainable : function, class or str, optional
             A function takes a config, if it wants a resource, and if it wants a report, and returns the value
-            after so much; a class is a `Trainable`. An exception fails the job.
+            after so much; a class is a `Trainable`. An exception fails the job. Or the name of one, as
+            ``MODULE:NAME``. What can be imported is noted in the study; None takes what was noted last.
         workers : int
             Processes, which have to be able to import the trainable; 0 for this one.
         jobs : int, optional
             The most jobs to run.
+        rounds : int, optional
+            How often the scheduler goes through all it does, counted from the beginning of the study.
         checkpoint_every : int
             Steps between two checkpoints.
         checkpoints : str or Path, optional
@@ -327,17 +332,18 @@ class Study:
         """
         from onlineauto.tune.workers.running import run_study
 
-        if self._settings.max_trials is None and jobs is None and not stoppers:
-            progress = self._current()
-            scheduler, searcher = progress.scheduler, progress.searcher
-            if scheduler.rounds is not None:
-                stoppers = [_OneRound(self)]
-            elif not (scheduler.ends or searcher.ends):
-                raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        self.refresh()
+        ends = self._settings.max_trials is not None or jobs is not None or stoppers
+        progress = self._current()
+        scheduler, searcher = progress.scheduler, progress.searcher
+        if scheduler.rounds is not None and (rounds is not None or not ends):
+            stoppers = [*stoppers, _Rounds(self, scheduler.rounds + 1 if rounds is None else rounds)]
+        elif not (ends or scheduler.ends or searcher.ends):
+            raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
         run_study(
             self,
             self._store,
-            trainable,
+            self._trainable(trainable),
             workers=workers,
             lease=self._lease,
             jobs=jobs,
@@ -347,6 +353,19 @@ class Study:
             callbacks=callbacks,
         )
         return self.best
+
+    def _trainable(self, given: What | str | None) -> What:
+        """Return what trials run, and note it if other processes can import it."""
+        noted = self._current().trainable
+        if given is None and noted is None:
+            raise OptionError(f"nobody has said what trials of {self.name!r} run: give a trainable")
+        what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
+        name = given if isinstance(given, str) else name_of_trainable(what)
+        if name is not None and name != noted:
+            with self._lock:
+                record = {"kind": "named", "trainable": name}
+                self._follow(record, self._store.append(record))
+        return what
 
     @property
     def rounds(self) -> int | None:
@@ -391,23 +410,23 @@ class Study:
         return rows(records if job is None else records[: job.version])
 
 
-class _OneRound(Stopper):
-    """Ends a run when the scheduler has been through all it does once more.
+class _Rounds(Stopper):
+    """Ends a run when the scheduler has been so often through all it does.
 
     Parameters
     ----------
     study : Study
         The study.
+    rounds : int
+        How often.
     """
 
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._before = study.rounds
+    def __init__(self, study: Study, rounds: int) -> None:
+        self._study, self._rounds = study, rounds
 
     def ends_run(self) -> bool:
         """Return whether it has."""
-        now = self._study.rounds
-        return now is not None and self._before is not None and now > self._before
+        return (self._study.rounds or 0) >= self._rounds
 
 
 def _lease(lease: Any, storage: object) -> float:
