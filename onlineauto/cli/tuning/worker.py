@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
-from onlineauto.cli.tuning.running import ending_well
+from onlineauto.cli.tuning.running import ending_well, only_name
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
@@ -60,7 +60,8 @@ REGISTRY: Final = Registry((WorkerOptions,))
 _PAGE: Final = Page(
     "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
     "Run jobs of a study until it is done, or its scheduler has been through all it does once more. Start as "
-    "many workers as you like, on as many machines as see the store: each job has one owner, and what a worker leaves behind, another one goes on with.",
+    "many workers as you like, on as many machines as see the store: each job has one owner, and what a "
+    "worker leaves behind, another one goes on with.",
     """\
 Examples:
   onlineauto worker --study sqlite:///study.db
@@ -86,7 +87,7 @@ def run(words: Sequence[str]) -> int:
         raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
 
-    name = options.name or _only_name(options.study)
+    name = options.name or only_name(options.study)
     study = Study.load(name, storage=options.study, lease=options.lease)
     with ending_well():
         study.run(
@@ -98,23 +99,6 @@ def run(words: Sequence[str]) -> int:
             callbacks=[] if options.quiet else [_printer()],
         )
     return 0
-
-
-def _only_name(url: str) -> str:
-    """Return the name of the one study of a store.
-
-    Raises
-    ------
-    OptionError
-        If it has none, or several.
-    """
-    from onlineauto.tune.store.sql_store import names_of_studies
-
-    names = names_of_studies(url)
-    if len(names) != 1:
-        some = ", ".join(names) or "none"
-        raise OptionError(f"--name is needed, as the store has not one study but these: {some}")
-    return names[0]
 
 
 def _printer() -> Any:
