@@ -59,8 +59,8 @@ _PAGE: Final = Page(
     "       onlineauto plot [options] URL [--name NAME] -o PICTURE",
     "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
     "the champion's reward as the search knew it; of several journals, this reward side by side. Or draw the "
-    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or draw "
-    "a study: what its trials were given, the best so far, their configs, and which parameters matter.",
+    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
+    "draw a study: what its trials were given, the best so far, their configs, and which parameters matter.",
     """\
 Examples:
   onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
