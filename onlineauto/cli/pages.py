@@ -37,6 +37,7 @@ _TASKS: Final = (
     ),
     (
         "Tune",
+        ("onlineauto tune -d FILE --search NAMES", "the best flags on a stream"),
         ("onlineauto tune --trainable M:F --space TOML", "the best config of any function"),
         ("onlineauto worker --study URL", "run jobs of a study, with other workers"),
         ("onlineauto studies URL", "how far the studies of a store are"),

@@ -148,6 +148,7 @@ class Progress:
         if step <= trial.step or isnan(value):  # a job that is tried again reports what was reported before
             return
         trial.step = step
+        self._read_details(record)
         if self.scheduler.on_report(trial.number, step, self._sign * value) is Decision.STOP:
             self._stopped.setdefault(trial.number, step)
 
@@ -156,9 +157,14 @@ class Progress:
         trial.values[resource] = value
         trial.step = max(trial.step, resource)
         self._stopped.pop(trial.number, None)
+        self._read_details(record)
         changed = self.scheduler.on_result(trial.number, resource, self._sign * value)
         self.searcher.on_result(trial.config, resource, self._sign * value)
         self._change(changed)
+
+    def _read_details(self, record: Record) -> None:
+        if "details" in record:
+            self.scheduler.on_details(record["trial"], record["details"])
 
     def _failed(self, record: Record) -> None:
         trial = self.trials[record["trial"]]

@@ -25,7 +25,7 @@ from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Claim, Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.naming import imported, name_of_trainable
-from onlineauto.tune.workers.stoppers import Stopper
+from onlineauto.tune.workers.stoppers import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store
     from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
 __all__ = ["Study"]
@@ -203,10 +204,11 @@ class Study:
             self._store.save(Snapshot(progress.version, progress.state_dict()))
             self._saved = progress.version
 
-    def report(self, job: Job, step: int, value: float) -> Decision:
+    def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
         """Write down a value on the way and return whether the job goes on; this renews its lease.
 
-        If the answer is STOP, tell the study this value.
+        If the answer is STOP, tell the study this value. Details say what the value is about, as plain JSON;
+        they are in the `history`, and a scheduler may read them.
 
         Raises
         ------
@@ -219,11 +221,14 @@ class Study:
             raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
         with self._lock:
             record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
+            record |= {"details": dict(details)} if details else {}
             self._follow(record, self._store.commit(_claim(job), record))
             return self._current().decision(job.trial)
 
-    def tell(self, job: Job, value: float) -> None:
+    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
         """Write down the value with which a job ended. NaN, or no number, is a failure for good.
+
+        Details are as those of `report`.
 
         Raises
         ------
@@ -240,6 +245,7 @@ class Study:
                 self.refresh()
             resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
+            record |= {"details": dict(details)} if details else {}
             self._follow(record, self._store.commit(_claim(job), record))
 
     def fail(self, job: Job, why: str) -> None:
@@ -337,9 +343,12 @@ class Study:
         progress = self._current()
         scheduler, searcher = progress.scheduler, progress.searcher
         if scheduler.rounds is not None and (rounds is not None or not ends):
-            stoppers = [*stoppers, _Rounds(self, scheduler.rounds + 1 if rounds is None else rounds)]
+            until = scheduler.rounds + 1 if rounds is None else rounds
+            stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
         elif not (ends or scheduler.ends or searcher.ends):
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        for callback in callbacks:
+            callback.on_begin(self)
         run_study(
             self,
             self._store,
@@ -358,7 +367,10 @@ class Study:
         """Return what trials run, and note it if other processes can import it."""
         noted = self._current().trainable
         if given is None and noted is None:
-            raise OptionError(f"nobody has said what trials of {self.name!r} run: give a trainable")
+            raise OptionError(
+                f"nobody has said what trials of {self.name!r} run: give a trainable; or, if they learn a "
+                "stream, begin as it was begun"
+            )
         what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
         name = given if isinstance(given, str) else name_of_trainable(what)
         if name is not None and name != noted:
@@ -392,6 +404,22 @@ class Study:
         with_value = [trial for trial in self.trials if trial.value is not None]
         return min(with_value, key=lambda each: (-each.resource, sign * (each.value or 0.0)), default=None)
 
+    def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
+        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
+
+        Parameters
+        ----------
+        trial : int
+            Its number.
+        checkpoints : str or Path, optional
+            The folder that `run` was given.
+        """
+        from onlineauto.tune.store.checkpoints import unpacked
+        from onlineauto.tune.workers.running import checkpoints_of
+
+        found = checkpoints_of(self._store, checkpoints).newest(trial, most=2**62)
+        return None if found is None else unpacked(found.saved)
+
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
         """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
 
@@ -404,29 +432,10 @@ class Study:
         -------
         list of dict
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-            ``config_…`` for each parameter of the trial.
+            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
         """
         records = self._store.load()
         return rows(records if job is None else records[: job.version])
-
-
-class _Rounds(Stopper):
-    """Ends a run when the scheduler has been so often through all it does.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    rounds : int
-        How often.
-    """
-
-    def __init__(self, study: Study, rounds: int) -> None:
-        self._study, self._rounds = study, rounds
-
-    def ends_run(self) -> bool:
-        """Return whether it has."""
-        return (self._study.rounds or 0) >= self._rounds
 
 
 def _lease(lease: Any, storage: object) -> float:

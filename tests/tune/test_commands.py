@@ -57,7 +57,10 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
     ("words", "message"),
     [
         ([], "worker takes a store"),
-        (["--study", "URL"], "nobody has said what trials of 'rates' run: give a trainable"),
+        (
+            ["--study", "URL"],
+            "nobody has said what trials of 'rates' run: give a trainable; or, if they learn",
+        ),
         (["--study", "URL", "--trainable", "training"], "trainable = 'training': it is MODULE:NAME"),
         (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),
         (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_why_no_trial_has_a_value_is_said(folder: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "tune takes a space and a trainable"),
+        ([], "tune takes a stream: onlineauto tune -d train.txt"),
         (["--space", "space.toml"], "tune takes what trials run: --trainable"),
         (["--trainable", "a:b", "--space", "space.tml"], "the space: "),
         (["--trainable", "a:b", "--space", "none.toml"], "none.toml: No such file or directory"),
@@ -138,3 +139,63 @@ def test_what_is_wrong_is_said(
 ) -> None:
     assert main(["tune", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def stream(folder: Path, events: int = 600) -> str:
+    """Write a stream in which a product of two namespaces matters."""
+    path = folder / "train.txt"
+    lines = (f"{(i % 2) ^ (i // 2 % 2)} |a x{i % 2} |b y{i // 2 % 2} |c z{i % 3}" for i in range(events))
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_best_flags_of_a_stream(workers: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = stream(folder)
+    words = [
+        "-d",
+        data,
+        "--search",
+        "learning_rate,interactions",
+        "--max_examples",
+        "540",
+        "--workers",
+        workers,
+    ]
+    assert main(["tune", *words, "-f", "best.model", "--max_trials", "12", "--study", "sqlite:///s.db"]) == 0
+    first, command, model = capsys.readouterr().out.splitlines()
+    assert first.startswith("best of 12 trials: ")
+    assert first.endswith(" at 540")
+    assert command.startswith(f"onlineauto -d {data} --experimental_full_name_interactions ")
+    assert model.endswith(" after 540 events, is in best.model")
+    assert main(shlex.split(command)[1:]) == 0
+    assert main(["-d", data, "-t", "-i", "best.model", "--quiet"]) == 0
+    assert main(["plot", "sqlite:///s.db", "-o", "study.svg"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--search", "rate"], "'rate' cannot be searched; these can: learning_rate"),
+        (
+            ["--search", "learning_rate", "--max_resource", "9"],
+            "--max_resource is of a function; a stream has",
+        ),
+        (["--automl"], "automl: a trial is one config, which does not search by itself"),
+        (["--max_examples", "1"], "one rung"),
+        (["--window", "0"], "--window"),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_said(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune", "-d", stream(folder, 90), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_of_a_stream_needs_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, flag in ((["--search", "power_t"], "--search"), (["--missed", "match"], "--missed")):
+        assert main(["tune", *NEW, *words]) == 2
+        assert f"{flag} is of a stream, which takes -d FILE" in capsys.readouterr().err
+    assert main(["tune", "-d", "none.txt"]) == 1
+    assert "none.txt: no such file" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
-from onlineauto.cli.tuning.tune import REGISTRY as TUNE
+from onlineauto.cli.tuning.tune_options import REGISTRY as TUNE
 from onlineauto.cli.tuning.worker import REGISTRY as WORKER
 from onlineauto.workspace.options import REGISTRY
 

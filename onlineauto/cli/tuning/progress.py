@@ -28,7 +28,7 @@ _MOST: Final = 8
 
 
 @contextmanager
-def shown_progress(study: Study, *, quiet: bool = False) -> Iterator[list[Callback]]:
+def shown_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
     """Yield callbacks that show a study on standard error until the context ends; none if nobody looks."""
     stream = sys.stderr
     if quiet or not stream.isatty():
@@ -38,11 +38,11 @@ def shown_progress(study: Study, *, quiet: bool = False) -> Iterator[list[Callba
         from rich.console import Console
         from rich.live import Live
     except ImportError:
-        yield [_Progress(study, lambda shown: _write_line(stream, line_of(study, shown.seconds)))]
+        yield [_Progress(lambda shown: _write_line(stream, line_of(shown.study, shown.seconds)))]
         stream.write("\n")
         return
     with Live(console=Console(file=stream), auto_refresh=False, transient=True) as live:
-        yield [_Progress(study, lambda shown: live.update(_table(study, shown), refresh=True))]
+        yield [_Progress(lambda shown: live.update(_table(shown.study, shown), refresh=True))]
 
 
 def line_of(study: Study, seconds: float) -> str:
@@ -75,14 +75,21 @@ class _Progress(Callback):
 
     Parameters
     ----------
-    study : Study
-        The study.
     draw : callable
         Shows this object.
+
+    Attributes
+    ----------
+    study : Study
+        What is run.
+    running : dict
+        By trial: its job, its step and its value.
     """
 
-    def __init__(self, study: Study, draw: Callable[[_Progress], None]) -> None:
-        self._study, self._draw = study, draw
+    study: Study
+
+    def __init__(self, draw: Callable[[_Progress], None]) -> None:
+        self._draw = draw
         self._begun, self._drawn = time.monotonic(), 0.0
         self.running: dict[int, tuple[Job, int, float | None]] = {}
 
@@ -90,6 +97,9 @@ class _Progress(Callback):
     def seconds(self) -> float:
         """The time that this run has taken."""
         return time.monotonic() - self._begun
+
+    def on_begin(self, study: Study) -> None:
+        self.study = study
 
     def on_start(self, job: Job) -> None:
         self.running[job.trial] = job, 0 if job.resume_from is None else job.resume_from[1], None

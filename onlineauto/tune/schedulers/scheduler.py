@@ -146,6 +146,9 @@ class Scheduler(ABC):
         changes nothing.
         """
 
+    def on_details(self, trial: int, details: Mapping[str, Any]) -> None:  # noqa: B027
+        """Receive what the next loss of a trial is about, if it comes with details; plain JSON."""
+
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002
         """Return whether a running trial goes on, now that it has this loss at this resource."""
         return Decision.CONTINUE

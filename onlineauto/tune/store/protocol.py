@@ -12,8 +12,8 @@ enqueued  config                                            a config that is tri
 named     trainable                                         what trials run, MODULE:NAME; the last one holds
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
-reported  trial, attempt, step, value                       a value on the way
-told      trial, attempt, resource, value                   the job ended well
+reported  trial, attempt, step, value, and maybe details    a value on the way, and what it is about
+told      trial, attempt, resource, value, maybe details    the job ended well
 failed    trial, attempt, why, final                        the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
 idle                                                        the scheduler was asked, and changed without a job

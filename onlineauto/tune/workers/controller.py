@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job, Jobs
     from onlineauto.tune.workers.process import Ended, Step
     from onlineauto.tune.workers.stoppers import Stopper
+    from onlineauto.tune.workers.trainable import Details
 
 __all__ = ["Controller"]
 
@@ -193,9 +194,9 @@ class Controller:
             self._keep(job, step.step, step.saved)
         ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
         if step.step >= job.resource:
-            self._tell(job, value)
+            self._tell(job, value, step.details)
             return False
-        stops = self._study.report(job, step.step, value) == "STOP"
+        stops = self._study.report(job, step.step, value, *_if_any(step.details)) == "STOP"
         self._values[claim] = value
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
@@ -214,8 +215,8 @@ class Controller:
         for callback in self._callbacks:
             callback.on_checkpoint(job, step)
 
-    def _tell(self, job: Job, value: float) -> None:
-        self._study.tell(job, value)
+    def _tell(self, job: Job, value: float, details: Details = None) -> None:
+        self._study.tell(job, value, *_if_any(details))
         self._forget(job)
         for callback in self._callbacks:
             callback.on_result(job, value)
@@ -261,6 +262,10 @@ class Controller:
                 _LOG.warning("%s; trying again", error)
             time.sleep(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
+
+
+def _if_any(details: Details) -> tuple[Details, ...]:
+    return () if details is None else (details,)
 
 
 def _number(value: Any) -> float | None:

@@ -50,11 +50,11 @@ class Jobs(Protocol):
     def ask(self) -> Job | None:
         """Claim the next job; None if nothing can be handed out now, or ever."""
 
-    def report(self, job: Any, step: int, value: float) -> str:
-        """Receive a value on the way; return ``CONTINUE`` or ``STOP``."""
+    def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
+        """Receive a value on the way, and what it is about; return ``CONTINUE`` or ``STOP``."""
 
-    def tell(self, job: Any, value: float) -> None:
-        """Receive the value with which a job ended."""
+    def tell(self, job: Any, value: float, details: Mapping[str, Any] | None = ...) -> None:
+        """Receive the value with which a job ended, and what it is about."""
 
     def fail(self, job: Any, why: str) -> None:
         """Receive that a job ended badly."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["run_study"]
+__all__ = ["checkpoints_of", "run_study"]
 
 
 def run_study(
@@ -67,7 +67,7 @@ def run_study(
     controller = Controller(
         study,
         store,
-        _checkpoints(store, folder),
+        checkpoints_of(store, folder),
         lease=lease,
         jobs=jobs,
         waits=not isinstance(store, MemoryStore),
@@ -81,10 +81,10 @@ def run_study(
         run_here(controller, what)
 
 
-def _checkpoints(store: Store, folder: str | Path | None) -> Checkpoints:
-    """Return checkpoints that live as long as their store."""
+def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoints:
+    """Return the checkpoints of a study, which live as long as its store."""
     if isinstance(store, MemoryStore):
-        return MemoryCheckpoints()
+        return store.checkpoints
     from onlineauto.tune.store.sql_store import SqlStore
     from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 
