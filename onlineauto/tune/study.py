@@ -191,7 +191,7 @@ class Study:
             decided = records[-1] if records else None
             if decided is None or decided["kind"] != "asked" or decided["owner"] != self._owner:
                 return None
-            return _job(decided, progress.version)
+            return _job(decided, progress.version, progress.goes_on_behind(decided["trial"]))
 
     def _decide(self, progress: Progress, new: Sequence[Record]) -> Record | None:
         for record in new:
@@ -395,14 +395,24 @@ class Study:
         """All trials, by their numbers; they do not change any more."""
         with self._lock:
             trials = self._current().trials
-            return [replace(trials[number], values=dict(trials[number].values)) for number in sorted(trials)]
+            return [_copied(trials[number]) for number in sorted(trials)]
 
     @property
     def best(self) -> Trial | None:
         """The incumbent: of the trials that were given most, the one with the best value. None at first."""
-        sign = self._settings.sign
-        with_value = [trial for trial in self.trials if trial.value is not None]
-        return min(with_value, key=lambda each: (-each.resource, sign * (each.value or 0.0)), default=None)
+        with self._lock:
+            progress = self._current()
+            return None if progress.best is None else _copied(progress.trials[progress.best])
+
+    def needed(self, trial: int) -> set[int]:
+        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+        with self._lock:
+            return self._current().needed(trial)
+
+    def disposable(self) -> list[int]:
+        """Return trials, each once, that ended early and whose checkpoints nobody needs any more."""
+        with self._lock:
+            return self._current().disposable()
 
     def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
         """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
@@ -438,6 +448,10 @@ class Study:
         return rows(records if job is None else records[: job.version])
 
 
+def _copied(trial: Trial) -> Trial:
+    return replace(trial, values=dict(trial.values))
+
+
 def _lease(lease: Any, storage: object) -> float:
     if lease is None:
         return inf if storage is None else _LEASE
@@ -466,7 +480,7 @@ def _claim(job: Job) -> Claim:
     return Claim(job.trial, job.attempt, job.owner)
 
 
-def _job(record: Record, version: int) -> Job:
+def _job(record: Record, version: int, step: int) -> Job:
     came_from = record["resume_from"]
     return Job(
         record["trial"],
@@ -476,4 +490,5 @@ def _job(record: Record, version: int) -> Job:
         record["attempt"],
         record["owner"],
         version - 1,
+        step,
     )
