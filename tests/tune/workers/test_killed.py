@@ -41,7 +41,7 @@ class Lineage(Trainable):
     tick: Callable[[], None] = staticmethod(lambda: None)
 
     def setup(self, config: Config) -> None:
-        self.rate, self.rates = config["rate"], list[float]()
+        self.rate, self.rates = float(config["rate"]), list[float]()
 
     def step(self) -> float:
         Lineage.tick()
