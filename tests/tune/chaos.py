@@ -3,8 +3,8 @@
     python -m tests.tune.chaos [--minutes 10] [sqlite] [postgres]
 
 Two commands, one of them with two processes, work on one study. Every second or two a command or one of its
-processes is killed, and commands are started again. Every ten seconds the server of PostgreSQL is stopped as if
-it had been killed, and started again. At the end the log is checked; see `check`. A study that is done is
+processes is killed, and commands are started again. Every ten seconds the server of PostgreSQL is stopped as
+if it had been killed, and started again. At the end the log is checked; see `check`. A study that is done is
 followed by another one, until the time is over.
 """
 
@@ -156,9 +156,9 @@ def chaos(url: str, *, seconds: float, server: Server | None = None, seed: int =
 def check(study: Study, records: Sequence[Record]) -> str:
     """Check the log of a study that is done.
 
-    No trial is lost: all that were begun have ended. None is told twice at a resource. At most one attempt has
-    a trial at any time. Each attempt goes on behind the last step that was reported, or with this step: none
-    is missing, and no other comes again. The values are those of trials that were never killed.
+    No trial is lost: all that were begun have ended. None is told twice at a resource. At most one attempt
+    has a trial at any time. Each attempt goes on behind the last step that was reported, or with this step:
+    none is missing, and no other comes again. The values are those of trials that were never killed.
     """
     trials = study.trials
     assert len(trials) == TRIALS, len(trials)
