@@ -160,7 +160,7 @@ def check(study: Study, records: Sequence[Record]) -> str:
     has a trial at any time. Each attempt goes on behind the last step that was reported, or with this step:
     none is missing, and no other comes again. The values are those of trials that were never killed.
     """
-    trials = study.trials
+    trials: Any = study.trials
     assert len(trials) == TRIALS, len(trials)
     assert {str(trial.state) for trial in trials} == {"TERMINATED"}, Counter(
         str(each.state) for each in trials

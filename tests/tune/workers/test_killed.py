@@ -46,7 +46,8 @@ class Lineage(Trainable):
     def step(self) -> float:
         Lineage.tick()
         self.rates.append(self.rate)
-        return sum(abs(rate - 0.3) for rate in self.rates) / len(self.rates) ** 1.5
+        far = float(sum(abs(rate - 0.3) for rate in self.rates))
+        return float(far / len(self.rates) ** 1.5)
 
     def save(self) -> Any:
         return self.rates
