@@ -427,7 +427,10 @@ class Study:
         from onlineauto.tune.store.checkpoints import unpacked
         from onlineauto.tune.workers.running import checkpoints_of
 
-        found = checkpoints_of(self._store, checkpoints).newest(trial, most=2**62)
+        self.refresh()
+        with self._lock:
+            most = self._current().trials[trial].job_resource
+        found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
         return None if found is None else unpacked(found.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:

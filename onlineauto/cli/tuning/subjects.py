@@ -62,6 +62,7 @@ class TunedStream:
         self._options, self._stream = configuration[TuneOptions], configuration[StreamOptions]
         self._data = list(configuration[InputOptions].data)
         self._model = configuration[ModelOptions].final_regressor
+        self._rounds = "rounds" in configuration.supplied
         own = {option.name for group in OWN for option in options_of(group)}
         supplied = configuration.supplied - own - {"data", "quiet", "search", "final_regressor"}
         self._base = {name: configuration.get(name) for name in supplied}
@@ -85,7 +86,8 @@ class TunedStream:
             window=stream.window,
             missed=stream.missed,
             max_trials=options.max_trials,
-            rounds=options.rounds,
+            budget=stream.budget,
+            rounds=options.rounds if stream.budget is None or self._rounds else None,
             workers=options.workers,
             seed=options.seed,
             name=options.name,

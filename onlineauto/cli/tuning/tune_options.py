@@ -72,6 +72,13 @@ class StreamOptions:
         minimum=1,
         metavar="N",
     )
+    budget: int | None = option(
+        None,
+        "The events that all trials together may learn. Not supplied: as many as --rounds takes.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
     missed: str = option(
         "catch_up",
         "What a trial does about events between its checkpoint and the window: learn them, or not.",

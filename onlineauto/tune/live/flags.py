@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import chain, combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["base_of", "config_of", "configured", "space_of_flags"]
 
 INTERACTIONS: Final = "interactions"
-"""Names all pairs of namespaces, each a parameter of its own: used or not."""
+"""Names all interactions that could be of use, each a parameter of its own: used or not."""
 _SPECIAL: Final = frozenset(b"*:")
 """Bytes that mean something where interactions are written; a namespace with one is not crossed."""
-_CROSSED: Final = "experimental_full_name_interactions"
+_FLAG: Final = "experimental_full_name_interactions"
 
 
 def base_of(base: str | Mapping[str, Any]) -> Configuration:
@@ -45,8 +45,9 @@ def base_of(base: str | Mapping[str, Any]) -> Configuration:
 def space_of_flags(names: Sequence[str], events: Events) -> Space:
     """Return the space of options, by their names, and of ``interactions``.
 
-    Pairs of namespaces are those that the stream has. If events have actions, one of the two is of actions:
-    no other pair distinguishes them.
+    Interactions are those of the namespaces that the stream has: all pairs. If events have actions, they are
+    namespaces of the context, and pairs of these, crossed with one of the actions: no others distinguish
+    actions.
 
     Raises
     ------
@@ -58,25 +59,29 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
     options = [name for name in names if name != INTERACTIONS]
     parameters = dict(space_of_options(REGISTRY, options).parameters) if options else {}
     if INTERACTIONS in names:
-        parameters |= {pair: Choice([False, True]) for pair in _pairs(events)}
+        parameters |= {names: Choice([False, True]) for names in _crossed(events)}
     return Space(parameters)
 
 
-def _pairs(events: Events) -> Iterator[str]:
-    """Yield the pairs of namespaces that are searched, as ``a*b``."""
-    actions = events.of_actions
-    names = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
-    for pair in combinations(names, 2):
-        if not actions or actions.intersection(pair):
-            yield "*".join(name.decode("utf-8", "surrogateescape") for name in pair)
+def _crossed(events: Events) -> Iterator[str]:
+    """Yield the interactions that are searched, as ``a*b``."""
+    known = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
+    actions = [name for name in known if name in events.of_actions]
+    context = [name for name in known if name not in actions]
+    found: Iterable[tuple[bytes, ...]] = combinations_with_replacement(known, 2)
+    if actions:
+        crossed = chain(combinations(context, 1), combinations(context, 2))
+        found = ((*names, action) for names in crossed for action in actions)
+    for names in found:
+        yield "*".join(name.decode("utf-8", "surrogateescape") for name in names)
 
 
-def config_of(base: Configuration, space: Space) -> dict[str, Any]:
-    """Return the config of a space that is nearest to some options: usually theirs."""
+def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> dict[str, Any]:
+    """Return the config of a space that is nearest to some options, with all interactions or none."""
     config: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
-        if _is_pair(name):
-            config[name] = False
+        if _is_crossed(name):
+            config[name] = crossed
             continue
         value: Any = base.get(name)
         if isinstance(parameter, Float | Int):
@@ -92,16 +97,16 @@ def configured(base: Configuration, config: Mapping[str, Any]) -> Configuration:
     "--quadratic ab --experimental_full_name_interactions 'b|c' --power_t 0.2"
     """
     given: dict[str, Any] = {option: base.get(option) for option in base.supplied}
-    given |= {name: value for name, value in config.items() if not _is_pair(name)}
+    given |= {name: value for name, value in config.items() if not _is_crossed(name)}
     pairs = [name.replace("*", "|") for name in _used(config)]
     if pairs:
-        given[_CROSSED] = (*given.get(_CROSSED, ()), *pairs)
+        given[_FLAG] = (*given.get(_FLAG, ()), *pairs)
     return REGISTRY.from_keywords(**given)
 
 
 def _used(config: Mapping[str, Any]) -> Iterable[str]:
-    return (name for name, value in config.items() if value is True and _is_pair(name))
+    return (name for name, value in config.items() if value is True and _is_crossed(name))
 
 
-def _is_pair(name: str) -> bool:
+def _is_crossed(name: str) -> bool:
     return "*" in name

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MISSED", "LiveLearner", "model_of"]
 
-_REPORTS, _BATCHES = 64, 1024
+_REPORTS, _BATCHES = 32, 512
 MISSED: Final = ("catch_up", "match")
 """What a learner does about events between its checkpoint and the window in which it is scored."""
 
@@ -37,7 +37,8 @@ class LiveLearner:
 
     A trial that goes on from a checkpoint may have missed events before the window of its next value. It
     learns them first, which costs their number (``catch_up``), or leaves them out (``match``). Each report
-    says which events its value is about, and whether any were left out.
+    has details: `offset_from` and `offset_to`, the events that its value is about; and `missed`, which is
+    ``caught_up``, ``matched``, or ``nothing``.
 
     Give it to `Study.run`; processes parse the stream once each.
 
@@ -52,9 +53,9 @@ class LiveLearner:
     missed : {"catch_up", "match"}
         What is done about events that were missed.
     every : int, optional
-        Events between two reports; by default there are 64 of them in the whole stream.
+        Events between two reports; by default there are 32 up to the resource of a job.
     batch : int, optional
-        Events in a batch of reported losses; by default there are about 1,000 of them in the whole stream.
+        Events in a batch of reported losses; by default there are 512 up to the resource of a job.
     most : int, optional
         Read no more events than these.
 
@@ -127,19 +128,21 @@ class LiveLearner:
         """
         if resource > len(self.events):
             raise InputError(f"the stream has {len(self.events)} events, and a trial is to learn {resource}")
-        every = self._arguments["every"] or -(-len(self.events) // _REPORTS)
-        batch = self._arguments["batch"] or -(-len(self.events) // _BATCHES)
-        run, losses = self._opened(configured(self.base, config), self._first_scored(resource), report.saved)
-        reported = losses.end
+        every = self._arguments["every"] or -(-resource // _REPORTS)
+        batch = self._arguments["batch"] or -(-resource // _BATCHES)
+        first_scored = self._first_scored(resource)
+        run, losses = self._opened(configured(self.base, config), first_scored, report.saved)
+        reported = losses.end - losses.end % batch
+        missed = "matched" if losses.skipped else "caught_up" if losses.end < first_scored else "nothing"
         while (at := run.position.events) < resource:
             run.step(min(at + every - at % every, resource) - at)
             at = run.position.events
             begin, whole = max(self._first_scored(at), losses.begin), at - at % batch
-            first = -(-reported // batch) * batch
+            first = max(reported, -(-losses.begin // batch) * batch)
             details = {
                 "offset_from": begin,
                 "offset_to": at,
-                "missed": "matched" if losses.skipped else "caught up",
+                "missed": missed,
                 "batch": batch,
                 "first": first,
                 "losses": losses.batches(first, max(whole, first), batch),

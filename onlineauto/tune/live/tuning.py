@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+from onlineauto.tune.live.budget import Budget
 from onlineauto.tune.live.flags import base_of, config_of, configured, space_of_flags
 from onlineauto.tune.live.live_learner import LiveLearner
 from onlineauto.tune.study import Study
@@ -32,13 +33,14 @@ def tune_stream(
     base: str | Mapping[str, Any] = "",
     search: Sequence[str] = SEARCHED,
     *,
-    scheduler: str | Scheduler = "hyperband",
+    scheduler: str | Scheduler = "race",
     searcher: str | Searcher = "tpe",
     max_examples: int | None = None,
     min_examples: int | None = None,
     eta: int = 3,
     window: int | None = None,
     missed: str = "catch_up",
+    budget: int | None = None,
     max_trials: int | None = None,
     jobs: int | None = None,
     rounds: int | None = None,
@@ -53,7 +55,8 @@ def tune_stream(
     """Search the flags of a learner on a stream, and return the study.
 
     Its trials learn the stream from the beginning, each with flags of its own, and are compared by the mean
-    progressive loss of the same events. The first trial has the flags of the base. Whoever gives the same
+    progressive loss of the same events. The first two have the flags of the base, without interactions, and
+    with all that are searched. Whoever gives the same
     `name` and `storage` works on the same study; a study that was interrupted goes on.
 
     Parameters
@@ -74,9 +77,11 @@ def tune_stream(
         Compare by so many events before each rung; None for all from the beginning.
     missed : {"catch_up", "match"}
         What a trial does about events between its checkpoint and the window: learn them, or leave them out.
+    budget : int, optional
+        The events that all trials together may learn; the jobs that run when it is spent come to their end.
     max_trials, jobs, rounds, workers, seed, name, storage, checkpoints, stoppers, callbacks
-        As for `Study` and `Study.run`. Without the first three, the scheduler goes once more through all
-        it does.
+        As for `Study` and `Study.run`. Without `budget` and the first three, the scheduler goes once more
+        through all it does.
 
     Raises
     ------
@@ -111,7 +116,9 @@ def tune_stream(
         storage=storage,
     )
     if not study.trials:
-        study.enqueue(config_of(learner.base, space))
+        first = config_of(learner.base, space), config_of(learner.base, space, crossed=True)
+        for config in first if first[0] != first[1] else first[:1]:
+            study.enqueue(config)
     with ExitStack() as stack:
         if workers:  # they need not parse the stream again
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"
@@ -124,7 +131,7 @@ def tune_stream(
             rounds=rounds,
             checkpoint_every=most,
             checkpoints=checkpoints,
-            stoppers=stoppers,
+            stoppers=[*stoppers, *([] if budget is None else [Budget(study, budget)])],
             callbacks=callbacks,
         )
     return study
