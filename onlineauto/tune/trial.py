@@ -53,6 +53,8 @@ class Job:
         Who claimed it.
     version : int
         How many records the study had then: the history that this job sees.
+    step : int
+        The last step that need not be done again: its value was reported.
     """
 
     trial: int
@@ -62,6 +64,7 @@ class Job:
     attempt: int = 0
     owner: str = ""
     version: int = 0
+    step: int = 0
 
 
 @dataclass(slots=True)

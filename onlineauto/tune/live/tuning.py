@@ -43,6 +43,7 @@ def tune_stream(
     budget: int | None = None,
     max_trials: int | None = None,
     jobs: int | None = None,
+    rounds: int | None = None,
     workers: int = 0,
     seed: int = 0,
     name: str = "stream",
@@ -78,9 +79,9 @@ def tune_stream(
         What a trial does about events between its checkpoint and the window: learn them, or leave them out.
     budget : int, optional
         The events that all trials together may learn; the jobs that run when it is spent come to their end.
-    max_trials, jobs, workers, seed, name, storage, checkpoints, stoppers, callbacks
-        As for `Study` and `Study.run`. Without `budget` and the first two, the scheduler goes once through
-        all it does.
+    max_trials, jobs, rounds, workers, seed, name, storage, checkpoints, stoppers, callbacks
+        As for `Study` and `Study.run`. Without `budget` and the first three, the scheduler goes once more
+        through all it does.
 
     Raises
     ------
@@ -127,6 +128,7 @@ def tune_stream(
             learner,
             workers=workers,
             jobs=jobs,
+            rounds=rounds,
             checkpoint_every=most,
             checkpoints=checkpoints,
             stoppers=[*stoppers, *([] if budget is None else [Budget(study, budget)])],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Space
@@ -165,6 +165,10 @@ class Scheduler(ABC):
     @abstractmethod
     def is_done(self) -> bool:
         """True if no job is running and there will never be another one."""
+
+    def resumable(self) -> Iterable[ResumeFrom]:
+        """Return the checkpoints of trials that are not paused that a later job may begin with."""
+        return ()
 
     @property
     def rounds(self) -> int | None:

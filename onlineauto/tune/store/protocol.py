@@ -9,6 +9,7 @@ kind      other keys                                        meaning
 ========= ================================================= ==================================================
 study     settings                                          record 1: what the study is about
 enqueued  config                                            a config that is tried first
+named     trainable                                         what trials run, MODULE:NAME; the last one holds
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
 reported  trial, attempt, step, value, and maybe details    a value on the way, and what it is about
@@ -100,7 +101,7 @@ class Store(Protocol):
         ...
 
     def append(self, record: Record) -> int:
-        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        """Append a record that belongs to no job (``enqueued``, ``named``) and return its version."""
         ...
 
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:

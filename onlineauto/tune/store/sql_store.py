@@ -158,7 +158,7 @@ class SqlStore:
                 connection.execute(sa.insert(SNAPSHOTS).values(row))
 
     def append(self, record: Record) -> int:
-        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        """Append a record that belongs to no job (``enqueued``, ``named``) and return its version."""
         with writing(self.engine) as connection:
             return self._append(connection, self.study, self._lock(connection), [record])
 

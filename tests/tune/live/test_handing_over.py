@@ -163,6 +163,7 @@ def test_a_study_without_a_winner_has_nothing_to_hand_over() -> None:
 def test_a_learner_of_its_own_study_can_be_handed_over_too() -> None:
     events = numbers(300)
     study = Study({"learning_rate": Float(0.1, 1)}, min_resource=30, max_resource=270, max_trials=6)
-    study.run(LiveLearner(events))
+    best = study.run(LiveLearner(events))
+    assert best is not None
     search = Workspace(automl=2).fit(events)
-    assert hand_over(study, search, trial=0) == 1
+    assert hand_over(study, search, trial=best.number) == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.tune import Float, Study
+from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.workers.stoppers import Target
 from tests.tune.workers import trainables
 
@@ -94,3 +95,36 @@ def test_the_history_of_a_job_is_repeated_while_others_commit(url: str) -> None:
     later = mine.ask()
     assert later is not None
     assert len(mine.history(later)) == 5
+
+
+def test_checkpoints_of_trials_that_were_not_promoted_are_removed(url: str) -> None:
+    study = rated(url, trials=30)
+    best = study.run(trainables.Counter)
+    assert best is not None
+    for trial in study.trials:
+        kept = study.saved(trial.number) is not None
+        assert kept == (trial.resource == 9)
+    assert study.saved(best.number) == {"total": 9}
+
+
+def test_a_copy_goes_on_with_the_state_of_its_donor() -> None:
+    space = {"rate": Float(0.5, 1)}
+    study = Study(space, Pbt(population=4, interval=2), max_resource=12, max_trials=9, searcher="random")
+    study.run(trainables.Lineage, workers=2)
+    copies = [trial for trial in study.trials if trial.resume_from is not None]
+    assert copies
+    for copy in copies:
+        assert copy.resume_from is not None
+        donor, at = copy.resume_from
+        done = sum(trainables.lineage_of(study, donor)[:at])
+        first = next(row for row in study.history() if row["trial"] == copy.number)
+        assert first["resource"] == at + 1
+        assert first["value"] == pytest.approx(-done - trainables.rate_of(copy))
+
+
+@pytest.mark.parametrize("scheduler", ["asha", "hyperband", "dehb", "median", "pbt"])
+def test_no_trial_is_paused_when_a_study_is_over(scheduler: str) -> None:
+    study = Study({"rate": Float(0, 1)}, scheduler, max_resource=9, max_trials=7, searcher="random")
+    study.run(trainables.Counter)
+    assert study.is_done
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}
