@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
-from onlineauto.tune.schedulers import Decision
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.progress import Progress
-    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.schedulers import Decision, Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store

@@ -91,7 +91,7 @@ class Free:
         needs = self._workers.needed(config)
         used: Counter[str] = Counter()
         for each in self._taken.values():
-            used.update(each)  # type: ignore[arg-type]
+            used.update(each)
         if any(used[name] + amount > self._workers.has[name] + _SLACK for name, amount in needs.items()):
             return False
         self._taken[trial] = needs

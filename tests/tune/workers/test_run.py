@@ -165,6 +165,6 @@ def test_what_there_will_never_be_is_an_error() -> None:
     workers = Workers(2, has={"gpu": 1}, needs=lambda config: {"gpu": 2 if config["rate"] > 0.5 else 1})
     study.run(trainables.Counter, workers=workers)
     for trial in study.trials:
-        assert trial.state == ("ERRORED" if trial.config["rate"] > 0.5 else "TERMINATED")
+        assert trial.state == ("ERRORED" if trainables.rate_of(trial) > 0.5 else "TERMINATED")
         assert trial.error in ("", "OptionError: a trial needs gpu = 2, and there is 1")
     assert {str(trial.state) for trial in study.trials} == {"ERRORED", "TERMINATED"}
