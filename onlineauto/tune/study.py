@@ -59,7 +59,7 @@ class Study:
     space : mapping or Space
         The parameters by their names.
     scheduler : str or Scheduler
-        ``hyperband``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or an object of one's own.
+        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or one of your own.
     searcher : str or Searcher
         ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own.
     min_resource, max_resource : int

@@ -85,7 +85,7 @@ def hand_over(
         model.fit(since)
     workspace = search if isinstance(search, Workspace) else search.workspace
     name = f"trial {found.number} of {study.name!r}"
-    if not workspace.searching.n_events:
+    if not (workspace.searching.n_events or workspace.learner.model.touched.any()):
         warm_start(workspace, model, name=name)
         return 0
     return challenge(workspace, model, why=f"handed over: {name}", name=name)

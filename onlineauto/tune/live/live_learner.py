@@ -15,7 +15,7 @@ from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
@@ -88,9 +88,9 @@ class LiveLearner:
         if missed not in MISSED:
             raise OptionError(f"missed = {missed!r}: valid are {', '.join(MISSED)}")
         for name, number in (("window", window), ("every", every), ("batch", batch), ("most", most)):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            if number is not None and (type(number) is not int or number < 1):
                 raise OptionError(f"{name} = {number!r}: a positive whole number of events")
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "events": events,
             "base": base,
             "window": window,
@@ -103,13 +103,9 @@ class LiveLearner:
         self._window, self._missed = window, missed
         self._events: Events | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the arguments: another process parses the stream itself."""
-        return self._arguments
-
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        """Begin with the arguments of another one."""
-        self.__init__(**arguments)  # type: ignore[misc] - as pickle has it
+    def __reduce__(self) -> tuple[Callable[..., LiveLearner], tuple[dict[str, Any]]]:
+        """Return how another process makes the same: it parses the stream itself."""
+        return _made, (self._arguments,)
 
     @property
     def events(self) -> Events:
@@ -173,6 +169,10 @@ class LiveLearner:
         run = Run(workspace, self.events.blocks, stored=stored)
         run.sinks.append(losses)
         return run, losses
+
+
+def _made(arguments: dict[str, Any]) -> LiveLearner:
+    return LiveLearner(**arguments)
 
 
 def _saved(run: Run, losses: Losses) -> bytes:

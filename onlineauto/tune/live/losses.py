@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -43,12 +43,12 @@ class Losses:
     def take(self, block: Block, outcomes: Outcomes) -> None:
         """Take the outcomes of a block, a row for each event."""
         slots = outcomes.slots
-        sums = [outcomes.loss, outcomes.weight]
+        sums = np.array([outcomes.loss, outcomes.weight], np.float64)
         if slots is not None:  # an event has a row for each of its slots
-            sums = [np.bincount(slots.event, each, len(block)) for each in sums]
-        self._append(np.array(sums))
+            sums = np.array([np.bincount(slots.event, each, len(block)) for each in sums])
+        self._append(sums)
 
-    def _append(self, sums: NDArray[np.floating[Any]]) -> None:
+    def _append(self, sums: NDArray[np.float64]) -> None:
         size = self._size + sums.shape[1]
         while size > self._taken.shape[1]:
             self._taken = np.concatenate((self._taken, np.zeros_like(self._taken)), axis=1)

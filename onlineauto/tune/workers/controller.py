@@ -203,7 +203,7 @@ class Controller:
         if step.step >= job.resource:
             self._tell(job, value, step.details)
             return False
-        stops = self._study.report(job, step.step, value, *_if_any(step.details)) == "STOP"
+        stops = self._study.report(job, step.step, value, step.details) == "STOP"
         self._values[claim] = value
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
@@ -224,7 +224,7 @@ class Controller:
             callback.on_checkpoint(job, step)
 
     def _tell(self, job: Job, value: float, details: Details = None) -> None:
-        self._study.tell(job, value, *_if_any(details))
+        self._study.tell(job, value, details)
         self._forget(job)
         self._dispose(_AT_ONCE)
         for callback in self._callbacks:
@@ -278,10 +278,6 @@ class Controller:
                 _LOG.warning("%s; trying again", error)
             time.sleep(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
-
-
-def _if_any(details: Details) -> tuple[Details, ...]:
-    return () if details is None else (details,)
 
 
 def _number(value: Any) -> float | None:

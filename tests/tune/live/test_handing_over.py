@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,16 +17,21 @@ from onlineauto.tune.live.live_learner import model_of
 from onlineauto.workspace.start.warm_start import challenge
 from tests.tune.live.streams import bandits, numbers
 
-SEARCHED = {"search": "interactions,learning_rate,power_t"}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEARCHED: dict[str, Any] = {"search": "interactions,learning_rate,power_t"}
 
 
-def study_of(events: list[str], base: str = "", **options: object) -> Study:
-    return tune_stream(events, base, scheduler="race", max_trials=15, **options)  # type: ignore[arg-type]
+def study_of(events: list[str], base: str = "", **options: Any) -> Study:
+    return tune_stream(events, base, scheduler="race", max_trials=15, **options)
 
 
 @pytest.mark.parametrize(("make", "base"), [(numbers, ""), (bandits, "--cb_explore_adf")])
-def test_the_winner_is_a_challenger_with_its_flags_and_its_weights(make: object, base: str) -> None:
-    events = make(900)  # type: ignore[operator]
+def test_the_winner_is_a_challenger_with_its_flags_and_its_weights(
+    make: Callable[[int], list[str]], base: str
+) -> None:
+    events = make(900)
     study = study_of(events[:600], base)
     search = Workspace(automl=3, **SEARCHED, cb_explore_adf=bool(base)).fit(events[:600])
     before = search.predict(events[0])
@@ -46,8 +53,6 @@ def test_the_winner_is_a_challenger_with_its_flags_and_its_weights(make: object,
 
 
 def _saved(search: Workspace) -> bytes:
-    import io
-
     file = io.BytesIO()
     search.save(file)
     return file.getvalue()
@@ -129,13 +134,14 @@ def test_a_search_that_has_learnt_nothing_begins_with_it() -> None:
 def test_what_a_search_cannot_have_is_refused_and_nothing_changes() -> None:
     events = numbers(600)
     study = study_of(events)
-    for options, message in (
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "for a model that searches"),
         ({"automl": 1, **SEARCHED}, "--automl 2 or more"),
         ({"automl": 2, "search": "interactions,learning_rate"}, "add power_t to search="),
         ({"automl": 2, "bit_precision": 12, **SEARCHED}, "hash_bits=18"),
-    ):
-        search = Workspace(**options).fit(events[:300])  # type: ignore[arg-type]
+    )
+    for options, message in refused:
+        search = Workspace(**options).fit(events[:300])
         before = _saved(search)
         with pytest.raises(OptionError, match=message):
             hand_over(study, search)

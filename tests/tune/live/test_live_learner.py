@@ -21,8 +21,7 @@ RATE = {"learning_rate": 0.3}
 @pytest.mark.parametrize(("events", "base"), [(numbers(600), ""), (bandits(400), "--cb_explore_adf")])
 def test_a_value_is_the_progressive_loss_that_a_run_has(events: list[str], base: str) -> None:
     taken = take(LiveLearner(events, base), RATE, 333)
-    configuration = {"cb_explore_adf": True} if base else {}
-    run = Run(Workspace(learning_rate=0.3, **configuration), events)
+    run = Run(Workspace(learning_rate=0.3, cb_explore_adf=bool(base)), events)
     run.step(333)
     losses = run.progress
     assert taken.steps[-1] == 333
@@ -67,7 +66,7 @@ def test_a_window_has_the_mean_loss_of_its_events_alone() -> None:
     before = run.progress.sum_loss
     run.step()
     assert taken.values[-1] == pytest.approx((run.progress.sum_loss - before) / 100, rel=1e-5)
-    assert taken.details[0] | {"losses": [], "first": 0} == {
+    assert {**taken.details[0], "losses": [], "first": 0} == {
         "offset_from": 0,
         "offset_to": 50,
         "missed": "caught_up",

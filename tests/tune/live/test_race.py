@@ -21,6 +21,8 @@ from tests.tune.live.streams import numbers
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onlineauto.tune.searchers import Searcher
+
 TRIALS, BATCHES, REPORTS = 9, 144, 16
 SETTING = Setting(space=Space({"rate": Float(0, 1)}), min_resource=BATCHES, max_resource=9 * BATCHES)
 
@@ -48,7 +50,7 @@ def rung(losses: NDArray[np.float64], *, alpha: float = 0.05, reloads: bool = Fa
     return given
 
 
-def begun(alpha: float) -> tuple[Race, object]:
+def begun(alpha: float) -> tuple[Race, Searcher]:
     race, searcher = Race(brackets=1, alpha=alpha), SEARCHERS["random"]()
     race.begin(SETTING)
     searcher.begin(SETTING.space, seed=0)

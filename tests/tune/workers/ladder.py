@@ -107,7 +107,7 @@ class Ladder:
     def disposable(self) -> list[int]:
         return []
 
-    def report(self, job: Climb, step: int, value: float) -> str:
+    def report(self, job: Climb, step: int, value: float, details: object = None) -> str:
         record = {
             "kind": "reported",
             "trial": job.trial,
@@ -118,7 +118,7 @@ class Ladder:
         self.store.commit(self._claim(job), record)
         return "STOP" if self._stop_above is not None and value > self._stop_above else "CONTINUE"
 
-    def tell(self, job: Climb, value: float) -> None:
+    def tell(self, job: Climb, value: float, details: object = None) -> None:
         self.store.commit(self._claim(job), {**self._key(job), "kind": "told", "value": value})
 
     def fail(self, job: Climb, why: str) -> None:
