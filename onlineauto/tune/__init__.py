@@ -19,6 +19,7 @@ from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.resources import Workers
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
 from onlineauto.tune.workers.trainable import Trainable
 
@@ -48,6 +49,7 @@ __all__ = [
     "Timeout",
     "Trainable",
     "Trial",
+    "Workers",
     "draw_study",
     "from_configspace",
     "space_of_options",

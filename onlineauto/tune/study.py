@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
-from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
-from onlineauto.tune.store import Claim, Snapshot, open_store
+from onlineauto.tune.store import Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import imported, name_of_trainable
 from onlineauto.tune.workers.stoppers import Rounds
 
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.progress import Progress
-    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.schedulers import Decision, Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store
     from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
@@ -58,7 +59,7 @@ class Study:
     space : mapping or Space
         The parameters by their names.
     scheduler : str or Scheduler
-        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt``, ``fifo``, or an object of one's own.
+        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or one of your own.
     searcher : str or Searcher
         ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own.
     min_resource, max_resource : int
@@ -191,7 +192,7 @@ class Study:
             decided = records[-1] if records else None
             if decided is None or decided["kind"] != "asked" or decided["owner"] != self._owner:
                 return None
-            return _job(decided, progress.version, progress.goes_on_behind(decided["trial"]))
+            return Job.of(decided, progress.version, progress.goes_on_behind(decided["trial"]))
 
     def _decide(self, progress: Progress, new: Sequence[Record]) -> Record | None:
         for record in new:
@@ -222,7 +223,7 @@ class Study:
         with self._lock:
             record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
             record |= {"details": dict(details)} if details else {}
-            self._follow(record, self._store.commit(_claim(job), record))
+            self._follow(record, self._store.commit(claim_of(job), record))
             return self._current().decision(job.trial)
 
     def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
@@ -246,7 +247,7 @@ class Study:
             resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
             record |= {"details": dict(details)} if details else {}
-            self._follow(record, self._store.commit(_claim(job), record))
+            self._follow(record, self._store.commit(claim_of(job), record))
 
     def fail(self, job: Job, why: str) -> None:
         """Write down that a job failed; it is tried again as often as `retries` says.
@@ -261,7 +262,7 @@ class Study:
 
     def _fail(self, job: Job, why: str, *, final: bool) -> None:
         record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
-        self._follow(record, self._store.fail(_claim(job), record))
+        self._follow(record, self._store.fail(claim_of(job), record))
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Let a config be tried before any that the searcher proposes.
@@ -277,8 +278,8 @@ class Study:
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs, and return those that are not their owner's any more."""
-        lost = set(self._store.heartbeat([_claim(job) for job in jobs], self._lease))
-        return [job for job in jobs if _claim(job) in lost]
+        lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._lease))
+        return [job for job in jobs if claim_of(job) in lost]
 
     def _follow(self, record: Record, version: int) -> None:
         """Come to the state after a record that was written as this version."""
@@ -299,7 +300,7 @@ class Study:
         self,
         trainable: What | str | None = None,
         *,
-        workers: int = 0,
+        workers: int | Workers = 0,
         jobs: int | None = None,
         rounds: int | None = None,
         checkpoint_every: int = 1,
@@ -317,8 +318,9 @@ class Study:
             A function takes a config, if it wants a resource, and if it wants a report, and returns the value
             after so much; a class is a `Trainable`. An exception fails the job. Or the name of one, as
             ``MODULE:NAME``. What can be imported is noted in the study; None takes what was noted last.
-        workers : int
-            Processes, which have to be able to import the trainable; 0 for this one.
+        workers : int or Workers
+            Processes, which have to be able to import the trainable; 0 for this one. `Workers` also says
+            what they share, and how much of it a trial needs.
         jobs : int, optional
             The most jobs to run.
         rounds : int, optional
@@ -477,21 +479,3 @@ def _number(value: object) -> float:
 
 def _key(job: Job) -> dict[str, int]:
     return {"trial": job.trial, "attempt": job.attempt}
-
-
-def _claim(job: Job) -> Claim:
-    return Claim(job.trial, job.attempt, job.owner)
-
-
-def _job(record: Record, version: int, step: int) -> Job:
-    came_from = record["resume_from"]
-    return Job(
-        record["trial"],
-        dict(record["config"]),
-        record["resource"],
-        None if came_from is None else ResumeFrom(*came_from),
-        record["attempt"],
-        record["owner"],
-        version - 1,
-        step,
-    )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.tune.spaces import Config
+    from onlineauto.tune.store import Record
 
 __all__ = ["TRANSITIONS", "Job", "Trial", "may_become"]
 
@@ -65,6 +66,21 @@ class Job:
     owner: str = ""
     version: int = 0
     step: int = 0
+
+    @classmethod
+    def of(cls, record: Record, version: int, step: int) -> Job:
+        """Return the job of an ``asked`` record, which is the last one of this version."""
+        came_from = record["resume_from"]
+        return cls(
+            record["trial"],
+            dict(record["config"]),
+            record["resource"],
+            None if came_from is None else ResumeFrom(*came_from),
+            record["attempt"],
+            record["owner"],
+            version - 1,
+            step,
+        )
 
 
 @dataclass(slots=True)

@@ -78,7 +78,7 @@ class TunedStream:
             [sys.stdin.buffer.read() if path == "-" else Path(path) for path in self._data],
             self._base,
             self._search,
-            scheduler=options.scheduler,
+            scheduler=options.scheduler or "race",
             searcher=options.searcher,
             max_examples=stream.max_examples,
             min_examples=stream.min_examples,
@@ -163,7 +163,7 @@ class TunedFunction:
                 raise OptionError("tune takes what trials run: --trainable train:loss, for loss in train.py")
             return Study(
                 Space.from_toml(function.space),
-                options.scheduler,
+                options.scheduler or "hyperband",
                 options.searcher,
                 min_resource=function.min_resource,
                 max_resource=function.max_resource,

@@ -20,8 +20,12 @@ class TuneOptions:
 
     title: ClassVar[str] = "Options"
 
-    scheduler: str = option(
-        "hyperband", "Who is given how much.", vw=False, choices=tuple(SCHEDULERS), metavar="NAME"
+    scheduler: str | None = option(
+        None,
+        "Who is given how much. Not supplied: race for a stream, hyperband for a function.",
+        vw=False,
+        choices=tuple(SCHEDULERS),
+        metavar="NAME",
     )
     searcher: str = option(
         "tpe", "Where new configs come from.", vw=False, choices=tuple(SEARCHERS), metavar="NAME"

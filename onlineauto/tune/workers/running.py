@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.jobs import Jobs
+    from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
@@ -28,7 +29,7 @@ def run_study(
     store: Store,
     what: What,
     *,
-    workers: int = 0,
+    workers: int | Workers = 0,
     lease: float = 60,
     jobs: int | None = None,
     every: int = 1,
@@ -44,7 +45,7 @@ def run_study(
         The study, and where its log is.
     what : class or function
         The trainable; see `onlineauto.tune.workers.trainable`.
-    workers : int
+    workers : int or Workers
         How many processes; 0 for this one.
     lease : float
         Seconds for which the study leases a job.
