@@ -121,6 +121,7 @@ class Race(Hyperband):
         changed = super()._occupied(trial, loss, changed)
         present = self._brackets.trials
         self._losses = {each: losses for each, losses in self._losses.items() if each in present}
+        self._duels = {pair: duel for pair, duel in self._duels.items() if present.issuperset(pair)}
         self._dropped &= present
         for each in {trial} - present:
             self._forget(each)
