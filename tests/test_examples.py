@@ -25,6 +25,7 @@ PRINTED = {
     "10_own_explorer.py": "probabilities: 0.57",
     "11_serve.py": "the same from the log: True",
     "12_autovw.py": "interactions searched: 0.0",
+    "13_tune_a_stream.py": "the winner is the champion after 100 more events",
 }
 
 

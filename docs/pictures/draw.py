@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.pictures import Picture, crossings, pmfs, race, rewards, values
+from onlineauto.pictures import (
+    Picture,
+    crossings,
+    pmfs,
+    race,
+    rewards,
+    study_picture,
+    values,
+)
 from onlineauto.pictures.runs import course_of
 from onlineauto.pictures.story import story_of
 
@@ -40,6 +48,14 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "values", _values(dark=dark)
     yield "evidence", _evidence(dark=dark)
     yield "drift", _drift(dark=dark)
+    yield (
+        "study",
+        study_picture(
+            **msgspec.json.decode((DATA / "study.json").read_bytes()),
+            title="A study of three parameters",
+            dark=dark,
+        ),
+    )
     yield "parts", _parts(dark=dark)
 
 

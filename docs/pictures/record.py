@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from onlineauto import Evaluation, Run, Workspace
+from onlineauto.tune import Choice, Float, Int, Study
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -55,6 +56,7 @@ def main() -> None:
         (DATA / f"{name}.txt").write_text(
             table[: table.index("total feature")], encoding="utf-8"
         )
+    (DATA / "study.json").write_bytes(msgspec.json.encode(study()) + b"\n")
     (DATA / "values.json").write_bytes(
         msgspec.json.format(msgspec.json.encode(values())) + b"\n"
     )
@@ -88,6 +90,29 @@ def values() -> dict[str, object]:
         "values": {each.policy: each.dr for each in evaluation.values()},
         "growth": thin,
     }
+
+
+def study() -> dict[str, object]:
+    """Return a study of a function whose best config is known, and its space."""
+    tuned = Study(
+        {
+            "rate": Float(1e-4, 1, log=True),
+            "depth": Int(1, 12),
+            "loss": Choice(["squared", "logistic", "hinge"]),
+        },
+        max_resource=27,
+        seed=0,
+    )
+    tuned.run(
+        lambda config, resource: (
+            abs(np.log10(config["rate"]) + 2) / 4
+            + abs(config["depth"] - 5) / 20
+            + 0.2 * (config["loss"] == "hinge")
+            + 0.5 / resource
+        )
+    )
+    history = [{**row, "value": round(row["value"], 5)} for row in tuned.history()]
+    return {"history": history, "space": tuned.space.described()}
 
 
 def evidence() -> dict[str, object]:

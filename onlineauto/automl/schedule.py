@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["remove", "schedule", "seat_late"]
+__all__ = ["remove", "schedule", "seat", "seat_late"]
 
 Step = tuple["Search", tuple["Decision", ...]]
 
@@ -99,10 +99,10 @@ def _fill(rules: Rules, search: Search, live: int, statistics: Statistics) -> St
     number, search = rules.control.take_next(rules, search, statistics)
     if number is None:
         return search, ()
-    return _seat(rules, search, live, number)
+    return seat(rules, search, live, number)
 
 
-def _seat(rules: Rules, search: Search, live: int, number: int, *, why: str = "") -> Step:
+def seat(rules: Rules, search: Search, live: int, number: int, *, why: str = "") -> Step:
     """Make candidate `number` live at index `live`."""
     gives_way = live > rules.n_priority
     if live < len(search.slots):
@@ -127,7 +127,7 @@ def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) 
     if live == rules.max_live:
         live = min(range(1, live), key=lambda each: (statistics.promise(each), statistics.updates(each)))
     names = b", ".join(sorted(search.late)).decode("utf-8", "backslashreplace")
-    return _seat(rules, search, live, known, why=f"namespaces met late: {names}")
+    return seat(rules, search, live, known, why=f"namespaces met late: {names}")
 
 
 def _is_worse(rules: Rules, search: Search, live: int, statistics: Statistics) -> bool:

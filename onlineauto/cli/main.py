@@ -31,6 +31,7 @@ _OF_WORDS: Final = {
     "doctor": "onlineauto.cli.machine.doctor",
     "demo": "onlineauto.cli.demo",
     "plot": "onlineauto.cli.plot",
+    "tune": "onlineauto.cli.tuning.tune",
     "worker": "onlineauto.cli.tuning.worker",
     "studies": "onlineauto.cli.tuning.studies",
     "completion": "onlineauto.cli.machine.completion",

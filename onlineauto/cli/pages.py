@@ -37,7 +37,9 @@ _TASKS: Final = (
     ),
     (
         "Tune",
-        ("onlineauto worker --study URL --trainable M:F", "run jobs of a study, with other workers"),
+        ("onlineauto tune -d FILE --search NAMES", "the best flags on a stream"),
+        ("onlineauto tune --trainable M:F --space TOML", "the best config of any function"),
+        ("onlineauto worker --study URL", "run jobs of a study, with other workers"),
         ("onlineauto studies URL", "how far the studies of a store are"),
     ),
     (

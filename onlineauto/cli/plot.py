@@ -1,4 +1,4 @@
-"""The verb ``plot``: pictures of a search from its journal, and of runs from what they printed."""
+"""The verb ``plot``: pictures of a search from its journal, of runs from their tables, and of studies."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class PlotOptions:
 
     file: tuple[str, ...] = option(
         (),
-        "Journals, which --journal writes; or files of what runs printed on standard error. The flag may "
-        "be left out.",
+        "Journals, which --journal writes; or files of what runs printed on standard error; or the URL of a "
+        "store with a study. The flag may be left out.",
         vw=False,
         metavar="FILE",
         positional=True,
@@ -42,6 +42,9 @@ class PlotOptions:
     )
     crossings: bool = option(False, "Draw which namespaces the last champion of a journal crosses.", vw=False)
     loss: bool = option(False, "Draw the loss of runs, and not the reward, as for regression.", vw=False)
+    name: str = option(
+        "", "Name of the study; may be left out if the store has one.", vw=False, metavar="NAME"
+    )
     heading: str = option("", "Title of the picture.", vw=False, metavar="TEXT")
     dark: bool = option(False, "Draw on a dark background.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
@@ -52,10 +55,12 @@ REGISTRY: Final = Registry((PlotOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto plot [options] JOURNAL -o PICTURE\n"
-    "       onlineauto plot [options] RUN ... -o PICTURE",
+    "       onlineauto plot [options] RUN ... -o PICTURE\n"
+    "       onlineauto plot [options] URL [--name NAME] -o PICTURE",
     "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
     "the champion's reward as the search knew it; of several journals, this reward side by side. Or draw the "
-    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed.",
+    "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
+    "draw a study: what its trials were given, the best so far, their configs, and which parameters matter.",
     """\
 Examples:
   onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
@@ -63,7 +68,8 @@ Examples:
   onlineauto plot j.jsonl --crossings -o crossed.png --dark
   onlineauto log.txt --cb_explore_adf -P 1.2 2> ours.txt
   vw -d log.txt --cb_explore_adf -P 1.2 2> vw.txt
-  onlineauto plot ours.txt vw.txt -o runs.svg""",
+  onlineauto plot ours.txt vw.txt -o runs.svg
+  onlineauto plot sqlite:///study.db -o study.svg""",
 )
 
 
@@ -94,6 +100,8 @@ def run(words: Sequence[str]) -> int:
 
 def _draw(options: PlotOptions) -> Picture:
     first, *others = options.file
+    if "://" in first:
+        return _draw_study(options)
     if has_table(first):
         courses = [course_of(path) for path in options.file]
         return rewards(courses, losses=options.loss, title=options.heading, dark=options.dark)
@@ -114,6 +122,19 @@ def _draw(options: PlotOptions) -> Picture:
     story = story_of(first)
     title = {"title": options.heading} if options.heading else {}
     return crossings(story.crossed(), namespaces=story.namespaces, dark=options.dark, **title)
+
+
+def _draw_study(options: PlotOptions) -> Picture:
+    """Draw the study of a store."""
+    from onlineauto.cli.tuning.running import only_name
+    from onlineauto.tune.drawing import draw_study
+    from onlineauto.tune.study import Study
+
+    if len(options.file) > 1:
+        raise OptionError("plot takes one study: the URL of its store, and --name")
+    url = options.file[0]
+    study = Study.load(options.name or only_name(url), storage=url)
+    return draw_study(study, title=options.heading, dark=options.dark)
 
 
 def _is_metrics(path: str) -> bool:

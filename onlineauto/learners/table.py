@@ -31,9 +31,9 @@ class TableShape(NamedTuple):
     constant: tuple[int, int]  # cell and lane that ``--constant`` initialises
     hash_mask: int  # bits of a hash that ``--cb N`` keeps when it numbers the actions
 
-    def lane(self, part: int) -> int:
-        """Return the lane of a part of the champion."""
-        return part * self.part_step
+    def lane(self, part: int, live: int = 0) -> int:
+        """Return the lane of a part of a live config; by default of the champion."""
+        return part * self.part_step + live * self.config_step
 
 
 def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:

@@ -10,6 +10,17 @@ from onlineauto.pictures.pmfs import pmfs
 from onlineauto.pictures.race import race
 from onlineauto.pictures.reward_bands import reward_bands
 from onlineauto.pictures.rewards import rewards
+from onlineauto.pictures.studies import study_picture
 from onlineauto.pictures.values import values
 
-__all__ = ["Picture", "check_picture", "crossings", "pmfs", "race", "reward_bands", "rewards", "values"]
+__all__ = [
+    "Picture",
+    "check_picture",
+    "crossings",
+    "pmfs",
+    "race",
+    "reward_bands",
+    "rewards",
+    "study_picture",
+    "values",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onlineauto.tune.drawing import draw_study
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.spaces import (
@@ -17,10 +18,15 @@ from onlineauto.tune.spaces import (
 from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.resources import Workers
+from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
+from onlineauto.tune.workers.trainable import Trainable
 
 __all__ = [
     "SCHEDULERS",
     "SEARCHERS",
+    "Callback",
     "Choice",
     "Decision",
     "Float",
@@ -28,16 +34,23 @@ __all__ = [
     "Job",
     "LeaseLost",
     "Parameter",
+    "Plateau",
     "ResumeFrom",
     "Scheduler",
     "Searcher",
     "Setting",
     "Space",
     "State",
+    "Stopper",
     "Store",
     "Study",
     "Suggestion",
+    "Target",
+    "Timeout",
+    "Trainable",
     "Trial",
+    "Workers",
+    "draw_study",
     "from_configspace",
     "space_of_options",
     "to_configspace",

@@ -19,7 +19,7 @@ def rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     -------
     list of dict
         Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-        ``config_…`` for each parameter of the trial.
+        ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
     """
     configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
     return [
@@ -30,6 +30,7 @@ def rows(records: Sequence[Record]) -> list[dict[str, Any]]:
             "value": each["value"],
             "told": each["kind"] == "told",
             **{f"config_{name}": value for name, value in configs[each["trial"]].items()},
+            **{name: what for name, what in each.get("details", {}).items() if not isinstance(what, list)},
         }
         for each in records
         if each["kind"] in ("told", "reported")

@@ -20,22 +20,25 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
-from onlineauto.tune.schedulers import Decision, ResumeFrom
 from onlineauto.tune.settings import StudySettings
-from onlineauto.tune.store import Claim, Snapshot, open_store
+from onlineauto.tune.store import Snapshot, open_store
 from onlineauto.tune.trial import Job, Trial
-from onlineauto.tune.workers.stoppers import Stopper
+from onlineauto.tune.workers.jobs import claim_of
+from onlineauto.tune.workers.naming import imported, name_of_trainable
+from onlineauto.tune.workers.stoppers import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from onlineauto.tune.progress import Progress
-    from onlineauto.tune.schedulers import Scheduler
+    from onlineauto.tune.schedulers import Decision, Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store
     from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.resources import Workers
+    from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
 __all__ = ["Study"]
@@ -56,7 +59,7 @@ class Study:
     space : mapping or Space
         The parameters by their names.
     scheduler : str or Scheduler
-        ``hyperband``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or an object of one's own.
+        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or one of your own.
     searcher : str or Searcher
         ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own.
     min_resource, max_resource : int
@@ -189,7 +192,7 @@ class Study:
             decided = records[-1] if records else None
             if decided is None or decided["kind"] != "asked" or decided["owner"] != self._owner:
                 return None
-            return _job(decided, progress.version)
+            return Job.of(decided, progress.version, progress.goes_on_behind(decided["trial"]))
 
     def _decide(self, progress: Progress, new: Sequence[Record]) -> Record | None:
         for record in new:
@@ -202,10 +205,11 @@ class Study:
             self._store.save(Snapshot(progress.version, progress.state_dict()))
             self._saved = progress.version
 
-    def report(self, job: Job, step: int, value: float) -> Decision:
+    def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
         """Write down a value on the way and return whether the job goes on; this renews its lease.
 
-        If the answer is STOP, tell the study this value.
+        If the answer is STOP, tell the study this value. Details say what the value is about, as plain JSON;
+        they are in the `history`, and a scheduler may read them.
 
         Raises
         ------
@@ -218,11 +222,14 @@ class Study:
             raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
         with self._lock:
             record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
-            self._follow(record, self._store.commit(_claim(job), record))
+            record |= {"details": dict(details)} if details else {}
+            self._follow(record, self._store.commit(claim_of(job), record))
             return self._current().decision(job.trial)
 
-    def tell(self, job: Job, value: float) -> None:
+    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
         """Write down the value with which a job ended. NaN, or no number, is a failure for good.
+
+        Details are as those of `report`.
 
         Raises
         ------
@@ -239,7 +246,8 @@ class Study:
                 self.refresh()
             resource = self._current().reached(job)
             record = {"kind": "told", **_key(job), "resource": resource, "value": number}
-            self._follow(record, self._store.commit(_claim(job), record))
+            record |= {"details": dict(details)} if details else {}
+            self._follow(record, self._store.commit(claim_of(job), record))
 
     def fail(self, job: Job, why: str) -> None:
         """Write down that a job failed; it is tried again as often as `retries` says.
@@ -254,7 +262,7 @@ class Study:
 
     def _fail(self, job: Job, why: str, *, final: bool) -> None:
         record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
-        self._follow(record, self._store.fail(_claim(job), record))
+        self._follow(record, self._store.fail(claim_of(job), record))
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Let a config be tried before any that the searcher proposes.
@@ -270,8 +278,8 @@ class Study:
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs, and return those that are not their owner's any more."""
-        lost = set(self._store.heartbeat([_claim(job) for job in jobs], self._lease))
-        return [job for job in jobs if _claim(job) in lost]
+        lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._lease))
+        return [job for job in jobs if claim_of(job) in lost]
 
     def _follow(self, record: Record, version: int) -> None:
         """Come to the state after a record that was written as this version."""
@@ -290,10 +298,11 @@ class Study:
 
     def run(
         self,
-        trainable: What,
+        trainable: What | str | None = None,
         *,
-        workers: int = 0,
+        workers: int | Workers = 0,
         jobs: int | None = None,
+        rounds: int | None = None,
         checkpoint_every: int = 1,
         checkpoints: str | Path | None = None,
         stoppers: Sequence[Stopper] = (),
@@ -301,17 +310,21 @@ class Study:
     ) -> Trial | None:
         """Run jobs until there are no more, together with any other workers, and return the best trial.
 
-        Without `max_trials`, `jobs` and `stoppers`, the scheduler goes once through all it does.
+        Without `max_trials`, `jobs`, `rounds` and `stoppers`, the scheduler goes once more through all.
 
         Parameters
         ----------
-        trainable : function or class
+        trainable : function, class or str, optional
             A function takes a config, if it wants a resource, and if it wants a report, and returns the value
-            after so much; a class is a `Trainable`. An exception fails the job.
-        workers : int
-            Processes, which have to be able to import the trainable; 0 for this one.
+            after so much; a class is a `Trainable`. An exception fails the job. Or the name of one, as
+            ``MODULE:NAME``. What can be imported is noted in the study; None takes what was noted last.
+        workers : int or Workers
+            Processes, which have to be able to import the trainable; 0 for this one. `Workers` also says
+            what they share, and how much of it a trial needs.
         jobs : int, optional
             The most jobs to run.
+        rounds : int, optional
+            How often the scheduler goes through all it does, counted from the beginning of the study.
         checkpoint_every : int
             Steps between two checkpoints.
         checkpoints : str or Path, optional
@@ -327,17 +340,21 @@ class Study:
         """
         from onlineauto.tune.workers.running import run_study
 
-        if self._settings.max_trials is None and jobs is None and not stoppers:
-            progress = self._current()
-            scheduler, searcher = progress.scheduler, progress.searcher
-            if scheduler.rounds is not None:
-                stoppers = [_OneRound(self)]
-            elif not (scheduler.ends or searcher.ends):
-                raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        self.refresh()
+        ends = self._settings.max_trials is not None or jobs is not None or stoppers
+        progress = self._current()
+        scheduler, searcher = progress.scheduler, progress.searcher
+        if scheduler.rounds is not None and (rounds is not None or not ends):
+            until = scheduler.rounds + 1 if rounds is None else rounds
+            stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
+        elif not (ends or scheduler.ends or searcher.ends):
+            raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        for callback in callbacks:
+            callback.on_begin(self)
         run_study(
             self,
             self._store,
-            trainable,
+            self._trainable(trainable),
             workers=workers,
             lease=self._lease,
             jobs=jobs,
@@ -347,6 +364,22 @@ class Study:
             callbacks=callbacks,
         )
         return self.best
+
+    def _trainable(self, given: What | str | None) -> What:
+        """Return what trials run, and note it if other processes can import it."""
+        noted = self._current().trainable
+        if given is None and noted is None:
+            raise OptionError(
+                f"nobody has said what trials of {self.name!r} run: give a trainable; or, if they learn a "
+                "stream, begin as it was begun"
+            )
+        what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
+        name = given if isinstance(given, str) else name_of_trainable(what)
+        if name is not None and name != noted:
+            with self._lock:
+                record = {"kind": "named", "trainable": name}
+                self._follow(record, self._store.append(record))
+        return what
 
     @property
     def rounds(self) -> int | None:
@@ -364,14 +397,43 @@ class Study:
         """All trials, by their numbers; they do not change any more."""
         with self._lock:
             trials = self._current().trials
-            return [replace(trials[number], values=dict(trials[number].values)) for number in sorted(trials)]
+            return [_copied(trials[number]) for number in sorted(trials)]
 
     @property
     def best(self) -> Trial | None:
         """The incumbent: of the trials that were given most, the one with the best value. None at first."""
-        sign = self._settings.sign
-        with_value = [trial for trial in self.trials if trial.value is not None]
-        return min(with_value, key=lambda each: (-each.resource, sign * (each.value or 0.0)), default=None)
+        with self._lock:
+            progress = self._current()
+            return None if progress.best is None else _copied(progress.trials[progress.best])
+
+    def needed(self, trial: int) -> set[int]:
+        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+        with self._lock:
+            return self._current().needed(trial)
+
+    def disposable(self) -> list[int]:
+        """Return trials, each once, that ended early and whose checkpoints nobody needs any more."""
+        with self._lock:
+            return self._current().disposable()
+
+    def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
+        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
+
+        Parameters
+        ----------
+        trial : int
+            Its number.
+        checkpoints : str or Path, optional
+            The folder that `run` was given.
+        """
+        from onlineauto.tune.store.checkpoints import unpacked
+        from onlineauto.tune.workers.running import checkpoints_of
+
+        self.refresh()
+        with self._lock:
+            most = self._current().trials[trial].job_resource
+        found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
+        return None if found is None else unpacked(found.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
         """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
@@ -385,29 +447,14 @@ class Study:
         -------
         list of dict
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-            ``config_…`` for each parameter of the trial.
+            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
         """
         records = self._store.load()
         return rows(records if job is None else records[: job.version])
 
 
-class _OneRound(Stopper):
-    """Ends a run when the scheduler has been through all it does once more.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    """
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._before = study.rounds
-
-    def ends_run(self) -> bool:
-        """Return whether it has."""
-        now = self._study.rounds
-        return now is not None and self._before is not None and now > self._before
+def _copied(trial: Trial) -> Trial:
+    return replace(trial, values=dict(trial.values))
 
 
 def _lease(lease: Any, storage: object) -> float:
@@ -432,20 +479,3 @@ def _number(value: object) -> float:
 
 def _key(job: Job) -> dict[str, int]:
     return {"trial": job.trial, "attempt": job.attempt}
-
-
-def _claim(job: Job) -> Claim:
-    return Claim(job.trial, job.attempt, job.owner)
-
-
-def _job(record: Record, version: int) -> Job:
-    came_from = record["resume_from"]
-    return Job(
-        record["trial"],
-        dict(record["config"]),
-        record["resource"],
-        None if came_from is None else ResumeFrom(*came_from),
-        record["attempt"],
-        record["owner"],
-        version - 1,
-    )

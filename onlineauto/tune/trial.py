@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.tune.spaces import Config
+    from onlineauto.tune.store import Record
 
 __all__ = ["TRANSITIONS", "Job", "Trial", "may_become"]
 
@@ -53,6 +54,8 @@ class Job:
         Who claimed it.
     version : int
         How many records the study had then: the history that this job sees.
+    step : int
+        The last step that need not be done again: its value was reported.
     """
 
     trial: int
@@ -62,6 +65,22 @@ class Job:
     attempt: int = 0
     owner: str = ""
     version: int = 0
+    step: int = 0
+
+    @classmethod
+    def of(cls, record: Record, version: int, step: int) -> Job:
+        """Return the job of an ``asked`` record, which is the last one of this version."""
+        came_from = record["resume_from"]
+        return cls(
+            record["trial"],
+            dict(record["config"]),
+            record["resource"],
+            None if came_from is None else ResumeFrom(*came_from),
+            record["attempt"],
+            record["owner"],
+            version - 1,
+            step,
+        )
 
 
 @dataclass(slots=True)

@@ -57,10 +57,14 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
     ("words", "message"),
     [
         ([], "worker takes a store"),
-        (["--study", "URL"], "--trainable='': it is MODULE:NAME"),
+        (
+            ["--study", "URL"],
+            "nobody has said what trials of 'rates' run: give a trainable; or, if they learn",
+        ),
+        (["--study", "URL", "--trainable", "training"], "trainable = 'training': it is MODULE:NAME"),
         (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),
         (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),
-        (["--study", "URL", "--trainable", "time:time"], "the store has not one study but these: none"),
+        (["--study", "sqlite:///empty.db"], "the store has not one study but these: none"),
         (["--study", "URL", "--trainable", "time:time", "--name", "rate"], "there is no study 'rate'"),
         (["--study", "x.db", "--trainable", "time:time", "--name", "rate"], "storage = 'x.db' is no store"),
         (["--study", "URL", "--workers", "-1"], "--workers"),
@@ -70,6 +74,7 @@ def test_what_is_wrong_is_said(
     words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"sqlite:///{folder / 'study.db'}"
+    made(url)
     assert main(["worker", *(url if word == "URL" else word for word in words)]) == 2
     assert message in capsys.readouterr().err
 

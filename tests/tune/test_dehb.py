@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from onlineauto.errors import OptionError
+from onlineauto.testing import check_scheduler
 from onlineauto.tune import Choice, Float, Int, Setting, Space, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.evolution.differential_evolution import crossover, mask, mutant, offspring
+from onlineauto.tune.schedulers.evolution.differential_evolution import (
+    STRATEGIES,
+    crossover,
+    mask,
+    mutant,
+    offspring,
+)
 from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.rungs import hpbandster
 from onlineauto.tune.searchers import SEARCHERS
@@ -286,3 +294,30 @@ def test_a_small_space_comes_to_an_end() -> None:
     assert study.is_done
     assert len(study.trials) <= 8
     assert len({tuple(trial.config.items()) for trial in study.trials}) == len(study.trials)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES[2::3])
+def test_a_strategy_is_a_scheduler_that_improves(strategy: str) -> None:
+    check_scheduler(lambda: Dehb(strategy=strategy))
+    study = Study(
+        {"x": Float(0, 1), "y": Float(0, 1)}, Dehb(strategy=strategy), max_resource=9, max_trials=120
+    )
+    best = study.run(lambda config: (config["x"] - 0.3) ** 2 + (config["y"] - 0.7) ** 2)
+    assert best is not None
+    assert best.value is not None
+    assert best.value < 0.02
+
+
+def test_strategies_are_those_of_the_book() -> None:
+    parents = [np.array([each]) for each in (0.5, 0.4, 0.2, 0.6, 0.3)]
+    target, best, fill = np.array([0.9]), np.array([0.1]), np.array([0.0])
+    expected = {"rand1": 0.6, "rand2": 0.75, "rand2dir": 0.475, "best1": 0.15, "best2": None}
+    expected |= {"currenttobest1": 0.55, "randtobest1": 0.4}
+    for name, value in expected.items():
+        found = mutant(parents, 0.5, fill, strategy=f"{name}_bin", target=target, best=best)
+        assert found.tolist() == pytest.approx([0.0 if value is None else value])  # outside: filled
+
+
+def test_slots_have_one_strategy() -> None:
+    with pytest.raises(OptionError, match="strategy = 'best1_bin': valid for slots are rand1_bin"):
+        Dehb("slots", strategy="best1_bin")

@@ -372,7 +372,7 @@ def test_parts_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scheduler": "sha"}, "valid are hyperband, dehb, asha, median, pbt, fifo"),
+        ({"scheduler": "sha"}, "valid are hyperband, race, dehb, asha, median, pbt, fifo"),
         ({"searcher": "bayes"}, "valid are random, quasi, grid, tpe"),
         ({"mode": "best"}, "valid are min, max"),
         ({"max_trials": 0}, "max_trials = 0"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
+from onlineauto.cli.tuning.tune_options import REGISTRY as TUNE
 from onlineauto.cli.tuning.worker import REGISTRY as WORKER
 from onlineauto.workspace.options import REGISTRY
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_OWN: Final = {"evaluate": EVALUATE, "plot": PLOT, "worker": WORKER}
+_OWN: Final = {"evaluate": EVALUATE, "plot": PLOT, "tune": TUNE, "worker": WORKER}
 """Registries of the commands that have their own; all others have the large one."""
 _MOST: Final = 70
 """Letters of an option's meaning that a shell shows."""

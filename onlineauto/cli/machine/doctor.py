@@ -30,7 +30,7 @@ _OPTIONAL: Final = (
     ("matplotlib", "pictures", "plot"),
     ("narwhals", "data frames", "frames"),
     ("xxhash", "files of blocks", "blocks"),
-    ("rich", "tables of inspect on a terminal", "inspect"),
+    ("rich", "tables on a terminal: inspect, tune", "inspect"),
 )
 """Packages that something optional needs: the name, what for, and the extra that brings it."""
 _EVENTS: Final = "".join(

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
-import signal
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.tuning.running import ending_well, only_name
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
 
     from onlineauto.tune.workers.jobs import Job
 
 __all__ = ["REGISTRY", "WorkerOptions", "run"]
-
-_TERMINATED: Final = 143
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +32,12 @@ class WorkerOptions:
     name: str = option(
         "", "Name of the study; may be left out if the store has one.", vw=False, metavar="NAME"
     )
-    trainable: str = option("", "The function or class that trials run.", vw=False, metavar="MODULE:NAME")
+    trainable: str = option(
+        "",
+        "The function or class that trials run. Not supplied: what the study has noted.",
+        vw=False,
+        metavar="MODULE:NAME",
+    )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
     jobs: int = option(0, "Stop after so many jobs; 0 for no end.", vw=False, metavar="N", minimum=0)
     lease: float = option(
@@ -57,12 +58,13 @@ REGISTRY: Final = Registry((WorkerOptions,))
 """The flags of this verb."""
 
 _PAGE: Final = Page(
-    "Usage: onlineauto worker --study URL [--name NAME] --trainable MODULE:NAME",
-    "Run jobs of a study until it is done. Start as many workers as you like, on as many machines as see the "
-    "store: each job has one owner, and what a worker leaves behind, another one goes on with.",
+    "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
+    "Run jobs of a study until it is done, or its scheduler has been through all it does once more. Start as "
+    "many workers as you like, on as many machines as see the store: each job has one owner, and what a "
+    "worker leaves behind, another one goes on with.",
     """\
 Examples:
-  onlineauto worker --study sqlite:///study.db --trainable train:loss
+  onlineauto worker --study sqlite:///study.db
   onlineauto worker --study postgresql://me@host/studies --name rates --trainable train:Model --workers 8""",
 )
 
@@ -82,83 +84,21 @@ def run(words: Sequence[str]) -> int:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
     if not options.study:
-        raise OptionError(
-            "worker takes a store: onlineauto worker --study sqlite:///study.db --trainable train:loss"
-        )
-    from onlineauto.tune.store import open_store
+        raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
-    from onlineauto.tune.workers.running import run_study
 
-    what = _imported(options.trainable)
-    name = options.name or _only_name(options.study)
-    store = open_store(options.study, name)
-    study = Study.load(name, storage=store, lease=options.lease)
-    before = signal.signal(signal.SIGTERM, _leave)
-    try:
-        run_study(
-            study,
-            store,
-            what,
+    name = options.name or only_name(options.study)
+    study = Study.load(name, storage=options.study, lease=options.lease)
+    with ending_well():
+        study.run(
+            options.trainable or None,
             workers=options.workers,
-            lease=options.lease,
             jobs=options.jobs or None,
-            every=options.checkpoint_every,
-            folder=options.checkpoints or None,
+            checkpoint_every=options.checkpoint_every,
+            checkpoints=options.checkpoints or None,
             callbacks=[] if options.quiet else [_printer()],
         )
-    finally:
-        signal.signal(signal.SIGTERM, before)
     return 0
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """End as if interrupted, so that jobs are given back."""
-    del number, frame
-    raise SystemExit(_TERMINATED)
-
-
-def _imported(text: str) -> Any:
-    """Return what ``MODULE:NAME`` names; modules of this folder are found too.
-
-    Raises
-    ------
-    OptionError
-        If it is not there.
-    """
-    module, colon, name = text.partition(":")
-    if not (module and colon and name):
-        raise OptionError(f"--trainable={text!r}: it is MODULE:NAME, as in train:loss for loss in train.py")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise OptionError(f"--trainable={text!r}: there is no module {error.name!r} here") from None
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise OptionError(f"--trainable={text!r}: the module {module!r} has no {part!r}") from None
-    return found
-
-
-def _only_name(url: str) -> str:
-    """Return the name of the one study of a store.
-
-    Raises
-    ------
-    OptionError
-        If it has none, or several.
-    """
-    from onlineauto.tune.store.sql_store import names_of_studies
-
-    names = names_of_studies(url)
-    if len(names) != 1:
-        some = ", ".join(names) or "none"
-        raise OptionError(f"--name is needed, as the store has not one study but these: {some}")
-    return names[0]
 
 
 def _printer() -> Any:

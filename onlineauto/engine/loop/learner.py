@@ -122,7 +122,11 @@ class Learner:
 
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""
-        return [self.shape.lane(part) for part in range(self.width)]
+        return self.lanes_of(0)
+
+    def lanes_of(self, live: int) -> list[int]:
+        """Return the lanes of the table by which a live config predicts, part by part."""
+        return [self.shape.lane(part, live) for part in range(self.width)]
 
     def champion_lane(self) -> int:
         """Return the lane by which the champion predicts; of several models, that of their champion."""

@@ -84,6 +84,8 @@ class LiveConfigs:
         Namespaces seen so far, in ascending order.
     arrays : Live
         The arrays, as the loop takes them.
+    waiting : dict of Config to WaitingConfig
+        Configs that have lost their place, with their weights and evidence.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class LiveConfigs:
         max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
         self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
-        self._waiting: dict[Config, WaitingConfig] = {}
+        self.waiting: dict[Config, WaitingConfig] = {}
         self._removed: set[int] = set()
         self._since = 0
         self._layout, self._interactions = layout, interactions
@@ -306,7 +308,7 @@ class LiveConfigs:
             "removed": self._removed,
             "since": self._since,
             "tests": self._n_tests,
-            "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
+            "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
         }
@@ -324,7 +326,7 @@ class LiveConfigs:
         self._removed = stored["removed"].of(set[int])
         self._since, self._n_tests = stored["since"].count(), stored["tests"].count()
         states = tuple(state[0] for state in self._states())
-        self._waiting = {
+        self.waiting = {
             each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
@@ -351,8 +353,8 @@ class LiveConfigs:
         self._set(live, model)
         if live > 0:
             self._join(live)
-            if config in self._waiting:
-                self._bring_back(live, self._waiting.pop(config), model)
+            if config in self.waiting:
+                self._bring_back(live, self.waiting.pop(config), model)
             else:
                 self._copy(0, live, model)
                 self._test_anew(live)
@@ -380,7 +382,7 @@ class LiveConfigs:
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
         cells, lanes = np.flatnonzero(model.touched), self._lanes(live, model.weights)
-        self._waiting[self.configs[live]] = WaitingConfig(
+        self.waiting[self.configs[live]] = WaitingConfig(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
             lanes=model.lanes[lanes],
@@ -391,8 +393,8 @@ class LiveConfigs:
             updates=int(self.arrays.updates[live]),
             level=float(self.arrays.levels[live]),
         )
-        while len(self._waiting) > _PARKED * self.max_live:
-            del self._waiting[next(iter(self._waiting))]
+        while len(self.waiting) > _PARKED * self.max_live:
+            del self.waiting[next(iter(self.waiting))]
 
     def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
@@ -413,7 +415,7 @@ class LiveConfigs:
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
-        self._waiting.clear()
+        self.waiting.clear()
         self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         for each in range(len(configs)):
@@ -424,7 +426,7 @@ class LiveConfigs:
     def _reopen(self, decision: Reopen, model: Model) -> None:
         """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
-        self._waiting.clear()
+        self.waiting.clear()
         self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
@@ -451,7 +453,7 @@ class LiveConfigs:
         self._swap_lanes(live, model)
         if live != 1:
             self._copy(live, 1, model)
-        self._waiting.clear()
+        self.waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)
         for column in (arrays.evidence, arrays.last):
@@ -468,9 +470,7 @@ class LiveConfigs:
     def _test_anew(self, live: int) -> None:
         """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
-        self.arrays.pairs[live] = 0
-        self.arrays.losses[live] = 0
-        self.arrays.spread[live] = 0
+        self.arrays.pairs[live] = self.arrays.losses[live] = self.arrays.spread[live] = 0
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
     def _reset(self, live: int | slice) -> None:

@@ -24,6 +24,7 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
+from onlineauto.automl.invite import invite
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
@@ -56,7 +57,7 @@ from onlineauto.jit import prepare
 from onlineauto.learners.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -335,6 +336,31 @@ class Searching:
                 self._set_prices(space)
             if screens:
                 self._screen(space)
+
+    def challenge(self, config: Config, model: Model, *, names: Iterable[bytes], why: str) -> int:
+        """Make a config from outside a challenger, with the champion's weights; return its live index.
+
+        Raises
+        ------
+        OptionError
+            The search cannot have this config, or no challenger.
+        """
+        if self.replays or not self._rules.renews or self._rules.max_live == 1:
+            raise OptionError(
+                "a challenger from outside needs a search by --oracle_type stepwise with --automl 2 or more, "
+                "and not a replay"
+            )
+        if problem := config_problem(self._rules, config):
+            raise OptionError(f"{problem} here: name it in search= (--search)")
+        search, decisions = invite(self._rules, self.search, config, self.estimates, names=names, why=why)
+        self.live_configs.waiting.pop(config, None)  # its weights and its evidence are not those that come
+        for decision in decisions:
+            self._carry_out(decision, model)
+        self.search = search
+        self._set_leases()
+        self.live_configs.cross()
+        self._set_prices(space_of(self._rules, search, self.estimates))
+        return self.live_configs.configs.index(config, 1)
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         """Return the interactions of a config; with slots, also those with the slot's index feature."""

@@ -10,6 +10,7 @@ from onlineauto.tune.schedulers.fifo import Fifo
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.schedulers.race import Race
 from onlineauto.tune.schedulers.scheduler import (
     Decision,
     ResumeFrom,
@@ -26,6 +27,7 @@ __all__ = ["SCHEDULERS", "Decision", "ResumeFrom", "Scheduler", "Setting", "Stat
 
 SCHEDULERS: Mapping[str, type[Scheduler]] = {
     "hyperband": Hyperband,
+    "race": Race,
     "dehb": Dehb,
     "asha": Asha,
     "median": Median,

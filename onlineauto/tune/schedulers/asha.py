@@ -133,10 +133,11 @@ class Asha(Fifo):
 
     @property
     def is_done(self) -> bool:  # noqa: D102
-        waits = self._promotes and any(
-            self._promotable(rung) is not None for rung in range(len(self.levels) - 1)
+        if not super().is_done:
+            return False
+        return not self._promotes or all(
+            self._promotable(rung) is None for rung in range(len(self.levels) - 1)
         )
-        return super().is_done and not waits
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {

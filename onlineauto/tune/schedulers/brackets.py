@@ -64,6 +64,12 @@ class Brackets:
             if number in self._brackets
         }
 
+    @property
+    def trials(self) -> set[int]:
+        """The trials in the rungs that are being filled."""
+        rungs = (each.trials[each.rung] for each in self._brackets.values() if not each.is_complete)
+        return {trial for rung in rungs for trial in rung if trial is not None}
+
     def next_slot(self, *, opens: bool = True) -> Slot | None:
         """Hand out a free slot of the first bracket that has one; if none has and it may, open the next."""
         for number in range(self.primary, self.count):

@@ -17,6 +17,7 @@ import numpy as np
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.bracket import Place
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
+from onlineauto.tune.schedulers.evolution.differential_evolution import STRATEGIES
 from onlineauto.tune.schedulers.evolution.parent_slots import ParentSlots
 from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
@@ -49,6 +50,9 @@ class Dehb(Scheduler):
         The step of a mutation.
     rate : float
         The chance that a parameter comes from the mutant.
+    strategy : str
+        Mutation and crossover: one of ``rand1``, ``rand2``, ``rand2dir``, ``best1``, ``best2``,
+        ``currenttobest1``, ``randtobest1``, then ``_bin`` or ``_exp``. Slots have ``rand1_bin`` alone.
     allow_duplicates : bool
         True if a config may be tried again as a new trial.
     brackets : int, optional
@@ -68,6 +72,7 @@ class Dehb(Scheduler):
         factor: float = 0.5,
         rate: float = 0.5,
         *,
+        strategy: str = "rand1_bin",
         allow_duplicates: bool = False,
         brackets: int | None = None,
     ) -> None:
@@ -75,15 +80,19 @@ class Dehb(Scheduler):
             raise OptionError(f"variant = {variant!r} is unknown; valid are {', '.join(_VARIANTS)}")
         if not 0 < factor <= 2 or not 0 <= rate <= 1:
             raise OptionError(f"factor = {factor}, rate = {rate}: valid is 0 < factor <= 2, 0 <= rate <= 1")
+        valid = STRATEGIES if variant == "population" else ("rand1_bin",)
+        if strategy not in valid:
+            raise OptionError(f"strategy = {strategy!r}: valid for {variant} are {', '.join(valid)}")
         self.options = {
             "variant": variant,
             "factor": factor,
             "rate": rate,
+            "strategy": strategy,
             "allow_duplicates": allow_duplicates,
             "brackets": brackets,
         }
         self._variant, self._count, self._allows = variant, brackets, allow_duplicates
-        self._factor, self._rate = factor, rate
+        self._factor, self._rate, self._strategy = factor, rate, strategy
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)
@@ -93,7 +102,13 @@ class Dehb(Scheduler):
         self._reached: dict[int, int] = {}
         self._tried: set[tuple[Any, ...]] = set()
         self._parents = _VARIANTS[self._variant](
-            setting, self._codes, self._draw, factor=self._factor, rate=self._rate, brackets=self._count
+            setting,
+            self._codes,
+            self._draw,
+            factor=self._factor,
+            rate=self._rate,
+            strategy=self._strategy,
+            brackets=self._count,
         )
         self._brackets = Brackets(
             self._parents.system, keeps=self._parents.keeps, promoting=self._parents.promoting

@@ -15,7 +15,7 @@ from onlineauto.tune.spaces import Choice, Int
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy as np
 
@@ -33,7 +33,8 @@ class Pbt(Fifo):
     """A population in which good members are copied and bad ones end.
 
     A member reports on the way. Whenever it has been given `interval` more, it is compared with the others.
-    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best.
+    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. Members
+    are compared while they run, so it takes two workers at least.
 
     Parameters
     ----------
@@ -176,6 +177,10 @@ class Pbt(Fifo):
         self._scores.pop(trial, None)
         self._since.pop(trial, None)
         del self._configs[trial]
+
+    def resumable(self) -> Iterable[ResumeFrom]:
+        """Return the checkpoints that are copied next, and those of all members at their last comparison."""
+        return [*self._donors, *(ResumeFrom(trial, at) for trial, (at, _) in self._scores.items())]
 
     @property
     def is_done(self) -> bool:  # noqa: D102

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Space
@@ -146,6 +146,9 @@ class Scheduler(ABC):
         changes nothing.
         """
 
+    def on_details(self, trial: int, details: Mapping[str, Any]) -> None:  # noqa: B027
+        """Receive what the next loss of a trial is about, if it comes with details; plain JSON."""
+
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002
         """Return whether a running trial goes on, now that it has this loss at this resource."""
         return Decision.CONTINUE
@@ -162,6 +165,10 @@ class Scheduler(ABC):
     @abstractmethod
     def is_done(self) -> bool:
         """True if no job is running and there will never be another one."""
+
+    def resumable(self) -> Iterable[ResumeFrom]:
+        """Return the checkpoints of trials that are not paused that a later job may begin with."""
+        return ()
 
     @property
     def rounds(self) -> int | None:

@@ -79,7 +79,9 @@ class Space:
         try:
             text = path.read_text("utf-8") if path else str(source)
             return cls(tomllib.loads(text))
-        except (OSError, tomllib.TOMLDecodeError, OptionError) as error:
+        except OSError as error:
+            raise OptionError(f"{path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, OptionError) as error:
             raise OptionError(f"{path or 'the space'}: {error}") from error
 
     def described(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from onlineauto.tune.store.protocol import Claim
 
 __all__ = ["Checkpoint", "Checkpoints", "MemoryCheckpoints", "packed", "unpacked"]
@@ -63,8 +65,18 @@ def unpacked(content: bytes) -> Any:
 class Checkpoints(Protocol):
     """Keeps checkpoints of trials, each under the job that it is on the way of."""
 
-    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
-        """Keep a state, and forget older ones of this attempt; raise `LeaseLost` if the claim is over."""
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
+        """Keep a state, and of this attempt the one before it and those at steps that are needed.
+
+        Raises
+        ------
+        LeaseLost
+            If the claim is over.
+        """
+        ...
+
+    def remove(self, trials: Collection[int]) -> None:
+        """Forget all states of some trials."""
         ...
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
@@ -86,14 +98,26 @@ class MemoryCheckpoints:
     """Checkpoints in the memory of this process, for a study that is there too."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, dict[str, Checkpoint]] = {}
+        self._kept: dict[int, dict[str, list[Checkpoint]]] = {}
 
-    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
-        """Keep a state, instead of the one before it on the way of the same job."""
-        self._kept.setdefault(claim.trial, {})[job] = Checkpoint(step, claim.attempt, saved)
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
+        """Keep a state, and of the same job the one before it and those at steps that are needed."""
+        states = self._kept.setdefault(claim.trial, {}).setdefault(job, [])
+        states[:] = [each for each in states[:-1] if each.step in needed] + states[-1:]
+        states.append(Checkpoint(step, claim.attempt, saved))
+
+    def remove(self, trials: Collection[int]) -> None:
+        """Forget all states of some trials."""
+        for trial in trials:
+            self._kept.pop(trial, None)
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
         """Return the state of a trial with most steps."""
         kept = self._kept.get(trial, {})
-        found = [each for name, each in kept.items() if each.step <= most and job in (None, name)]
+        found = [
+            each
+            for name, states in kept.items()
+            for each in states
+            if each.step <= most and job in (None, name)
+        ]
         return max(found, default=None)

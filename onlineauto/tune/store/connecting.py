@@ -19,7 +19,7 @@ from onlineauto.errors import OptionError, StoreError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["connect", "explained", "reading", "shown", "writing"]
+__all__ = ["connect", "each_alone", "explained", "reading", "shown", "writing"]
 
 _BUSY: Final = 60
 """Seconds that SQLite waits for the writer before it gives up."""
@@ -102,6 +102,13 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
         connection = connection.execution_options(writes=True)
         with connection.begin():
             yield connection
+
+
+@contextmanager
+def each_alone(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection each of whose statements is a transaction of its own."""
+    with explained(engine), engine.connect() as connection:
+        yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.store.protocol import Claim, Decide, LeaseLost, Record, Snapshot, Store
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ class MemoryStore(Store):
     ----------
     clock : callable
         Returns the time in seconds; leases are counted by it.
+
+    Attributes
+    ----------
+    checkpoints : MemoryCheckpoints
+        States of the trials.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -31,6 +37,7 @@ class MemoryStore(Store):
         self._leases: dict[int, tuple[Claim, float, float]] = {}  # by trial: the claim, its length, its end
         self._snapshot: Snapshot | None = None
         self._earliest = inf
+        self.checkpoints = MemoryCheckpoints()
 
     def begin(self, record: Record) -> Record:  # noqa: D102
         with self._lock:

@@ -9,10 +9,11 @@ kind      other keys                                        meaning
 ========= ================================================= ==================================================
 study     settings                                          record 1: what the study is about
 enqueued  config                                            a config that is tried first
+named     trainable                                         what trials run, MODULE:NAME; the last one holds
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
-reported  trial, attempt, step, value                       a value on the way
-told      trial, attempt, resource, value                   the job ended well
+reported  trial, attempt, step, value, and maybe details    a value on the way, and what it is about
+told      trial, attempt, resource, value, maybe details    the job ended well
 failed    trial, attempt, why, final                        the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
 idle                                                        the scheduler was asked, and changed without a job
@@ -100,7 +101,7 @@ class Store(Protocol):
         ...
 
     def append(self, record: Record) -> int:
-        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        """Append a record that belongs to no job (``enqueued``, ``named``) and return its version."""
         ...
 
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:

@@ -14,30 +14,26 @@ if TYPE_CHECKING:
 __all__ = ["opened", "sealed"]
 
 
-def sealed(value: Mapping[str, Any], place: str) -> tuple[str, int]:
-    """Return a JSON object as text, and a checksum over the text and its place.
+def sealed(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
+    """Return a JSON object as text, and its checksum plus its version: no two may change places.
 
-    >>> sealed({"kind": "told"}, "record 3")
-    ('{"kind":"told"}', 1676270590)
+    >>> sealed({"kind": "told"}, 3)
+    ('{"kind":"told"}', 2043669275)
     """
     text = json.dumps(value, separators=(",", ":"))
-    return text, _checksum(text, place)
+    return text, zlib.crc32(text.encode()) + version
 
 
-def opened(text: str, crc: int, place: str, where: str) -> dict[str, Any]:
+def opened(text: str, crc: int, version: int, what: str, where: str) -> dict[str, Any]:
     """Return the JSON object that was sealed.
 
     Raises
     ------
     StoreError
-        It is not what was sealed in this place; `where` says which store it is in.
+        It is not what was sealed as this version; `what` names it, and `where` says which store it is in.
     """
-    if _checksum(text, place) == crc:
+    if zlib.crc32(text.encode()) + version == crc:
         value = json.loads(text)
         if isinstance(value, dict):
             return value
-    raise StoreError(f"{place} in {where} is damaged: its checksum is not the one it was written with")
-
-
-def _checksum(text: str, place: str) -> int:
-    return zlib.crc32(text.encode(), zlib.crc32(place.encode()))
+    raise StoreError(f"{what} in {where} is damaged: its checksum is not the one it was written with")

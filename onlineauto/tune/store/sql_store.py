@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError
-from onlineauto.tune.store.connecting import connect, reading, shown, writing
+from onlineauto.tune.store import at_once
+from onlineauto.tune.store.connecting import connect, each_alone, reading, shown, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
 from onlineauto.tune.store.sealing import opened, sealed
@@ -144,11 +145,13 @@ class SqlStore:
             row = connection.execute(wanted.where(SNAPSHOTS.c.study == number)).first()
         if row is None:
             return None
-        return Snapshot(row.version, opened(row.body, row.crc, f"snapshot {row.version}", self._described))
+        return Snapshot(
+            row.version, opened(row.body, row.crc, row.version, f"snapshot {row.version}", self._described)
+        )
 
     def save(self, snapshot: Snapshot) -> None:
         """Keep a state, unless a newer one is kept."""
-        body, crc = sealed(snapshot.state, f"snapshot {snapshot.version}")
+        body, crc = sealed(snapshot.state, snapshot.version)
         with writing(self.engine) as connection:
             self._lock(connection)
             kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
@@ -158,7 +161,7 @@ class SqlStore:
                 connection.execute(sa.insert(SNAPSHOTS).values(row))
 
     def append(self, record: Record) -> int:
-        """Append a record that belongs to no job (``enqueued``) and return its version."""
+        """Append a record that belongs to no job (``enqueued``, ``named``) and return its version."""
         with writing(self.engine) as connection:
             return self._append(connection, self.study, self._lock(connection), [record])
 
@@ -177,10 +180,18 @@ class SqlStore:
             asked = decide(records)
             if asked is None:
                 return records
-            self._append(connection, self.study, version, [asked])
-            if asked["kind"] == "asked":
-                job = {"study": self.study, "trial": asked["trial"], "attempt": asked["attempt"]}
-                connection.execute(_LEASE, {**job, "owner": owner, "lease": lease, "seconds": lease})
+            if asked["kind"] != "asked":
+                self._append(connection, self.study, version, [asked])
+                return [*records, asked]
+            job = Claim(asked["trial"], asked["attempt"], owner)
+            if self._at_once:
+                body, crc = sealed(asked)
+                words = {**self._fence(job), "seconds": lease, "body": body, "crc": crc}
+                connection.exec_driver_sql(at_once.ADD_ASKED, words)
+            else:
+                self._append(connection, self.study, version, [asked])
+                lent = {"study": self.study, "trial": job.trial, "attempt": job.attempt, "owner": owner}
+                connection.execute(_LEASE, {**lent, "lease": lease, "seconds": lease})
             return [*records, asked]
 
     def commit(self, claim: Claim, record: Record) -> int:
@@ -196,6 +207,9 @@ class SqlStore:
         """
         if record["kind"] == "told":
             return self._finish(claim, record)
+        if self._at_once:
+            version = self._write_at_once(at_once.REPORT, claim, record, reported=record["step"])
+            return self._version_of(claim) if version is None else version
         with writing(self.engine) as connection:
             version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             fence = self._fence(claim)
@@ -238,6 +252,11 @@ class SqlStore:
         if self._process != os.getpid():
             self._engine, self._process = self._connect()
         return self._engine
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether one statement may change several tables."""
+        return self.engine.dialect.name == "postgresql"
 
     @property
     def study(self) -> int:
@@ -299,7 +318,7 @@ class SqlStore:
         """Write records behind the first `version`, in a study whose version is set apart."""
         rows = []
         for number, record in enumerate(records, version + 1):
-            body, crc = sealed(record, f"record {number}")
+            body, crc = sealed(record, number)
             rows.append({"study": study, "version": number, "body": body, "crc": crc})
         connection.execute(_ADD_RECORD, rows)
         return version + len(rows)
@@ -314,9 +333,31 @@ class SqlStore:
         missing = set(expected).symmetric_difference(row.version for row in rows)
         if missing:
             raise StoreError(f"record {min(missing)} of {self._described} is missing, or is one too many")
-        return [opened(row.body, row.crc, f"record {row.version}", self._described) for row in rows]
+        return [
+            opened(row.body, row.crc, row.version, f"record {row.version}", self._described) for row in rows
+        ]
+
+    def _write_at_once(self, statement: str, claim: Claim, record: Record, **words: Any) -> int | None:
+        """Run a statement that is a transaction of its own; return the record's version, None without one."""
+        body, crc = sealed(record)
+        words |= {**self._fence(claim), "body": body, "crc": crc}
+        with each_alone(self.engine) as connection:
+            found: int | None = connection.exec_driver_sql(statement, words).scalar()
+            return found
+
+    def _version_of(self, claim: Claim) -> int:
+        """Return the version of the study if a claim still holds."""
+        with writing(self.engine) as connection:
+            self.check(connection, claim)
+            return self._lock(connection)
 
     def _finish(self, claim: Claim, record: Record) -> int:
+        if self._at_once:
+            told = self._write_at_once(at_once.END, claim, record)
+            if told is None:
+                self._version_of(claim)  # raises what is wrong
+                raise self._lost(claim)
+            return told
         with writing(self.engine) as connection:
             version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             if not connection.execute(_END, self._fence(claim)).rowcount:

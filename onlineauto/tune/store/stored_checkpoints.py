@@ -23,12 +23,16 @@ from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.store.schema import CHECKPOINTS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from onlineauto.tune.store.protocol import Claim
     from onlineauto.tune.store.sql_store import SqlStore
 
 __all__ = ["StoredCheckpoints"]
 
 _LOG: Final = logging.getLogger("onlineauto")
+_AT_ONCE: Final = 500
+"""Trials whose checkpoints one statement removes."""
 _KEPT: Final = 2
 """Checkpoints of an attempt that are kept: the last one, and the one that is used if it is damaged."""
 
@@ -49,8 +53,10 @@ class StoredCheckpoints:
         self._store = store
         self._folder = _default_folder(store) if folder is None else Path(folder)
 
-    def keep(self, claim: Claim, job: str, step: int, saved: bytes) -> None:
-        """Write a state, sync it, and name it in the database; the two last ones of an attempt are kept.
+    def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
+        """Write a state, sync it, and name it in the database.
+
+        Of an attempt the two last ones are kept, and those at steps that are needed.
 
         Raises
         ------
@@ -61,13 +67,28 @@ class StoredCheckpoints:
         """
         path = self._write(claim, step, saved)
         try:
-            forgotten = self._name(claim, job, step, saved, path)
+            forgotten = self._name(claim, job, step, saved, path, needed)
         except LeaseLost:
             if path is not None:
                 path.unlink(missing_ok=True)
             raise
-        for old in forgotten:
-            old.unlink(missing_ok=True)
+        self._unlink(forgotten)
+
+    def remove(self, trials: Collection[int]) -> None:
+        """Forget all states of some trials."""
+        table, ordered = CHECKPOINTS, sorted(trials)
+        files: list[str | None] = []
+        for at in range(0, len(ordered), _AT_ONCE):
+            some = ordered[at : at + _AT_ONCE]
+            those = sa.and_(table.c.study == self._store.study, table.c.trial.in_(some))
+            with writing(self._store.engine) as connection:
+                files += connection.execute(sa.delete(table).where(those).returning(table.c.file)).scalars()
+        self._unlink(files)
+
+    def _unlink(self, files: Iterable[str | None]) -> None:
+        for file in files:
+            if self._folder is not None and file is not None:
+                (self._folder / file).unlink(missing_ok=True)
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
         """Return the state with most steps that is as it was written; warn of each that is not."""
@@ -96,7 +117,9 @@ class StoredCheckpoints:
             file.write(saved)
         return path
 
-    def _name(self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None) -> list[Path]:
+    def _name(
+        self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None, needed: Collection[int]
+    ) -> list[str | None]:
         """Commit a checkpoint, if the claim holds; return the files that are not needed any more."""
         table = CHECKPOINTS
         key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
@@ -115,12 +138,10 @@ class StoredCheckpoints:
             kept = connection.execute(
                 sa.select(table.c.step, table.c.file).where(attempt).order_by(table.c.step.desc())
             ).all()
-            old = kept[_KEPT - 1 :]
+            old = [each for each in kept[_KEPT - 1 :] if each.step not in needed]
             connection.execute(sa.delete(table).where(attempt, table.c.step.in_([each.step for each in old])))
             connection.execute(sa.insert(table).values(row))
-        return [
-            self._folder / each.file for each in old if self._folder is not None and each.file is not None
-        ]
+        return [each.file for each in old]
 
     def _read(self, row: Any) -> bytes:
         """Return the content that a row names or has.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
@@ -12,6 +12,9 @@ __all__ = ["Callback"]
 
 class Callback:
     """Override what you want to hear; an error that you raise ends the run, and loses no trial."""
+
+    def on_begin(self, study: Any) -> None:
+        """Hear which `Study` is run, before all else."""
 
     def on_start(self, job: Job) -> None:
         """Hear that a job begins, or begins again after an interruption."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job, Jobs
     from onlineauto.tune.workers.process import Ended, Step
     from onlineauto.tune.workers.stoppers import Stopper
+    from onlineauto.tune.workers.trainable import Details
 
 __all__ = ["Controller"]
 
@@ -35,6 +36,9 @@ _LOG: Final = logging.getLogger("onlineauto")
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 5.0
 """Seconds between two attempts to reach a store."""
+
+_AT_ONCE: Final = 20
+"""Trials whose checkpoints are removed together."""
 
 _T = TypeVar("_T")
 
@@ -95,6 +99,7 @@ class Controller:
         self._most_killed = most_killed
         self._killed: dict[int, int] = {}
         self._jobs: dict[Claim, Job] = {}
+        self._disposable: list[int] = []
         self._values: dict[Claim, float] = {}
         self._heartbeat = Heartbeat(store, lease)
 
@@ -107,6 +112,8 @@ class Controller:
         self._heartbeat.__exit__(*error)
         for job in [*self._jobs.values()]:
             self._give_back(job)
+        if error == (None, None, None):
+            self._dispose(0)
 
     @property
     def is_over(self) -> bool:
@@ -161,7 +168,8 @@ class Controller:
 
     def _task(self, job: Job) -> Task:
         before = job.resource - 1  # the last step is done again if its value was not told
-        found = self._checkpoints.newest(job.trial, most=before, job=name_of(job))
+        reported = min(before, job.step)  # a step whose value was not reported is done again, too
+        found = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
         if found is None and job.resume_from is not None:
             trial, resource = job.resume_from
             found = self._checkpoints.newest(trial, most=min(resource, before))
@@ -193,30 +201,32 @@ class Controller:
             self._keep(job, step.step, step.saved)
         ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
         if step.step >= job.resource:
-            self._tell(job, value)
+            self._tell(job, value, step.details)
             return False
-        stops = self._study.report(job, step.step, value) == "STOP"
+        stops = self._study.report(job, step.step, value, step.details) == "STOP"
         self._values[claim] = value
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
         if stops or any(ended):
-            self._tell(job, value)
+            self._tell(job, value, _without_lists(step.details))
             return False
         return True
 
     def _keep(self, job: Job, step: int, saved: bytes) -> None:
         """Keep a checkpoint; without a place for it, the trial goes on, and the one before it remains."""
         try:
-            self._checkpoints.keep(claim_of(job), name_of(job), step, saved)
+            needed = self._study.needed(job.trial)
+            self._checkpoints.keep(claim_of(job), name_of(job), step, saved, needed)
         except OSError as error:
             _LOG.warning("no checkpoint of trial %d after step %d: %s", job.trial, step, error)
             return
         for callback in self._callbacks:
             callback.on_checkpoint(job, step)
 
-    def _tell(self, job: Job, value: float) -> None:
-        self._study.tell(job, value)
+    def _tell(self, job: Job, value: float, details: Details = None) -> None:
+        self._study.tell(job, value, details)
         self._forget(job)
+        self._dispose(_AT_ONCE)
         for callback in self._callbacks:
             callback.on_result(job, value)
 
@@ -226,6 +236,13 @@ class Controller:
         _LOG.warning("trial %d failed: %s", job.trial, why)
         for callback in self._callbacks:
             callback.on_error(job, why)
+
+    def _dispose(self, least: int) -> None:
+        """Remove checkpoints that nobody needs any more, if there are more than so many."""
+        self._disposable += self._study.disposable()
+        if len(self._disposable) > least:
+            self._checkpoints.remove(self._disposable)
+            self._disposable.clear()
 
     def _lose(self, job: Job, why: str) -> None:
         self._forget(job)
@@ -261,6 +278,13 @@ class Controller:
                 _LOG.warning("%s; trying again", error)
             time.sleep(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
+
+
+def _without_lists(details: Details) -> Details:
+    """Return details whose lists were reported already."""
+    if details is None:
+        return None
+    return {name: each for name, each in details.items() if not isinstance(each, list)}
 
 
 def _number(value: Any) -> float | None:

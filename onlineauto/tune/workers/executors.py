@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import traceback
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.process import Process, Step, perform
+from onlineauto.tune.workers.process import Failed, Process, Step, perform
+from onlineauto.tune.workers.resources import Free, Workers
 from onlineauto.tune.workers.trainable import Trainable, arguments
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def run_here(controller: Controller, what: What) -> None:
             controller.end(job, end)
 
 
-def run_in_processes(controller: Controller, what: What, workers: int) -> None:
+def run_in_processes(controller: Controller, what: What, workers: int | Workers) -> None:
     """Run jobs in processes, several at once, until there will never be another one.
 
     Raises
@@ -54,8 +56,9 @@ def run_in_processes(controller: Controller, what: What, workers: int) -> None:
         The number of workers is not positive, or the trainable cannot be sent to a process.
     """
     _check(what)
-    if workers < 1:
-        raise OptionError(f"workers={workers}: it takes one process at least, or 0 for this process")
+    workers = Workers(workers) if isinstance(workers, int) else workers
+    if workers.count < 1:
+        raise OptionError(f"workers={workers.count}: it takes one process at least, or 0 for this process")
     pool = _Pool(controller, what, workers)
     with controller:
         try:
@@ -110,16 +113,18 @@ class _Pool:
         Hands out jobs.
     what : class or function
         The trainable.
-    workers : int
-        How many processes.
+    workers : Workers
+        How many processes, and what they share.
     """
 
-    def __init__(self, controller: Controller, what: What, workers: int) -> None:
+    def __init__(self, controller: Controller, what: What, workers: Workers) -> None:
         self._controller = controller
         self._what = what
         self._idle: list[Process] = []
         self._busy: dict[Connection, tuple[Process, Job]] = {}
-        for _ in range(workers):
+        self._free = Free(workers)
+        self._held: Job | None = None
+        for _ in range(workers.count):
             self._idle.append(Process(what))
 
     def run(self) -> None:
@@ -151,7 +156,7 @@ class _Pool:
         """Give jobs to idle processes; return whether there were any."""
         begun = False
         while self._idle:
-            job = self._controller.next()
+            job = self._next()
             if job is None:
                 break
             begun = True
@@ -164,6 +169,21 @@ class _Pool:
                 self._bury(process, job)
         return begun
 
+    def _next(self) -> Job | None:
+        """Return a job whose needs are met; the first whose needs are not is held, and not overtaken."""
+        job = self._controller.next() if self._held is None else self._held
+        self._held = None
+        if job is None:
+            return None
+        try:
+            if self._free.take(job.trial, job.config):
+                return job
+        except Exception as error:  # a function of the config may raise anything
+            self._controller.end(job, Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+            return self._next()
+        self._held = job
+        return None
+
     def _hear(self, pipe: Connection) -> None:
         """Receive one message of a process, or that it is dead."""
         process, job = self._busy[pipe]
@@ -174,6 +194,7 @@ class _Pool:
             return
         if not isinstance(message, Step):
             self._controller.end(job, message)
+            self._free.give_back(job.trial)
             del self._busy[pipe]
             self._idle.append(process)
             return
@@ -189,4 +210,5 @@ class _Pool:
         fate = process.fate
         process.close()
         self._controller.killed(job, fate)
+        self._free.give_back(job.trial)
         self._idle.append(Process(self._what))

@@ -36,6 +36,10 @@ class Job(Protocol):
         """Steps that the trial is to have done in the end."""
 
     @property
+    def step(self) -> int:
+        """The last step that need not be done again: its value was reported."""
+
+    @property
     def resume_from(self) -> tuple[int, int] | None:
         """Trial and steps of the checkpoint to begin with; None to begin anew."""
 
@@ -50,11 +54,17 @@ class Jobs(Protocol):
     def ask(self) -> Job | None:
         """Claim the next job; None if nothing can be handed out now, or ever."""
 
-    def report(self, job: Any, step: int, value: float) -> str:
-        """Receive a value on the way; return ``CONTINUE`` or ``STOP``."""
+    def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
+        """Receive a value on the way, and what it is about; return ``CONTINUE`` or ``STOP``."""
 
-    def tell(self, job: Any, value: float) -> None:
-        """Receive the value with which a job ended."""
+    def tell(self, job: Any, value: float, details: Mapping[str, Any] | None = ...) -> None:
+        """Receive the value with which a job ended, and what it is about."""
+
+    def needed(self, trial: int) -> set[int]:
+        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+
+    def disposable(self) -> list[int]:
+        """Return trials, each once, whose checkpoints nobody needs any more."""
 
     def fail(self, job: Any, why: str) -> None:
         """Receive that a job ended badly."""

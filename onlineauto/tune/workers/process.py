@@ -22,7 +22,7 @@ from onlineauto.tune.workers.trainable import train
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from onlineauto.tune.workers.trainable import Config, Saved, Trainable, What
+    from onlineauto.tune.workers.trainable import Config, Details, Saved, Trainable, What
 
 __all__ = ["Ended", "Failed", "Process", "Say", "Step", "Task", "perform"]
 
@@ -55,11 +55,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A unit of resource is done: how many are, the value, and a packed checkpoint or None."""
+    """A unit of resource is done: how many are, the value, a packed checkpoint or None, and details."""
 
     step: int
     value: Any
     saved: bytes | None
+    details: Details = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ def perform(
         Receives each `Step` and returns whether to go on. It raises nothing.
     """
 
-    def hear(step: int, value: Any, save: Callable[[], Saved] | None) -> bool:
+    def hear(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
         saved = save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
-        return say(Step(step, value, None if saved is None else packed(saved)))
+        return say(Step(step, value, None if saved is None else packed(saved), details))
 
     saved = None if task.saved is None else unpacked(task.saved)
     try:

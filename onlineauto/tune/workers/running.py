@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.jobs import Jobs
+    from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["run_study"]
+__all__ = ["checkpoints_of", "run_study"]
 
 
 def run_study(
@@ -28,7 +29,7 @@ def run_study(
     store: Store,
     what: What,
     *,
-    workers: int = 0,
+    workers: int | Workers = 0,
     lease: float = 60,
     jobs: int | None = None,
     every: int = 1,
@@ -44,7 +45,7 @@ def run_study(
         The study, and where its log is.
     what : class or function
         The trainable; see `onlineauto.tune.workers.trainable`.
-    workers : int
+    workers : int or Workers
         How many processes; 0 for this one.
     lease : float
         Seconds for which the study leases a job.
@@ -67,7 +68,7 @@ def run_study(
     controller = Controller(
         study,
         store,
-        _checkpoints(store, folder),
+        checkpoints_of(store, folder),
         lease=lease,
         jobs=jobs,
         waits=not isinstance(store, MemoryStore),
@@ -81,10 +82,10 @@ def run_study(
         run_here(controller, what)
 
 
-def _checkpoints(store: Store, folder: str | Path | None) -> Checkpoints:
-    """Return checkpoints that live as long as their store."""
+def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoints:
+    """Return the checkpoints of a study, which live as long as its store."""
     if isinstance(store, MemoryStore):
-        return MemoryCheckpoints()
+        return store.checkpoints
     from onlineauto.tune.store.sql_store import SqlStore
     from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
 

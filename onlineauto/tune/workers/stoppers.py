@@ -10,7 +10,7 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Plateau", "Stopper", "Target", "Timeout"]
+__all__ = ["Plateau", "Rounds", "Stopper", "Target", "Timeout"]
 
 
 class Stopper:
@@ -53,6 +53,25 @@ class Plateau(Stopper):
         last = self._last.setdefault(trial, [])
         last[:] = [*last[1 - self._values :], value]
         return len(last) == self._values and max(last) - min(last) <= self._tolerance
+
+
+class Rounds(Stopper):
+    """Ends the run when the scheduler has been so often through all it does.
+
+    Parameters
+    ----------
+    rounds : int
+        How often, counted from the beginning of the study.
+    so_far : callable
+        Returns how often it has, which is `Study.rounds`.
+    """
+
+    def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:
+        self._rounds, self._so_far = rounds, so_far
+
+    def ends_run(self) -> bool:
+        """Return whether it has."""
+        return (self._so_far() or 0) >= self._rounds
 
 
 class Target(Stopper):

@@ -35,7 +35,18 @@ from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
 
-__all__ = ["Config", "Function", "Leave", "Report", "Saved", "Trainable", "What", "arguments", "train"]
+__all__ = [
+    "Config",
+    "Details",
+    "Function",
+    "Leave",
+    "Report",
+    "Saved",
+    "Trainable",
+    "What",
+    "arguments",
+    "train",
+]
 
 _ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Config: TypeAlias = Mapping[str, Any]
@@ -44,8 +55,10 @@ Saved: TypeAlias = Any
 """What a checkpoint holds: bytes, or what JSON can write."""
 Function: TypeAlias = Callable[..., Any]
 """A function of a config, of a config and a resource, or of these and a `Report`."""
-Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None], bool]
-"""Receives step, value and how to save; returns whether the trial goes on."""
+Details: TypeAlias = Mapping[str, Any] | None
+"""What a value is about, as plain JSON: it is written down with the value, and a scheduler may read it."""
+Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None, Details], bool]
+"""Receives step, value, how to save, and details; returns whether the trial goes on."""
 
 
 class Leave(BaseException):
@@ -100,10 +113,16 @@ class Report:
         self.saved = saved
         self._hear = hear
 
-    def __call__(self, value: float, *, step: int | None = None, save: Saved = None) -> None:
-        """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps."""
+    def __call__(
+        self, value: float, *, step: int | None = None, save: Saved = None, details: Details = None
+    ) -> None:
+        """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps.
+
+        If `save` is a function, it is called when a checkpoint is kept, and returns it.
+        """
         self.step = self.step + 1 if step is None else step
-        goes_on = self._hear(self.step, value, None if save is None else lambda: save)
+        how = save if save is None or callable(save) else lambda: save
+        goes_on = self._hear(self.step, value, how, details)
         if not goes_on or self.step >= self.resource:
             raise Leave
 
@@ -131,7 +150,7 @@ def train(
     saved : object
         What the checkpoint holds; None to begin anew.
     hear : callable
-        Receives each step, its value and how to save; returns False to end the trial here.
+        Receives each step, its value, how to save, and details; returns False to end the trial here.
     kept : Trainable, optional
         The object of an earlier trial.
 
@@ -147,7 +166,7 @@ def train(
         while step < resource:
             value = trained.step()
             step += 1
-            if not hear(step, value, trained.save):
+            if not hear(step, value, trained.save, None):
                 break
         return trained
     report = Report(resource=resource, step=step, saved=saved, hear=hear)

@@ -1,4 +1,4 @@
-"""Warm start: let a search begin with the champion of another model, its weights included."""
+"""Warm start: let a search begin with the champion of another model, or try it, its weights included."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from onlineauto.automl.config import Config, Kind
+from onlineauto.engine.search.waiting_configs import unlearn
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import NORM, WEIGHT, W
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, WEIGHT, W
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.options import Configuration
 
-__all__ = ["search_from", "warm_start"]
+__all__ = ["challenge", "search_from", "warm_start"]
 
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
 
@@ -90,6 +91,56 @@ def warm_start(
         _take(workspace, champion)
 
 
+def challenge(
+    workspace: Workspace, source: Workspace, *, why: str = "from another model", name: str = "the model"
+) -> int:
+    """Make the champion of `source` a challenger of a search that is at work; return its live index.
+
+    It goes on learning from where it is in `source`. The search decides about it as about any challenger: the
+    champion keeps predicting until the test of the search proves the newcomer better. Then the two change
+    places, and if the test proves the former champion better after all, they change back.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        The search.
+    source : Workspace
+        The other model.
+    why : str
+        The reason, for the journal. A replay of this journal would need `source` too, and fails.
+    name : str
+        What `source` is called in messages.
+
+    Raises
+    ------
+    OptionError
+        `workspace` does not search, or cannot have this config; or the models differ in what weights mean.
+
+    Examples
+    --------
+    >>> from onlineauto import Workspace
+    >>> events = ["1 |user tom |page a", "0 |user ann |page a", "1 |user ann |page b"] * 9
+    >>> search, other = Workspace(automl=2).fit(events), Workspace(quadratic="up").fit(events)
+    >>> search.searching.interactions(challenge(search, other))
+    ((b'user', b'page'),)
+    """
+    _check(workspace, source, name)
+    with source.lock:
+        names = _full_names(source, ())
+        _check_wildcards(source, names, name)
+        _check_searched(workspace, source, name)
+        config, numbers = _config(workspace, source, sorted(names)), _champion_of(source)
+    with workspace.lock:
+        model = workspace.learner.model
+        live = workspace.searching.challenge(config, model, names=names, why=why)
+        lanes = workspace.learner.lanes_of(live)
+        unlearn(model, lanes, workspace.learner.unlearnt)
+        _write(workspace, numbers, lanes, live)
+        model.shared[MIN_LABEL] = min(model.shared[MIN_LABEL], numbers.shared[MIN_LABEL])
+        model.shared[MAX_LABEL] = max(model.shared[MAX_LABEL], numbers.shared[MAX_LABEL])
+    return live
+
+
 def search_from(source: Workspace, configuration: Configuration, *, name: str = "the model") -> Workspace:
     """Return a search with these options, and otherwise those of `source`, which is its first champion.
 
@@ -130,6 +181,19 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
                 )
     if workspace.learner.width != source.learner.width:
         raise OptionError(f"{name} has {source.learner.width} models, and this one {workspace.learner.width}")
+
+
+def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
+    """Refuse a champion with a hyperparameter that a challenger of this search cannot have."""
+    searched = workspace.searching.options.searched()
+    defaults = Hyperparameters(workspace.configuration).defaults
+    settings = dict(source.searching.live_configs.configs[0].settings)
+    for option, value in (Hyperparameters(source.configuration).defaults | settings).items():
+        if value != defaults[option] and option not in searched:
+            raise OptionError(
+                f"{name} has {option}={value!r}, and this search keeps {defaults[option]!r}: add {option} to "
+                "search= (--search)"
+            )
 
 
 def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
@@ -199,10 +263,16 @@ def _champion_of(source: Workspace) -> _Champion:
 
 def _take(workspace: Workspace, champion: _Champion) -> None:
     """Let the champion of a search that has learnt nothing have the numbers of another one."""
-    model, lanes = workspace.learner.model, workspace.learner.champion_lanes()
-    model.touched[:] = (champion.weights != model.weights[..., lanes]).any(axis=(1, 2))
-    model.weights[..., lanes] = champion.weights
-    model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = champion.sums_of_lanes
-    model.shared[:], model.sums[0] = champion.shared, champion.sums
+    _write(workspace, champion, workspace.learner.champion_lanes(), 0)
+    workspace.learner.model.shared[:] = champion.shared
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
+
+
+def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live: int) -> None:
+    """Write the numbers of another model into lanes that have learnt nothing."""
+    model = workspace.learner.model
+    model.touched[:] |= (numbers.weights != model.weights[..., lanes]).any(axis=(1, 2))
+    model.weights[..., lanes] = numbers.weights
+    model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = numbers.sums_of_lanes
+    model.sums[live] = numbers.sums

@@ -26,6 +26,7 @@ class Climb:
     config: Mapping[str, Any]
     resource: int
     resume_from: tuple[int, int] | None
+    step: int
 
 
 class Ladder:
@@ -92,9 +93,21 @@ class Ladder:
             asked["config"],
             asked["resource"],
             asked["resume_from"],
+            self._reported(asked["trial"]),
         )
 
-    def report(self, job: Climb, step: int, value: float) -> str:
+    def _reported(self, trial: int) -> int:
+        mine = [each for each in self.records if each.get("trial") == trial]
+        steps = [each["step"] for each in mine if each["kind"] == "reported"]
+        return max([*steps, *(each["resource"] for each in mine if each["kind"] == "told")], default=0)
+
+    def needed(self, trial: int) -> set[int]:
+        return set()
+
+    def disposable(self) -> list[int]:
+        return []
+
+    def report(self, job: Climb, step: int, value: float, details: object = None) -> str:
         record = {
             "kind": "reported",
             "trial": job.trial,
@@ -105,7 +118,7 @@ class Ladder:
         self.store.commit(self._claim(job), record)
         return "STOP" if self._stop_above is not None and value > self._stop_above else "CONTINUE"
 
-    def tell(self, job: Climb, value: float) -> None:
+    def tell(self, job: Climb, value: float, details: object = None) -> None:
         self.store.commit(self._claim(job), {**self._key(job), "kind": "told", "value": value})
 
     def fail(self, job: Climb, why: str) -> None:

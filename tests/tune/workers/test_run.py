@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.tune import Float, Study
+from onlineauto.errors import OptionError
+from onlineauto.tune import Callback, Float, Study, Workers
+from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.workers.stoppers import Target
 from tests.tune.workers import trainables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from onlineauto.tune.workers.jobs import Job
     from onlineauto.tune.workers.trainable import What
 
 
@@ -94,3 +97,74 @@ def test_the_history_of_a_job_is_repeated_while_others_commit(url: str) -> None:
     later = mine.ask()
     assert later is not None
     assert len(mine.history(later)) == 5
+
+
+def test_checkpoints_of_trials_that_were_not_promoted_are_removed(url: str) -> None:
+    study = rated(url, trials=30)
+    best = study.run(trainables.Counter)
+    assert best is not None
+    for trial in study.trials:
+        kept = study.saved(trial.number) is not None
+        assert kept == (trial.resource == 9)
+    assert study.saved(best.number) == {"total": 9}
+
+
+def test_a_copy_goes_on_with_the_state_of_its_donor() -> None:
+    space = {"rate": Float(0.5, 1)}
+    study = Study(space, Pbt(population=4, interval=2), max_resource=12, max_trials=9, searcher="random")
+    study.run(trainables.Lineage, workers=2)
+    copies = [trial for trial in study.trials if trial.resume_from is not None]
+    assert copies
+    for copy in copies:
+        assert copy.resume_from is not None
+        donor, at = copy.resume_from
+        done = sum(trainables.lineage_of(study, donor)[:at])
+        first = next(row for row in study.history() if row["trial"] == copy.number)
+        assert first["resource"] == at + 1
+        assert first["value"] == pytest.approx(-done - trainables.rate_of(copy))
+
+
+@pytest.mark.parametrize("scheduler", ["asha", "hyperband", "dehb", "median", "pbt"])
+def test_no_trial_is_paused_when_a_study_is_over(scheduler: str) -> None:
+    study = Study({"rate": Float(0, 1)}, scheduler, max_resource=9, max_trials=7, searcher="random")
+    study.run(trainables.Counter)
+    assert study.is_done
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}
+
+
+def test_a_trial_waits_for_what_it_needs() -> None:
+    study = Study({"rate": Float(0.5, 1)}, "fifo", "random", max_resource=2, max_trials=6)
+    running: set[int] = set()
+    most = []
+
+    class Watch(Callback):
+        def on_start(self, job: Job) -> None:
+            held.add(job.trial)
+
+        def on_report(self, job: Job, step: int, value: float) -> None:
+            running.add(job.trial)
+            most.append(len(running))
+
+        def on_result(self, job: Job, value: float) -> None:
+            running.discard(job.trial)
+
+    held: set[int] = set()
+    workers = Workers(3, has={"gpu": 1}, needs={"gpu": 0.6})
+    study.run(trainables.Lineage, workers=workers, callbacks=[Watch()])
+    assert study.is_done
+    assert held == set(range(6))
+    assert max(most) == 1
+
+
+def test_what_there_will_never_be_is_an_error() -> None:
+    with pytest.raises(OptionError, match="a trial needs gpu = 2, and there is 1"):
+        Workers(2, has={"gpu": 1}, needs={"gpu": 2})
+    with pytest.raises(OptionError, match="has gpu = -1"):
+        Workers(2, has={"gpu": -1})
+    study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=2, max_trials=8)
+    workers = Workers(2, has={"gpu": 1}, needs=lambda config: {"gpu": 2 if config["rate"] > 0.5 else 1})
+    study.run(trainables.Counter, workers=workers)
+    for trial in study.trials:
+        assert trial.state == ("ERRORED" if trainables.rate_of(trial) > 0.5 else "TERMINATED")
+        assert trial.error in ("", "OptionError: a trial needs gpu = 2, and there is 1")
+    assert {str(trial.state) for trial in study.trials} == {"ERRORED", "TERMINATED"}

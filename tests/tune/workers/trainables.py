@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
+    from onlineauto.tune import Study, Trial
     from onlineauto.tune.workers.trainable import Config, Report
 
 
@@ -96,3 +97,26 @@ class FailsTwice(Counter):
         if FailsTwice.steps.count(self.total) == 1 and self.total in (2, 3):
             raise ValueError("not yet")
         return float(self.total)
+
+
+class Lineage(Counter):
+    """Its value is the negative sum of the rates of all steps, also of those that it has copied."""
+
+    def step(self) -> float:
+        self.total += self.config["rate"]
+        time.sleep(0.05)  # so that several members run at once
+        return -float(self.total)
+
+
+def lineage_of(study: Study, trial: int) -> list[float]:
+    """Return the rates of the steps of a trial and of its donors."""
+    found = study.trials[trial]
+    before = [] if found.resume_from is None else lineage_of(study, found.resume_from[0])
+    at = 0 if found.resume_from is None else found.resume_from[1]
+    return before[:at] + (found.step - at) * [rate_of(found)]
+
+
+def rate_of(trial: Trial) -> float:
+    rate = trial.config["rate"]
+    assert isinstance(rate, float)
+    return rate

@@ -1,4 +1,8 @@
-"""Differential evolution on codes: mutation, repair and crossover (``rand/1/bin``), each a plain function.
+"""Differential evolution on codes: mutation, repair and crossover, each a plain function.
+
+A strategy is a mutation and a crossover: ``rand1_bin``, ``currenttobest1_exp``, … A mutation adds differences
+of parents to one of them, to the best of the pool, or to the target. Crossover takes each parameter by itself
+(``bin``), or a run of parameters (``exp``).
 
 No function changes what it is given.
 
@@ -7,18 +11,47 @@ Source: Storn and Price: Differential evolution, 1997.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["STRATEGIES", "crossover", "mask", "mutant", "offspring", "parents_of", "run_mask"]
 
-__all__ = ["crossover", "mask", "mutant", "offspring"]
+Mutation: TypeAlias = Callable[[np.ndarray, np.ndarray, Sequence[np.ndarray], float], np.ndarray]
+"""Takes the target, the best, the parents and the factor."""
+_MUTATIONS: Mapping[str, tuple[int, Mutation]] = {
+    "rand1": (3, lambda _target, _best, p, f: p[0] + f * (p[1] - p[2])),
+    "rand2": (5, lambda _target, _best, p, f: p[0] + f * (p[1] - p[2]) + f * (p[3] - p[4])),
+    "rand2dir": (3, lambda _target, _best, p, f: p[0] + f / 2 * (p[0] - p[1] - p[2])),
+    "best1": (2, lambda _target, best, p, f: best + f * (p[0] - p[1])),
+    "best2": (4, lambda _target, best, p, f: best + f * (p[0] - p[1]) + f * (p[2] - p[3])),
+    "currenttobest1": (2, lambda target, best, p, f: target + f * (best - target) + f * (p[0] - p[1])),
+    "randtobest1": (3, lambda _target, best, p, f: p[0] + f * (best - p[0]) + f * (p[1] - p[2])),
+}
+"""By name: how many parents, and the mutation."""
+STRATEGIES = tuple(f"{mutation}_{kind}" for mutation in _MUTATIONS for kind in ("bin", "exp"))
 
 
-def mutant(parents: Sequence[np.ndarray], factor: float, fill: np.ndarray) -> np.ndarray:
-    """Return the first parent plus `factor` times the difference of the other two.
+def parents_of(strategy: str) -> int:
+    """Return how many parents a strategy has.
+
+    >>> parents_of("rand1_bin"), parents_of("best2_exp")
+    (3, 4)
+    """
+    return _MUTATIONS[strategy.partition("_")[0]][0]
+
+
+def mutant(
+    parents: Sequence[np.ndarray],
+    factor: float,
+    fill: np.ndarray,
+    *,
+    strategy: str = "rand1_bin",
+    target: np.ndarray | None = None,
+    best: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return what a strategy makes of parents: by default the first one plus `factor` times a difference.
 
     Where the sum is outside [0, 1], the number of `fill` takes its place.
 
@@ -26,8 +59,10 @@ def mutant(parents: Sequence[np.ndarray], factor: float, fill: np.ndarray) -> np
     >>> mutant(parents, 0.5, np.array([0.3, 0.3])).tolist()
     [0.8, 0.3]
     """
-    first, second, third = parents
-    moved = (second - third) * factor + first
+    other = parents[0]
+    moved = _MUTATIONS[strategy.partition("_")[0]][1](
+        other if target is None else target, other if best is None else best, parents, factor
+    )
     return np.where((moved < 0) | (moved > 1), fill, moved)
 
 
@@ -40,6 +75,19 @@ def mask(rate: float, drawn: Sequence[float] | np.ndarray, forced: int) -> np.nd
     chosen = np.asarray(drawn) < rate
     if not chosen.any():
         chosen[forced] = True
+    return chosen
+
+
+def run_mask(rate: float, drawn: Sequence[float] | np.ndarray, first: int) -> np.ndarray:
+    """Return which parameters come from the mutant: the first, and those behind it until one drew `rate`.
+
+    >>> run_mask(0.5, [0.1, 0.2, 0.9, 0.1], 3).tolist()
+    [True, True, False, True]
+    """
+    lasts = np.roll(np.asarray(drawn) < rate, -first - 1)[:-1]
+    size = 1 + int(np.cumprod(lasts).sum())
+    chosen = np.zeros(len(drawn), dtype=bool)
+    chosen[(first + np.arange(size)) % len(chosen)] = True
     return chosen
 
 
@@ -62,9 +110,17 @@ def offspring(
     *,
     factor: float,
     rate: float,
+    strategy: str = "rand1_bin",
+    best: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return a child of a target and of three different members of a pool."""
-    order = rng.random(len(pool)).argpartition(2)[:3] if len(pool) > 3 else rng.permutation(3)
-    mutated = mutant([pool[place] for place in order], factor, rng.random(len(target)))
-    chosen = mask(rate, rng.random(len(widths)), int(rng.integers(len(widths))))
+    """Return a child of a target and of different members of a pool, by a strategy."""
+    count = parents_of(strategy)
+    many = len(pool) > count
+    order = rng.random(len(pool)).argpartition(count - 1)[:count] if many else rng.permutation(count)
+    parents = [pool[place] for place in order]
+    fill = rng.random(len(target))
+    mutated = mutant(parents, factor, fill, strategy=strategy, target=target, best=best)
+    chosen = (run_mask if strategy.endswith("_exp") else mask)(
+        rate, rng.random(len(widths)), int(rng.integers(len(widths)))
+    )
     return crossover(target, mutated, chosen, widths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.tune.schedulers.evolution.differential_evolution import offspring
+from onlineauto.tune.schedulers.evolution.differential_evolution import offspring, parents_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -31,6 +31,8 @@ class Parents(ABC):
     draw : Draw
     factor, rate : float
         Of mutation and crossover.
+    strategy : str
+        Both by name.
     brackets : int or None
         How many kinds of brackets take turns.
 
@@ -58,11 +60,13 @@ class Parents(ABC):
         *,
         factor: float,
         rate: float,
+        strategy: str,
         brackets: int | None,
     ) -> None:
         self._setting = setting
         self._codes = codes
-        self._factor, self._rate = factor, rate
+        self._factor, self._rate, self._strategy = factor, rate, strategy
+        self._fewest = max(parents_of(strategy), 3)
         self._widths = [parameter.width for parameter in setting.space.parameters.values()]
         self._set_up(draw, brackets)
 
@@ -107,6 +111,19 @@ class Parents(ABC):
         """Go on from a state."""
 
     def _offspring(
-        self, target: np.ndarray, pool: Sequence[np.ndarray], rng: np.random.Generator
+        self,
+        target: np.ndarray,
+        pool: Sequence[np.ndarray],
+        rng: np.random.Generator,
+        best: np.ndarray | None = None,
     ) -> np.ndarray:
-        return offspring(target, pool, self._widths, rng, factor=self._factor, rate=self._rate)
+        return offspring(
+            target,
+            pool,
+            self._widths,
+            rng,
+            factor=self._factor,
+            rate=self._rate,
+            strategy=self._strategy,
+            best=best,
+        )

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Populations"]
 
-_FEWEST = 3
-"""A mutation has three parents."""
-
 
 class _Population:
     """The members of one level: their codes, their losses, and the trials that they come from."""
@@ -98,12 +95,13 @@ class Populations(Parents):
         population = self.levels[level]
         goal = self.levels[slot.place.level].codes[target]
         pool = [population.codes[place] for place in population.best(size).tolist()]
-        if len(pool) < _FEWEST:
+        best = pool[0]
+        if len(pool) < self._fewest:
             everyone = np.concatenate([each.codes for each in self.levels.values()])
-            while len(pool) <= _FEWEST:
-                parents = everyone[rng.permutation(len(everyone))[:3]]
-                pool.append(self._offspring(parents[0], list(parents), rng))
-        return self._offspring(goal, pool, rng)
+            while len(pool) <= self._fewest:
+                parents = everyone[rng.permutation(len(everyone))[: self._fewest]]
+                pool.append(self._offspring(parents[0], list(parents), rng, best))
+        return self._offspring(goal, pool, rng, best)
 
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
         """Put a trial into its target's place if it is no worse: equal ones are worth exploring."""

@@ -1,0 +1,66 @@
+"""``invite``: make a config from outside of the search live, as a challenger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.decisions import Widen
+from onlineauto.automl.schedule import seat
+from onlineauto.automl.search import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.automl.config import Config
+    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.automl.search import Rules, Search
+
+__all__ = ["invite"]
+
+_UNTIL_DECIDED = 2**62
+"""A lease that never ends: the config stays live until the test says that it is better, or worse."""
+
+
+def invite(
+    rules: Rules, search: Search, config: Config, statistics: Statistics, *, names: Iterable[bytes], why: str
+) -> tuple[Search, tuple[Decision, ...]]:
+    """Return the search with a config as a challenger, and the decisions that make it so.
+
+    It replaces a challenger with the same config, or else the least promising one, if no more can be live. It
+    stays until the champion changes, or until it is proved worse.
+
+    Parameters
+    ----------
+    rules : Rules
+        At least two configs can be live.
+    search : Search
+        The state so far; it is not changed.
+    config : Config
+        The config.
+    statistics : Statistics
+        Asked for the promise of challengers.
+    names : iterable of bytes
+        Namespaces that the config may depend on.
+    why : str
+        The reason, for the journal.
+    """
+    new = tuple(sorted(set(names) - set(search.namespaces)))
+    decisions: tuple[Decision, ...] = (Widen(new),) if new else ()
+    search = replace(search, namespaces=tuple(sorted({*search.namespaces, *new})))
+    live = _place(rules, search, config, statistics)
+    number = len(search.candidates)
+    search = replace(
+        search, candidates=(*search.candidates, Candidate(config, _UNTIL_DECIDED)), n_valid=number + 1
+    )
+    search, seated = seat(rules, search, live, number, why=why)
+    return search, (*decisions, *seated)
+
+
+def _place(rules: Rules, search: Search, config: Config, statistics: Statistics) -> int:
+    """Return the index among the live configs that a config from outside gets."""
+    challengers = range(1, len(search.slots))
+    same = [live for live in challengers if search.config(live) == config]
+    if same or len(search.slots) < rules.max_live:
+        return same[0] if same else len(search.slots)
+    return min(challengers, key=lambda live: (statistics.promise(live), statistics.updates(live)))

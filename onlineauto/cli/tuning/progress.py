@@ -1,0 +1,162 @@
+"""Show how far a study is: a table on a terminal, a line where rich is not installed, nothing in a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from onlineauto.tune.workers.callbacks import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from onlineauto.tune.study import Study
+    from onlineauto.tune.trial import Trial
+    from onlineauto.tune.workers.jobs import Job
+
+__all__ = ["config_text", "line_of", "shown_progress"]
+
+_PAUSE: Final = 0.2
+"""Least seconds between two pictures."""
+_BEST: Final = 5
+_MOST: Final = 8
+"""So many of the best trials, and of the running ones, are in the table."""
+
+
+@contextmanager
+def shown_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
+    """Yield callbacks that show a study on standard error until the context ends; none if nobody looks."""
+    stream = sys.stderr
+    if quiet or not stream.isatty():
+        yield []
+        return
+    try:
+        from rich.console import Console
+        from rich.live import Live
+    except ImportError:
+        yield [_Progress(lambda shown: _write_line(stream, line_of(shown.study, shown.seconds)))]
+        stream.write("\n")
+        return
+    with Live(console=Console(file=stream), auto_refresh=False, transient=True) as live:
+        yield [_Progress(lambda shown: live.update(_table(shown.study, shown), refresh=True))]
+
+
+def line_of(study: Study, seconds: float) -> str:
+    """Return how far a study is, as one line."""
+    trials = study.trials
+    states = Counter(trial.state.lower() for trial in trials)
+    parts = [f"{study.name}: {len(trials)} trials"]
+    parts += [f"{count} {state}" for state, count in sorted(states.items())]
+    best = study.best
+    if best is not None:
+        parts.append(f"best {best.value:.6g} of trial {best.number} at {best.resource}")
+    return f"{', '.join(parts)}, {seconds:.0f} s"
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """Return a config as short text.
+
+    >>> config_text({"rate": 0.0123456789, "loss": "squared"})
+    'rate=0.0123457 loss=squared'
+    """
+    return " ".join(f"{name}={_short(value)}" for name, value in config.items())
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class _Progress(Callback):
+    """Remembers what runs here, and draws it now and then.
+
+    Parameters
+    ----------
+    draw : callable
+        Shows this object.
+
+    Attributes
+    ----------
+    study : Study
+        What is run.
+    running : dict
+        By trial: its job, its step and its value.
+    """
+
+    study: Study
+
+    def __init__(self, draw: Callable[[_Progress], None]) -> None:
+        self._draw = draw
+        self._begun, self._drawn = time.monotonic(), 0.0
+        self.running: dict[int, tuple[Job, int, float | None]] = {}
+
+    @property
+    def seconds(self) -> float:
+        """The time that this run has taken."""
+        return time.monotonic() - self._begun
+
+    def on_begin(self, study: Study) -> None:
+        self.study = study
+
+    def on_start(self, job: Job) -> None:
+        self.running[job.trial] = job, 0 if job.resume_from is None else job.resume_from[1], None
+        self._draw_soon()
+
+    def on_report(self, job: Job, step: int, value: float) -> None:
+        self.running[job.trial] = job, step, value
+        self._draw_soon()
+
+    def on_result(self, job: Job, value: float) -> None:  # noqa: ARG002
+        self._ended(job)
+
+    def on_error(self, job: Job, why: str) -> None:  # noqa: ARG002
+        self._ended(job)
+
+    def on_lost(self, job: Job, why: str) -> None:  # noqa: ARG002
+        self._ended(job)
+
+    def _ended(self, job: Job) -> None:
+        self.running.pop(job.trial, None)
+        self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        if time.monotonic() - self._drawn >= _PAUSE:
+            self._draw(self)
+            self._drawn = time.monotonic()
+
+
+def _write_line(stream: TextIO, text: str) -> None:
+    """Write a line over the one before."""
+    width = shutil.get_terminal_size().columns - 1
+    stream.write(f"\r{text[:width]:{width}}")
+    stream.flush()
+
+
+def _table(study: Study, shown: _Progress) -> Any:
+    """Return the picture that rich draws."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("trial", "", "at", "of", "value"):
+        table.add_column(column, justify="right", style="dim" if not column else None)
+    table.add_column("config", overflow="ellipsis", no_wrap=True)
+    for job, step, value in [*shown.running.values()][:_MOST]:
+        number = "" if value is None else f"{value:.6g}"
+        table.add_row(f"{job.trial}", "runs", f"{step}", f"{job.resource}", number, config_text(job.config))
+    for trial in _best(study):
+        at, number = f"{trial.resource}", f"{trial.value:.6g}"
+        table.add_row(f"{trial.number}", "best", at, "", number, config_text(trial.config))
+    return Group(Text(line_of(study, shown.seconds)), table)
+
+
+def _best(study: Study) -> list[Trial]:
+    """Return the best trials of those that were given most, the best first."""
+    sign = -1.0 if study.mode == "max" else 1.0
+    valued = [trial for trial in study.trials if trial.value is not None]
+    valued.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))
+    return valued[:_BEST]

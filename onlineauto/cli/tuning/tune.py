@@ -1,0 +1,84 @@
+"""The verb ``tune``: search for the best config of a function, and go on if that was interrupted."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.cli.tuning.progress import shown_progress
+from onlineauto.cli.tuning.running import ending_well
+from onlineauto.cli.tuning.subjects import TunedFunction, TunedStream
+from onlineauto.cli.tuning.tune_options import OWN, REGISTRY, TuneOptions
+from onlineauto.engine.options.registry import OutputOptions
+from onlineauto.formats.options import InputOptions
+from onlineauto.options import Registry
+from onlineauto.tune.workers.callbacks import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.tune.study import Study
+
+__all__ = ["run"]
+
+_INTERRUPTED: Final = 130
+
+
+_PAGE: Final = Page(
+    "Usage: onlineauto tune -d FILE --search NAMES [options] [options of learn]\n"
+    "       onlineauto tune --trainable MODULE:NAME --space FILE [options]",
+    "Search for the best flags on a stream, or for the best config of a function or class: short trials for "
+    "many configs, long ones for the best. A study in a store is shared with workers on other machines, "
+    "which give the same command; if this is interrupted, the same command goes on. --quiet shows no "
+    "progress; in a pipe none is shown anyway.",
+    """\
+Examples:
+  onlineauto tune -d train.txt --search learning_rate,power_t,interactions --max_examples 100000
+  onlineauto tune -d log.txt --cb_explore_adf --search interactions --study sqlite:///study.db --workers 2
+  onlineauto tune --trainable train:loss --space space.toml --max_resource 27
+  onlineauto tune --study sqlite:///study.db""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Run a study and print its best config; return 0, or 130 if it was interrupted.
+
+    Raises
+    ------
+    OptionError
+        If the space, the trainable or another option is wrong.
+    InputError
+        If the stream cannot be read.
+    StoreError
+        If the store cannot be reached or read.
+    """
+    configuration = REGISTRY.parse(words)
+    options, output = configuration[TuneOptions], configuration[OutputOptions]
+    if output.help:
+        print(help_text(Registry(OWN), width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    begun = _Begun()
+    task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
+    code = 0
+    try:
+        with ending_well(), shown_progress(quiet=output.quiet) as callbacks:
+            task.run([begun, *callbacks])
+    except KeyboardInterrupt:
+        kept = f"; the same command goes on with what is in {options.study}" if options.study else ""
+        print(f"onlineauto: interrupted{kept}", file=sys.stderr)
+        code = _INTERRUPTED
+    if begun.study is not None:
+        begun.study.refresh()
+        print("\n".join(task.said(begun.study)))
+    return code
+
+
+class _Begun(Callback):
+    """Remembers the study that is run."""
+
+    study: Study | None = None
+
+    def on_begin(self, study: Study) -> None:
+        self.study = study

@@ -1,0 +1,115 @@
+"""The options of the verb ``tune``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from onlineauto.options import Registry, option
+from onlineauto.tune.live.live_learner import MISSED
+from onlineauto.tune.schedulers import SCHEDULERS
+from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.workspace.options import REGISTRY as LEARNERS
+
+__all__ = ["LEARNERS", "OWN", "REGISTRY", "FunctionOptions", "StreamOptions", "TuneOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions:
+    """Options of the verb ``tune``."""
+
+    title: ClassVar[str] = "Options"
+
+    scheduler: str | None = option(
+        None,
+        "Who is given how much. Not supplied: race for a stream, hyperband for a function.",
+        vw=False,
+        choices=tuple(SCHEDULERS),
+        metavar="NAME",
+    )
+    searcher: str = option(
+        "tpe", "Where new configs come from.", vw=False, choices=tuple(SEARCHERS), metavar="NAME"
+    )
+    eta: int = option(3, "The factor between one rung and the next.", vw=False, minimum=2, metavar="N")
+    seed: int = option(0, "The same seed and the same values give the same study.", vw=False, metavar="N")
+    max_trials: int | None = option(
+        None, "The most trials. Not supplied: as many as --rounds takes.", vw=False, minimum=1, metavar="N"
+    )
+    rounds: int = option(
+        1, "How often the scheduler goes through all it does.", vw=False, minimum=1, metavar="N"
+    )
+    workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
+    study: str = option(
+        "",
+        "Where the study is kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE. Not supplied: in "
+        "memory, and gone at the end.",
+        vw=False,
+        metavar="URL",
+    )
+    name: str = option("study", "Name of the study in its store.", vw=False, metavar="NAME")
+    checkpoints: str = option(
+        "",
+        "Folder of checkpoints, which all workers need; by default beside SQLite's file, or in PostgreSQL.",
+        vw=False,
+        metavar="FOLDER",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """Options of the verb ``tune`` if trials learn a stream."""
+
+    title: ClassVar[str] = (
+        "The flags of a stream, beside --data, --search, and the options that all trials have"
+    )
+
+    max_examples: int | None = option(
+        None, "The most events that a trial learns. Not supplied: all.", vw=False, minimum=1, metavar="N"
+    )
+    min_examples: int | None = option(
+        None, "The least. Not supplied: a 27th of the most.", vw=False, minimum=1, metavar="N"
+    )
+    window: int | None = option(
+        None,
+        "Compare trials by so many events before each rung. Not supplied: by all from the beginning.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    budget: int | None = option(
+        None,
+        "The events that all trials together may learn. Not supplied: as many as --rounds takes.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    missed: str = option(
+        "catch_up",
+        "What a trial does about events between its checkpoint and the window: learn them, or not.",
+        vw=False,
+        choices=MISSED,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionOptions:
+    """Options of the verb ``tune`` if trials run a function."""
+
+    title: ClassVar[str] = "The config of a function"
+
+    trainable: str = option(
+        "", "The function or class that trials run: loss(config, resource).", vw=False, metavar="MODULE:NAME"
+    )
+    space: str = option("", "What is searched, as TOML.", vw=False, metavar="FILE")
+    min_resource: int = option(1, "The least that a trial is given.", vw=False, minimum=1, metavar="N")
+    max_resource: int = option(81, "The most that a trial is given.", vw=False, minimum=1, metavar="N")
+    mode: str = option("min", "Whether low or high values are good.", vw=False, choices=("min", "max"))
+    retries: int = option(
+        0, "How often a trial that failed is tried again.", vw=False, minimum=0, metavar="N"
+    )
+    checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
+
+
+OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
+REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
+"""The flags of this verb: its own, and those of learners."""

@@ -1,0 +1,178 @@
+"""``study_picture``: what trials were given, the best so far, the configs, what explains the values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import InputError
+from onlineauto.pictures.picture import Picture
+from onlineauto.pictures.study_values import best_so_far, code_of, compared, importance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from onlineauto.pictures.look import Look
+
+__all__ = ["study_picture"]
+
+_FEW: Final = 12
+"""So many values or words are named on an axis."""
+_WIDE: Final = 10
+"""An axis is logarithmic if its largest number is so many times its smallest."""
+
+
+def study_picture(
+    history: Sequence[Mapping[str, Any]],
+    space: Mapping[str, Mapping[str, Any]],
+    *,
+    mode: str = "min",
+    title: str = "A study",
+    dark: bool = False,
+) -> Picture:
+    """Draw a study.
+
+    Parameters
+    ----------
+    history : sequence of mapping
+        What `Study.history` returns.
+    space : mapping
+        What `Space.described` returns.
+    mode : str
+        ``min`` if lower values are better, ``max`` if higher ones are.
+    title : str
+        Heads the picture.
+    dark : bool
+        True for a dark background.
+
+    Raises
+    ------
+    InputError
+        If no trial has a value.
+    """
+    told = [row for row in history if row["told"] and math.isfinite(row["value"])]
+    if not told:
+        raise InputError("the study has nothing to draw: no trial has come to a value")
+    sign = -1.0 if mode == "max" else 1.0
+    best = min(told, key=lambda row: (-row["resource"], sign * row["value"]))
+    trials = len({row["trial"] for row in told})
+    note = (
+        f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
+    )
+    picture = Picture(11, 8, title=title, note=note, dark=dark)
+    with picture.drawing() as look:
+        (given, so_far), (configs, matters) = picture.figure.subplots(2, 2)
+        _draw_given(given, told, best["trial"], look)
+        _draw_best(so_far, told, sign, look)
+        level, rows = compared(told)
+        _draw_configs(configs, rows, space, sign, look)
+        configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
+        _draw_importance(matters, importance(rows, space), look)
+        matters.set_title(f"what explains these values at {level}")
+    return picture
+
+
+def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: Look) -> None:
+    """Draw each value where it was told, and a line from rung to rung for each trial."""
+    paths: dict[int, list[tuple[int, int]]] = {}
+    for at, row in enumerate(told, 1):
+        paths.setdefault(row["trial"], []).append((at, row["resource"]))
+    for trial, path in sorted(paths.items(), key=lambda each: (each[0] == best, len(each[1]))):
+        colour = look.champion if trial == best else look.rising if len(path) > 1 else look.waiting
+        wide, size = (2.0, 5) if trial == best else (0.8, 3)
+        axes.plot(*zip(*path, strict=True), color=colour, linewidth=wide, marker="o", markersize=size)
+    _scale(axes, [row["resource"] for row in told])
+    levels = sorted({row["resource"] for row in told})
+    if len(levels) <= _FEW:
+        axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
+        axes.minorticks_off()
+    axes.set_title("what trials were given")
+    axes.set_xlabel("values told, in their order")
+    axes.set_ylabel("resource")
+
+
+def _draw_best(axes: Axes, told: Sequence[Mapping[str, Any]], sign: float, look: Look) -> None:
+    """Draw all values, stronger the more a trial was given, and the incumbent's as a line."""
+    most = max(row["resource"] for row in told)
+    values = [row["value"] for row in told]
+    strength = [0.25 + 0.75 * math.log1p(row["resource"]) / math.log1p(most) for row in told]
+    order = range(1, len(told) + 1)
+    axes.scatter(order, values, s=9, color=look.series[5], alpha=strength, linewidths=0)  # type: ignore[arg-type]
+    axes.step(order, best_so_far(told, sign), where="post", color=look.champion)
+    losses = sorted(sign * value for value in values)
+    least, most_of_them, worst = losses[0], losses[len(losses) * 9 // 10], losses[-1]
+    if worst - least > _WIDE * (most_of_them - least) > 0:  # a few that went astray would hide all others
+        margin = 0.1 * (most_of_them - least)
+        axes.set_ylim(*sorted((sign * (least - margin), sign * (most_of_them + margin))))
+    axes.set_title("best so far, of those that were given most")
+    axes.set_xlabel("values told, in their order")
+    axes.set_ylabel("value")
+
+
+def _draw_configs(
+    axes: Axes,
+    rows: Sequence[Mapping[str, Any]],
+    space: Mapping[str, Mapping[str, Any]],
+    sign: float,
+    look: Look,
+) -> None:
+    """Draw each config as a line over all parameters, the best quarter in colour."""
+    ranked = sorted(rows, key=lambda row: sign * row["value"], reverse=True)
+    good = len(ranked) - max(len(ranked) // 4, 1)
+    for rank, row in enumerate(ranked):
+        places = [
+            (at, code_of(declared, row[f"config_{name}"]))
+            for at, (name, declared) in enumerate(space.items())
+            if f"config_{name}" in row
+        ]
+        last = rank == len(ranked) - 1
+        colour = look.champion if last else look.rising if rank >= good else look.waiting
+        wide = 2.2 if last else 1.0 if rank >= good else 0.6
+        line = [*places, (len(space), rank / max(len(ranked) - 1, 1))]
+        axes.plot(*zip(*line, strict=True), color=colour, linewidth=wide, alpha=1 if last else 0.8)
+    for at, declared in enumerate(space.values()):
+        axes.axvline(at, color=look.quiet, linewidth=0.8)
+        for place, text in _marks(declared):
+            paper = {"facecolor": look.paper, "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
+            axes.text(at + 0.03, place, text, size=7.5, color=look.quiet, va="center", bbox=paper)
+    axes.axvline(len(space), color=look.quiet, linewidth=0.8)
+    axes.text(len(space) + 0.03, 1, "best", size=7.5, color=look.quiet, va="center")
+    axes.set_xticks(range(len(space) + 1), [*space, "rank"])
+    axes.set_xlim(-0.1, len(space) + 0.3)
+    axes.set_yticks([])
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.grid(visible=False)
+    if len(space) > 4:
+        axes.tick_params(axis="x", labelrotation=30)
+
+
+def _marks(declared: Mapping[str, Any]) -> list[tuple[float, str]]:
+    """Return what is written beside the axis of a parameter: its words, or its bounds."""
+    if declared["type"] == "choice":
+        words = declared["values"]
+        few = words if len(words) <= _FEW else [words[0], words[-1]]
+        return [(code_of(declared, word), str(word)) for word in few]
+    return [(0.0, f"{declared['low']:.4g}"), (1.0, f"{declared['high']:.4g}")]
+
+
+def _draw_importance(axes: Axes, shares: Mapping[str, float], look: Look) -> None:
+    """Draw the share of each parameter as a bar, the largest on top."""
+    ranked = sorted(shares.items(), key=lambda each: each[1])
+    axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=look.champion, height=0.6)
+    for at, (_, share) in enumerate(ranked):
+        axes.text(share + 0.01, at, f"{share:.0%}", size=8.5, color=look.quiet, va="center")
+    axes.set_xlim(0, max(0.1, 1.15 * max(shares.values(), default=0)))
+    axes.locator_params(axis="x", steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(
+        "share of the variance of ranks that a parameter explains alone, in bins,\n"
+        "corrected for chance; what parameters explain only together is not seen"
+    )
+
+
+def _scale(axes: Axes, numbers: Sequence[float]) -> None:
+    if min(numbers) > 0 and max(numbers) >= _WIDE * min(numbers):
+        axes.set_yscale("log")

@@ -1,0 +1,34 @@
+"""``draw_study``: a study as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.pictures.studies import study_picture
+
+if TYPE_CHECKING:
+    from onlineauto.pictures import Picture
+    from onlineauto.tune.study import Study
+
+__all__ = ["draw_study"]
+
+
+def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
+    """Draw what trials of a study were given, the best so far, the configs, what explains the values.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    title : str
+        Heads the picture; by default the name of the study.
+    dark : bool
+        True for a dark background.
+
+    Raises
+    ------
+    InputError
+        If no trial has a value.
+    """
+    space = study.space.described()
+    return study_picture(study.history(), space, mode=study.mode, title=title or study.name, dark=dark)

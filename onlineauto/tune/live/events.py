@@ -1,0 +1,81 @@
+"""``Events``: a stream that all trials of a process read, parsed once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.search.action_namespaces import of_actions
+from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
+from onlineauto.errors import InputError
+from onlineauto.formats.blocks.writer import write_blocks
+from onlineauto.formats.lines.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    import os
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.features.block import Block
+    from onlineauto.options import Configuration
+
+__all__ = ["Events"]
+
+_LOOKED_AT = 64
+"""Namespaces of actions are those of so many events of each block."""
+
+
+class Events:
+    """The events of a stream in blocks, which any number of runs may read.
+
+    Parameters
+    ----------
+    source : Sources
+        What `Workspace.stream` takes; it is read once, and to its end.
+    configuration : Configuration
+        The options by which it is read.
+    most : int, optional
+        No more events than these.
+
+    Attributes
+    ----------
+    blocks : list of Block
+        All events, in their order.
+
+    Raises
+    ------
+    InputError
+        The source cannot be read, or has no events.
+    """
+
+    def __init__(self, source: Sources, configuration: Configuration, *, most: int | None = None) -> None:
+        self.blocks: list[Block] = []
+        self._configuration = configuration
+        self._n_events = 0
+        for block in read_blocks(source, configuration, Diagnostics()):
+            part = block if most is None else block.head(min(len(block), most - self._n_events))
+            self.blocks.append(part)
+            self._n_events += len(part)
+            if self._n_events == most:
+                break
+        if not self._n_events:
+            raise InputError("the stream has no events, so there is nothing to learn from")
+
+    def __len__(self) -> int:
+        """Count the events."""
+        return self._n_events
+
+    @property
+    def namespaces(self) -> list[bytes]:
+        """The names of all namespaces, in ascending order."""
+        return sorted({name for block in self.blocks for name in block.namespaces.names})
+
+    @property
+    def of_actions(self) -> frozenset[bytes]:
+        """The namespaces of actions, none if events are single lines."""
+        if not kind_of(self._configuration).endswith("adf"):
+            return frozenset()
+        looked_at = ((block, event) for block in self.blocks for event in range(min(len(block), _LOOKED_AT)))
+        return frozenset().union(*(of_actions(block, event) for block, event in looked_at))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the events to a file of blocks, from which other processes read them without parsing."""
+        write_blocks(path, self.blocks, rules=rules_of(self._configuration))

@@ -1,0 +1,112 @@
+"""The space of the flags of a learner, and the options that a config of it stands for."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, combinations_with_replacement
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.engine.options.registry import RunOptions, refuse_command_line
+from onlineauto.errors import OptionError
+from onlineauto.tune.spaces import Choice, Float, Int, Space, space_of_options
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from onlineauto.options import Configuration
+    from onlineauto.tune.live.events import Events
+
+__all__ = ["base_of", "config_of", "configured", "space_of_flags"]
+
+INTERACTIONS: Final = "interactions"
+"""Names all interactions that could be of use, each a parameter of its own: used or not."""
+_SPECIAL: Final = frozenset(b"*:")
+"""Bytes that mean something where interactions are written; a namespace with one is not crossed."""
+_FLAG: Final = "experimental_full_name_interactions"
+
+
+def base_of(base: str | Mapping[str, Any]) -> Configuration:
+    """Return the options that all trials have in common.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, or none that a trial could have.
+    """
+    configuration = REGISTRY.parse(base) if isinstance(base, str) else REGISTRY.from_keywords(**base)
+    refuse_command_line(configuration)
+    if configuration[RunOptions].passes > 1:
+        raise OptionError("passes: a trial reads its stream once; leave it out")
+    if configuration.get("automl"):
+        raise OptionError("automl: a trial is one config, which does not search by itself; leave it out")
+    return configuration
+
+
+def space_of_flags(names: Sequence[str], events: Events) -> Space:
+    """Return the space of options, by their names, and of ``interactions``.
+
+    Interactions are those of the namespaces that the stream has: all pairs. If events have actions, they are
+    namespaces of the context, and pairs of these, crossed with one of the actions: no others distinguish
+    actions.
+
+    Raises
+    ------
+    OptionError
+        If there are no names, or a name is not that of a tunable option.
+    """
+    if not names:
+        raise OptionError(f"search names nothing: name options, or {INTERACTIONS}")
+    options = [name for name in names if name != INTERACTIONS]
+    parameters = dict(space_of_options(REGISTRY, options).parameters) if options else {}
+    if INTERACTIONS in names:
+        parameters |= {names: Choice([False, True]) for names in _crossed(events)}
+    return Space(parameters)
+
+
+def _crossed(events: Events) -> Iterator[str]:
+    """Yield the interactions that are searched, as ``a*b``."""
+    known = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
+    actions = [name for name in known if name in events.of_actions]
+    context = [name for name in known if name not in actions]
+    found: Iterable[tuple[bytes, ...]] = combinations_with_replacement(known, 2)
+    if actions:
+        crossed = chain(combinations(context, 1), combinations(context, 2))
+        found = ((*names, action) for names in crossed for action in actions)
+    for names in found:
+        yield "*".join(name.decode("utf-8", "surrogateescape") for name in names)
+
+
+def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> dict[str, Any]:
+    """Return the config of a space that is nearest to some options, with all interactions or none."""
+    config: dict[str, Any] = {}
+    for name, parameter in space.parameters.items():
+        if _is_crossed(name):
+            config[name] = crossed
+            continue
+        value: Any = base.get(name)
+        if isinstance(parameter, Float | Int):
+            value = min(max(value, parameter.low), parameter.high)
+        config[name] = value
+    return config
+
+
+def configured(base: Configuration, config: Mapping[str, Any]) -> Configuration:
+    """Return the options of a trial: those of the base, and those of its config.
+
+    >>> configured(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
+    "--quadratic ab --experimental_full_name_interactions 'b|c' --power_t 0.2"
+    """
+    given: dict[str, Any] = {option: base.get(option) for option in base.supplied}
+    given |= {name: value for name, value in config.items() if not _is_crossed(name)}
+    pairs = [name.replace("*", "|") for name in _used(config)]
+    if pairs:
+        given[_FLAG] = (*given.get(_FLAG, ()), *pairs)
+    return REGISTRY.from_keywords(**given)
+
+
+def _used(config: Mapping[str, Any]) -> Iterable[str]:
+    return (name for name, value in config.items() if value is True and _is_crossed(name))
+
+
+def _is_crossed(name: str) -> bool:
+    return "*" in name

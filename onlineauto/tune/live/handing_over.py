@@ -1,0 +1,91 @@
+"""``hand_over``: let a streaming search try what a study has found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.live.live_learner import model_of
+from onlineauto.workspace.start.warm_start import challenge, warm_start
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.engine.stream.source import Sources
+    from onlineauto.tune.study import Study
+
+__all__ = ["HasWorkspace", "hand_over"]
+
+
+class HasWorkspace(Protocol):
+    """A model of `onlineauto.api`, such as `AutoML`."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace that learns and predicts."""
+
+
+def hand_over(
+    study: Study,
+    search: Workspace | HasWorkspace,
+    *,
+    trial: int | None = None,
+    since: Sources | None = None,
+    checkpoints: str | Path | None = None,
+) -> int:
+    """Make the best trial of a study a challenger of a streaming search, and return its live index.
+
+    The challenger has the trial's flags and its weights. The champion keeps predicting until the test of the
+    search proves the newcomer better; then the two change places, and change back if the test proves the
+    former champion better after all. A search that has learnt nothing yet has no champion to protect: it
+    begins with the trial as its champion, and 0 is returned.
+
+    Parameters
+    ----------
+    study : Study
+        A study of live learners.
+    search : Workspace or model of `onlineauto.api`
+        The search, with ``--automl`` and ``--search`` for each option that the study has searched.
+    trial : int, optional
+        Another trial than the best.
+    since : Sources, optional
+        Events that the stream has had since the study ended: the trial learns them first.
+    checkpoints : str or Path, optional
+        The folder that the study ran with.
+
+    Raises
+    ------
+    OptionError
+        The study has no such trial or no checkpoint of it, or the search cannot have its flags.
+    InputError
+        The checkpoint is not one of a live learner.
+
+    Examples
+    --------
+    >>> from onlineauto.tune.live import tune_stream
+    >>> events = [f"{i % 2} |a x{i % 2} |b y{i % 3}" for i in range(270)]
+    >>> study = tune_stream(events, search=["learning_rate"], max_trials=9)
+    >>> search = Workspace(automl=2).fit(events)
+    >>> hand_over(study, search)
+    1
+    """
+    found = (
+        study.best if trial is None else next((each for each in study.trials if each.number == trial), None)
+    )
+    if found is None:
+        raise OptionError(
+            "the study has no trial with a value yet" if trial is None else f"there is no trial {trial}"
+        )
+    saved = study.saved(found.number, checkpoints=checkpoints)
+    if not isinstance(saved, bytes):
+        raise OptionError(f"trial {found.number} has no checkpoint of a live learner to be handed over")
+    model, _ = model_of(saved)
+    if since is not None:
+        model.fit(since)
+    workspace = search if isinstance(search, Workspace) else search.workspace
+    name = f"trial {found.number} of {study.name!r}"
+    if not (workspace.searching.n_events or workspace.learner.model.touched.any()):
+        warm_start(workspace, model, name=name)
+        return 0
+    return challenge(workspace, model, why=f"handed over: {name}", name=name)

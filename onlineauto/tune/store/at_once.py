@@ -1,0 +1,86 @@
+"""Statements of PostgreSQL that do at once what takes SQLite a transaction of several: fewer round trips.
+
+Each locks the study's row first, as every writer does, so that nobody deadlocks. One that finds no job of its
+owner writes nothing, and returns no version.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from onlineauto.tune.store.schema import JOBS, RECORDS, STUDIES, Now
+
+__all__ = ["ADD_ASKED", "END", "REPORT"]
+
+_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study", type_=sa.Integer)
+_BODY: Final = sa.bindparam("body", type_=sa.Text)
+_CRC: Final = sa.bindparam("crc", type_=sa.BigInteger)
+_ONE: Final = sa.literal_column("1", sa.BigInteger)
+_COLUMNS: Final = ["study", "version", "body", "crc"]
+_MINE: Final = sa.and_(
+    JOBS.c.study == _STUDY,
+    JOBS.c.trial == sa.bindparam("of_trial", type_=sa.BigInteger),
+    JOBS.c.attempt == sa.bindparam("of_attempt", type_=sa.BigInteger),
+    JOBS.c.owner == sa.bindparam("of_owner", type_=sa.Text),
+)
+
+
+def _text(statement: Any) -> str:
+    """Return a statement as psycopg takes it: compiled once, and not each time that it is run."""
+    return str(statement.compile(dialect=PGDialect_psycopg()))
+
+
+def _recorded(change: Any) -> str:
+    """Return the statement that changes a job, if it is its owner's, counts on, and appends a record."""
+    locked = sa.select(STUDIES.c.id).where(STUDIES.c.id == _STUDY).with_for_update().cte("locked")
+    changed = change.where(_MINE, JOBS.c.study == locked.c.id).returning(JOBS.c.study).cte("changed")
+    counted = (
+        sa.update(STUDIES)
+        .where(STUDIES.c.id == changed.c.study)
+        .values(version=STUDIES.c.version + _ONE)
+        .returning(STUDIES.c.id, STUDIES.c.version)
+        .cte("counted")
+    )
+    row = sa.select(counted.c.id, counted.c.version, _BODY, _CRC + counted.c.version)
+    return _text(sa.insert(RECORDS).from_select(_COLUMNS, row).returning(RECORDS.c.version))
+
+
+_REPORTED: Final = sa.bindparam("reported", type_=sa.Double)
+REPORT: Final = _recorded(
+    sa.update(JOBS)
+    .where(sa.or_(JOBS.c.step.is_(None), JOBS.c.step < _REPORTED))
+    .values(step=_REPORTED, lease_until=Now() + JOBS.c.lease)
+)
+"""Append ``reported`` and renew the lease; nothing if this attempt has reported the step before."""
+END: Final = _recorded(sa.delete(JOBS))
+"""Append ``told`` or ``failed``, and end the claim."""
+
+_counted = (
+    sa.update(STUDIES)
+    .where(STUDIES.c.id == _STUDY)
+    .values(version=STUDIES.c.version + _ONE)
+    .returning(STUDIES.c.id, STUDIES.c.version)
+    .cte("counted")
+)
+_leased = (
+    sa.insert(JOBS)
+    .values(
+        study=_STUDY,
+        trial=sa.bindparam("of_trial", type_=sa.BigInteger),
+        attempt=sa.bindparam("of_attempt", type_=sa.BigInteger),
+        owner=sa.bindparam("of_owner", type_=sa.Text),
+        lease=sa.bindparam("seconds", type_=sa.Double),
+        lease_until=Now() + sa.bindparam("seconds", type_=sa.Double),
+    )
+    .cte("leased")
+)
+ADD_ASKED: Final = _text(
+    sa.insert(RECORDS)
+    .from_select(_COLUMNS, sa.select(_counted.c.id, _counted.c.version, _BODY, _CRC + _counted.c.version))
+    .add_cte(_leased)
+    .returning(RECORDS.c.version)
+)
+"""Append ``asked``, and lease the job; the study is locked already."""

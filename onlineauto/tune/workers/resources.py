@@ -1,0 +1,106 @@
+"""``Workers``: processes, and what they share, of which each trial needs a part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onlineauto.tune.workers.trainable import Config
+
+__all__ = ["Free", "Workers"]
+
+_SLACK = 1e-9
+"""Parts are added and subtracted in floating point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Processes for `Study.run`, and what they share. A job begins when what its trial needs is free.
+
+    >>> Workers(4, has={"gpu": 2, "memory": 64}, needs={"gpu": 0.5, "memory": 8}).needed({})
+    {'gpu': 0.5, 'memory': 8}
+
+    Parameters
+    ----------
+    count : int
+        How many processes.
+    has : mapping of str to float
+        How much there is of what; the names are yours.
+    needs : mapping, or callable
+        How much of it a trial needs; or a function of the config that returns this.
+
+    Raises
+    ------
+    OptionError
+        An amount is no number, or a trial needs what there is not.
+    """
+
+    count: int
+    has: Mapping[str, float] = field(default_factory=dict)
+    needs: Mapping[str, float] | Callable[[Config], Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name, amount in self.has.items() if not _is_amount(amount)]:
+            raise OptionError(f"has {wrong[0]} = {self.has[wrong[0]]!r}: give a number, 0 or more")
+        if not callable(self.needs):
+            self.needed({})
+
+    def needed(self, config: Config) -> Mapping[str, float]:
+        """Return what a trial needs.
+
+        Raises
+        ------
+        OptionError
+            There is not so much, or it is no number.
+        """
+        needs = self.needs(config) if callable(self.needs) else self.needs
+        for name, amount in needs.items():
+            if not _is_amount(amount):
+                raise OptionError(f"a trial needs {name} = {amount!r}: give a number, 0 or more")
+            if amount > self.has.get(name, 0):
+                raise OptionError(f"a trial needs {name} = {amount}, and there is {self.has.get(name, 0)}")
+        return needs
+
+
+class Free:
+    """What is free of what workers share.
+
+    Parameters
+    ----------
+    workers : Workers
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._taken: dict[int, Mapping[str, float]] = {}
+
+    def take(self, trial: int, config: Config) -> bool:
+        """Take what a trial needs, if it is free; return whether it is.
+
+        Raises
+        ------
+        OptionError
+            There will never be so much.
+        """
+        needs = self._workers.needed(config)
+        used: Counter[str] = Counter()
+        for each in self._taken.values():
+            used.update(each)
+        if any(used[name] + amount > self._workers.has[name] + _SLACK for name, amount in needs.items()):
+            return False
+        self._taken[trial] = needs
+        return True
+
+    def give_back(self, trial: int) -> None:
+        """Give back what a trial has taken."""
+        self._taken.pop(trial, None)
+
+
+def _is_amount(amount: Any) -> bool:
+    return isinstance(amount, int | float) and not isinstance(amount, bool) and amount >= 0

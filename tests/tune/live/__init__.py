@@ -1,0 +1,1 @@
+"""Tests of trials that are live learners."""

@@ -1,0 +1,165 @@
+"""``LiveLearner``: the same window for all, checkpoints that continue exactly, and what was missed."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import InputError, OptionError
+from onlineauto.tune import Float, Study
+from onlineauto.tune.live import LiveLearner
+from onlineauto.tune.live.live_learner import model_of
+from onlineauto.workspace.run import Run
+from tests.tune.live.streams import bandits, numbers, take
+
+RATE = {"learning_rate": 0.3}
+
+
+@pytest.mark.parametrize(("events", "base"), [(numbers(600), ""), (bandits(400), "--cb_explore_adf")])
+def test_a_value_is_the_progressive_loss_that_a_run_has(events: list[str], base: str) -> None:
+    taken = take(LiveLearner(events, base), RATE, 333)
+    run = Run(Workspace(learning_rate=0.3, cb_explore_adf=bool(base)), events)
+    run.step(333)
+    losses = run.progress
+    assert taken.steps[-1] == 333
+    assert taken.values[-1] == pytest.approx(losses.sum_loss / losses.weighted_labelled, rel=1e-6)
+
+
+@pytest.mark.parametrize("stops", [[100], [1, 77, 299], [128, 256]])
+@pytest.mark.parametrize(("events", "base"), [(numbers(300), ""), (bandits(300), "--cb_explore_adf --bag 3")])
+def test_a_resumed_trial_continues_byte_for_byte(events: list[str], base: str, stops: list[int]) -> None:
+    learner = LiveLearner(events, base)
+    whole = take(learner, RATE, 300)
+    step, saved = 0, None
+    for stop in [*stops, 300]:
+        part = take(learner, RATE, stop, step=step, saved=saved)
+        step, saved = stop, part.saved
+    assert part.values[-1] == whole.values[-1]
+    assert saved == whole.saved
+
+
+def test_all_values_at_a_resource_are_about_the_same_events() -> None:
+    study = Study(
+        {"learning_rate": Float(0.01, 1, log=True)},
+        scheduler="race",
+        min_resource=30,
+        max_resource=270,
+        max_trials=12,
+    )
+    study.run(LiveLearner(numbers(270), window=25))
+    told = [row for row in study.history() if row["told"]]
+    windows: dict[int, set[tuple[int, int]]] = {}
+    for row in told:
+        windows.setdefault(row["resource"], set()).add((row["offset_from"], row["offset_to"]))
+    assert {30, 90, 270} <= set(windows)
+    assert all(seen == {(resource - 25, resource)} for resource, seen in windows.items())
+
+
+def test_a_window_has_the_mean_loss_of_its_events_alone() -> None:
+    events = numbers(400)
+    taken = take(LiveLearner(events, window=100, every=50), RATE, 400)
+    run = Run(Workspace(learning_rate=0.3), events)
+    run.step(300)
+    before = run.progress.sum_loss
+    run.step()
+    assert taken.values[-1] == pytest.approx((run.progress.sum_loss - before) / 100, rel=1e-5)
+    assert {**taken.details[0], "losses": [], "first": 0} == {
+        "offset_from": 0,
+        "offset_to": 50,
+        "missed": "caught_up",
+        "batch": 1,
+        "first": 0,
+        "losses": [],
+    }
+
+
+def test_what_was_missed_is_learnt_or_left_out_and_recorded() -> None:
+    events = numbers(300)
+    caught, matched = LiveLearner(events, window=60), LiveLearner(events, window=60, missed="match")
+    saved = take(caught, RATE, 100).saved
+    both = [take(learner, RATE, 300, step=100, saved=saved) for learner in (caught, matched)]
+    assert [each.details[-1]["missed"] for each in both] == ["caught_up", "matched"]
+    assert [each.details[-1]["offset_from"] for each in both] == [240, 240]
+    assert [each.details[-1]["offset_to"] for each in both] == [300, 300]
+    assert [each.details[0]["first"] for each in both] == [100, 240]
+    alone = Workspace(learning_rate=0.3).fit(events)
+    assert (model_of(both[0].saved)[0].weights == alone.weights).all()
+    skipping = Workspace(learning_rate=0.3).fit([*events[:100], *events[240:]])
+    assert np.allclose(model_of(both[1].saved)[0].weights, skipping.weights, atol=1e-6)
+
+
+def test_nothing_is_missed_without_a_window() -> None:
+    learner = LiveLearner(numbers(100), missed="match")
+    first = take(learner, RATE, 50)
+    second = take(learner, RATE, 100, step=50, saved=first.saved)
+    assert {each["missed"] for each in (*first.details, *second.details)} == {"nothing"}
+
+
+def test_a_copy_with_other_flags_has_the_state_of_its_donor() -> None:
+    events = numbers(200)
+    donor = take(LiveLearner(events), RATE, 100)
+    flags = {"learning_rate": 0.05, "a*b": True}
+    copy = take(LiveLearner(events), flags, 200, step=100, saved=donor.saved)
+    other = Workspace(learning_rate=0.05, experimental_full_name_interactions=["a|b"])
+    other.restore(model_of(donor.saved)[0].state())
+    other.fit(events[100:])
+    made, offset = model_of(copy.saved)
+    assert offset == 200
+    assert (made.weights == other.weights).all()
+    assert made.configuration.get("learning_rate") == 0.05
+    fresh = take(LiveLearner(events), flags, 200)
+    assert not (model_of(fresh.saved)[0].weights == made.weights).all()
+
+
+def test_losses_in_batches_are_those_of_the_events() -> None:
+    learner = LiveLearner(numbers(230), every=70, batch=20)
+    taken = take(learner, RATE, 230)
+    assert [each["first"] for each in taken.details] == [0, 60, 140, 200]
+    means = [mean for each in taken.details for mean in each["losses"]]
+    assert len(means) == 11
+    assert np.mean(means) == pytest.approx(take(LiveLearner(numbers(230)), RATE, 220).values[-1], rel=1e-6)
+
+
+def test_a_process_gets_the_arguments_and_not_the_events() -> None:
+    learner = LiveLearner(["1 |a x"] * 50, window=10)
+    assert len(learner.events) == 50
+    sent = pickle.dumps(learner)
+    assert b"Block" not in sent
+    again = pickle.loads(sent)  # noqa: S301 - our own
+    assert take(again, RATE, 50).values == take(learner, RATE, 50).values
+
+
+def test_a_source_is_read_once() -> None:
+    events = numbers(100)
+    learner = LiveLearner(iter(events))  # there is no second time
+    first = take(learner, RATE, 50)
+    assert take(learner, RATE, 100).values == take(LiveLearner(events), RATE, 100).values
+    assert take(learner, RATE, 50).saved == first.saved
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"base": "--automl 4"}, "a trial is one config"),
+        ({"base": "--passes 2"}, "reads its stream once"),
+        ({"base": "-f model"}, "for the command line"),
+        ({"missed": "forget"}, "valid are catch_up, match"),
+        ({"window": 0}, "window = 0: a positive whole number of events"),
+        ({"every": True}, "every = True"),
+    ],
+)
+def test_what_no_trial_could_have_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        LiveLearner(["1 |a x"], **given)  # type: ignore[arg-type]
+
+
+def test_a_stream_that_is_too_short_is_found() -> None:
+    with pytest.raises(InputError, match="the stream has 9 events, and a trial is to learn 10"):
+        take(LiveLearner(["1 |a x"] * 9), RATE, 10)
+    with pytest.raises(InputError, match="has no events"):
+        take(LiveLearner([]), RATE, 10)
+    with pytest.raises(InputError, match="no checkpoint of a live learner"):
+        model_of(b"nothing of the kind")

@@ -1,0 +1,119 @@
+"""``tune_stream``: finds what a stream needs, in this process and in others, and goes on where it stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.errors import InputError, OptionError
+from onlineauto.tune import Study
+from onlineauto.tune.live import flags_of, tune_stream
+from onlineauto.tune.live.budget import spent
+from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run
+from tests.tune.live.streams import bandits, numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_it_finds_the_interaction_that_a_stream_needs() -> None:
+    events = numbers(900)
+    study = tune_stream(events, seed=1)
+    best = study.best
+    assert best is not None
+    assert best.value is not None
+    assert best.resource == 900
+    assert best.config["a*b"] is True
+    run = Run(Workspace(configuration=REGISTRY.parse(flags_of(best.config))), events)
+    run.step()
+    assert best.value == pytest.approx(run.progress.sum_loss / 900, rel=1e-5)
+    assert set(best.config) == {"learning_rate", "power_t", "a*a", "a*b", "a*c", "b*b", "b*c", "c*c"}
+
+
+def test_the_first_trials_have_the_flags_of_the_base() -> None:
+    study = tune_stream(bandits(90), {"cb_explore_adf": True, "learning_rate": 0.2}, jobs=2)
+    first, second = (trial.config for trial in study.trials)
+    assert first == {"learning_rate": 0.2, "power_t": 0.5, "u*Z": False, "v*Z": False, "u*v*Z": False}
+    assert second == first | {"u*Z": True, "v*Z": True, "u*v*Z": True}
+
+
+def test_processes_do_what_one_does_alone(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("\n".join(numbers(300)))
+    alone = tune_stream(path, searcher="random", scheduler="hyperband", max_trials=6)
+    both = tune_stream(path, searcher="random", scheduler="hyperband", max_trials=6, workers=2)
+    assert {trial.number: trial.config for trial in both.trials} == {
+        trial.number: trial.config for trial in alone.trials
+    }
+    values = {(trial.number, *each): 0 for trial in alone.trials for each in trial.values.items()}
+    assert any((trial.number, *each) in values for trial in both.trials for each in trial.values.items())
+
+
+def test_a_study_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    events, url = numbers(300), f"sqlite:///{tmp_path / 'study.db'}"
+    whole = tune_stream(events, max_trials=9)
+    for jobs in (1, 4, None):
+        study = tune_stream(events, max_trials=9, jobs=jobs, storage=url)
+    assert [trial.values for trial in study.trials] == [trial.values for trial in whole.trials]
+    again = Study.load("stream", storage=url)
+    assert again.best is not None
+    assert isinstance(again.saved(again.best.number), bytes)
+
+
+def test_a_budget_ends_a_run() -> None:
+    study = tune_stream(numbers(300), budget=1500)
+    assert 1500 <= spent(study) < 1800
+    more = tune_stream(numbers(300), budget=100)
+    assert spent(more) < 400
+
+
+def test_every_scheduler_runs_live_learners() -> None:
+    events = numbers(270)
+    for scheduler in ("asha", "median", Pbt(population=4, interval=90), "dehb", "fifo"):
+        study = tune_stream(events, scheduler=scheduler, searcher="random", max_trials=12)
+        assert study.best is not None
+        assert study.best.resource >= 90
+
+
+def test_members_of_a_population_go_on_from_their_donors(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("\n".join(numbers(2000)))
+    study = tune_stream(
+        path, scheduler=Pbt(population=4, interval=200), searcher="random", max_trials=12, workers=2
+    )
+    copies = [
+        trial for trial in study.trials if trial.resume_from and trial.resume_from.trial != trial.number
+    ]
+    assert copies
+    for copy in copies:
+        assert copy.resume_from is not None
+        rows = [row for row in study.history() if row["trial"] == copy.number]
+        assert rows[0]["resource"] > copy.resume_from.resource
+        assert {(row["offset_from"], row["missed"]) for row in rows} == {(0, "nothing")}
+    assert spent(study) < sum(trial.step for trial in study.trials)
+
+
+def test_other_options_can_be_searched() -> None:
+    study = tune_stream(bandits(90), "--cb_explore_adf", ["cb_type", "l2"], max_trials=4)
+    assert {trial.config["cb_type"] for trial in study.trials} <= {"mtr", "dr", "ips"}
+    assert study.trials[0].config == {"cb_type": "mtr", "l2": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"search": []}, OptionError, "search names nothing"),
+        ({"search": ["epsilon"]}, OptionError, "'epsilon' cannot be searched; these can: learning_rate"),
+        ({"min_examples": 200}, OptionError, "min_resource = 200, max_resource = 90"),
+        ({"budget": 0}, OptionError, "budget = 0"),
+        ({"base": "--automl 2"}, OptionError, "a trial is one config"),
+        ({"events": "there-is-no-such-file.txt"}, InputError, "there-is-no-such-file"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        tune_stream(**{"events": numbers(90), **given})  # type: ignore[arg-type]

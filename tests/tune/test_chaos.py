@@ -1,0 +1,21 @@
+"""Workers, controllers and the server are killed at random: ``pytest -m chaos``, for minutes; see `chaos`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.tune.chaos import chaos
+
+if TYPE_CHECKING:
+    from tests.tune.postgres import Server
+
+pytestmark = pytest.mark.chaos
+SECONDS = 60 * float(os.environ.get("ONLINEAUTO_CHAOS_MINUTES", "10"))
+
+
+def test_nothing_is_lost(url: str, request: pytest.FixtureRequest) -> None:
+    server: Server | None = None if url.startswith("sqlite") else request.getfixturevalue("server")
+    assert chaos(url, seconds=SECONDS, server=server)
