@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench import tune_overhead, tune_regret
+from tests.bench import tune_overhead, tune_regret, tune_stream
 
 pytestmark = pytest.mark.bench
 
@@ -27,6 +27,14 @@ def test_overhead(who: str) -> None:
     )
     assert best.suggest <= suggest
     assert best.result <= result
+
+
+@pytest.mark.parametrize("stream", ["reg-flights", "cb-diamonds-u", "cb-surveys-u"])
+def test_flags_of_a_stream(stream: str) -> None:
+    rows = [tune_stream.measured(stream, seed) for seed in range(5)]
+    assert sum(row.tuned <= row.random and row.tuned < row.defaults for row in rows) >= 4
+    assert max(row.cost for row in rows) <= tune_stream.RANDOM / 3
+    assert sum(row.champion is not None for row in rows) >= 3
 
 
 def test_tpe_at_a_thousand_trials() -> None:

@@ -129,12 +129,17 @@ def tune_stream(
             workers=workers,
             jobs=jobs,
             rounds=rounds,
-            checkpoint_every=most,
+            checkpoint_every=1 if _copies(scheduler) else most,
             checkpoints=checkpoints,
             stoppers=[*stoppers, *([] if budget is None else [Budget(study, budget)])],
             callbacks=callbacks,
         )
     return study
+
+
+def _copies(scheduler: str | Scheduler) -> bool:
+    """Return whether trials begin as copies of others, so that each report needs a checkpoint."""
+    return (scheduler if isinstance(scheduler, str) else scheduler.name) == "pbt"
 
 
 def flags_of(config: Mapping[str, Any], base: str | Mapping[str, Any] = "") -> str:

@@ -77,7 +77,7 @@ class Race(Hyperband):
         return job
 
     def on_details(self, trial: int, details: Mapping[str, Any]) -> None:  # noqa: D102
-        if trial in self._losses and {"batch", "first", "losses"} <= details.keys():
+        if trial in self._losses and _is_complete(details):
             self._losses[trial].add(details["first"] // details["batch"], details["losses"])
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
@@ -137,6 +137,13 @@ class Race(Hyperband):
         self._losses = {int(trial): _Losses(*each) for trial, each in state["losses"].items()}
         self._dropped = set(state["dropped"])
         self._duels.clear()
+
+
+def _is_complete(details: Mapping[str, Any]) -> bool:
+    """Return whether details have all that a test needs; a log may have others, which are left alone."""
+    batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
+    whole = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
+    return whole and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
 
 
 class _Losses:

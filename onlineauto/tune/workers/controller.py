@@ -208,7 +208,7 @@ class Controller:
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
         if stops or any(ended):
-            self._tell(job, value)
+            self._tell(job, value, _without_lists(step.details))
             return False
         return True
 
@@ -278,6 +278,13 @@ class Controller:
                 _LOG.warning("%s; trying again", error)
             time.sleep(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
+
+
+def _without_lists(details: Details) -> Details:
+    """Return details whose lists were reported already."""
+    if details is None:
+        return None
+    return {name: each for name, each in details.items() if not isinstance(each, list)}
 
 
 def _number(value: Any) -> float | None:

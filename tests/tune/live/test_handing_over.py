@@ -11,6 +11,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
+from onlineauto.learners.model_state import materialised
 from onlineauto.tune import Float, Study
 from onlineauto.tune.live import LiveLearner, hand_over, tune_stream
 from onlineauto.tune.live.live_learner import model_of
@@ -68,6 +69,32 @@ def test_it_learns_as_the_trial_would_have_gone_on() -> None:
     search.fit(events[600:630])
     [lane] = search.learner.lanes_of(live)
     assert np.allclose(search.weights[:, 0, lane], alone.weights[:, 0, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"l2": 1e-3},
+        {"l1": 1e-4},
+        {"bag": 3},
+        {"cover": 2},
+        {"regcb": True},
+        {"squarecb": True, "epsilon": 0.0},
+    ],
+)
+def test_every_part_of_a_model_comes_along(options: dict[str, Any]) -> None:
+    events = bandits(600)
+    other = Workspace(cb_explore_adf=True, quadratic="uZ", **options).fit(events)
+    kept = {name: value for name, value in options.items() if name not in ("l1", "l2")}
+    search = Workspace(cb_explore_adf=True, automl=3, search="interactions,l1,l2", lease=10**6, **kept)
+    live = challenge(search.fit(events[:300]), other)
+    lanes, theirs = search.learner.lanes_of(live), other.learner.champion_lanes()
+    model = other.learner.model
+    weights = materialised(model.weights[:, 0][..., theirs], model.lanes[model.penalised[theirs]])
+    assert (search.weights[:, 0][..., lanes] == weights).all()
+    assert (search.weights[:, 1:][..., lanes] == model.weights[:, 1:][..., theirs]).all()
+    search.fit(events[300:])  # the others learn as before, and so does the newcomer
+    assert not (search.weights[:, 0][..., lanes] == weights).all()
 
 
 def test_events_since_the_study_are_learnt_first() -> None:

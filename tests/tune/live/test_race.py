@@ -126,6 +126,19 @@ def test_a_study_of_live_learners_learns_less_and_finds_the_same() -> None:
     assert values[0] == values[1]
 
 
+@pytest.mark.parametrize(
+    "details",
+    [{"batch": 0, "first": 0, "losses": [1.0]}, {"losses": "low"}, {"batch": 1, "first": 0, "losses": ["a"]}],
+)
+def test_details_of_somebody_else_do_no_harm(details: dict[str, object]) -> None:
+    study = Study({"rate": Float(0, 1)}, "race", max_resource=9, max_trials=20)
+    job = study.ask()
+    assert job is not None
+    assert study.report(job, 1, 0.5, details) is Decision.STOP
+    study.tell(job, 0.5, details)
+    assert study.trials[0].values == {1: 0.5}
+
+
 def test_alpha_is_a_probability() -> None:
     with pytest.raises(OptionError, match=r"alpha = 1\.5: a probability"):
         Race(alpha=1.5)

@@ -79,6 +79,24 @@ def test_every_scheduler_runs_live_learners() -> None:
         assert study.best.resource >= 90
 
 
+def test_members_of_a_population_go_on_from_their_donors(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("\n".join(numbers(2000)))
+    study = tune_stream(
+        path, scheduler=Pbt(population=4, interval=200), searcher="random", max_trials=12, workers=2
+    )
+    copies = [
+        trial for trial in study.trials if trial.resume_from and trial.resume_from.trial != trial.number
+    ]
+    assert copies
+    for copy in copies:
+        assert copy.resume_from is not None
+        rows = [row for row in study.history() if row["trial"] == copy.number]
+        assert rows[0]["resource"] > copy.resume_from.resource
+        assert {(row["offset_from"], row["missed"]) for row in rows} == {(0, "nothing")}
+    assert spent(study) < sum(trial.step for trial in study.trials)
+
+
 def test_other_options_can_be_searched() -> None:
     study = tune_stream(bandits(90), "--cb_explore_adf", ["cb_type", "l2"], max_trials=4)
     assert {trial.config["cb_type"] for trial in study.trials} <= {"mtr", "dr", "ips"}
