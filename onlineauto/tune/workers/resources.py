@@ -74,7 +74,7 @@ class Workers:
 
 
 class Free:
-    """What is free of what workers share.
+    """Keeps account of what is free.
 
     Parameters
     ----------
