@@ -11,11 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
 __all__ = ["Decision", "Pending", "check_limits"]
 
