@@ -115,14 +115,15 @@ class AutomlOptions:
         choices=("reward", "loss", "both"),
         needs=_NEEDS,
     )
-    predict_with: str = option(
-        "mix",
-        "What predicts single lines: the champion, or a mix of all live configs, each weighted by how well "
-        "it predicts.",
+    predict_with: str | None = option(
+        None,
+        "What predicts: the champion; for single lines, a mix of all live configs, each weighted by how well "
+        "it predicts; or the stack, a sum of their scores whose weights are learnt, once it is proved better "
+        "than the champion. Not supplied: the mix for single lines, and the stack for bandits that have one.",
         vw=False,
         keep=True,
         override=True,
-        choices=("champion", "mix"),
+        choices=("champion", "mix", "stack"),
         needs=_NEEDS,
     )
     cost_range: str | None = option(

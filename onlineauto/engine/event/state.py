@@ -30,6 +30,7 @@ __all__ = [
     "Results",
     "Run",
     "Screen",
+    "Stack",
     "Task",
     "Units",
 ]
@@ -85,6 +86,28 @@ class Task(NamedTuple):
     mask: np.uint64  # selects the low bits of a hash that number the cell
 
 
+class Stack(NamedTuple):
+    """The sum of the live configs' scores, under learnt weights; see `onlineauto.engine.event.stack_kernels`.
+
+    An axis ``inputs`` has one entry for each live config that there can be, and a last one for the constant.
+    """
+
+    on: bool  # it learns
+    serves: bool  # predictions are the stack's, and not the champion's
+    weights: NDArray[np.float64]  # [inputs]
+    spread: NDArray[
+        np.float64
+    ]  # [inputs, inputs]: covariance of the weights
+    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
+    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
+    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
+    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
+    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
+    level: NDArray[np.float64]  # [1]: probability of error of both tests together
+    updates: NDArray[np.int64]  # [1]: events learnt since both tests began
+    scratch: NDArray[np.float64]  # [2, inputs]
+
+
 class Live(NamedTuple):
     """The live configs. Number 0 is the champion, and the only one unless there is a search.
 
@@ -128,6 +151,7 @@ class Live(NamedTuple):
     sizes: NDArray[np.int64]  # [keys]: number of these features
     met: NDArray[np.bool_]  # [keys]: seen before, or never crossed
     marks: NDArray[np.int64]  # [keys]: the line that counted a namespace last, as a mark
+    stack: Stack
 
 
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
@@ -144,7 +168,9 @@ EVENT, STEP, SIGNAL, SLOT = range(4)
 that the signal is about."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
-"""Signals: the reasons for which the loop stops."""
+STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
+"""Signals: the reasons for which the loop stops. The last four are about the stack and the champion: which of
+them is proved to earn more, or to predict the costs of logged actions better."""
 
 MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 """Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
@@ -179,6 +205,7 @@ class Units(NamedTuple):
     ccb_slot: int  # what a CCB slot leaves to the next
     before_event: int  # namespaces, leases and reviews of a search
     after_event: int  # its comparisons of live configs
+    stack: int  # scores of the stack
 
 
 class Context(NamedTuple):
@@ -245,13 +272,14 @@ class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
     An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
+    The last column of `score` is the stack's.
     """
 
     cell: NDArray[np.uint32]
     name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: runs of features that the same live configs use
-    score: NDArray[np.float32]  # [actions, slots + 3]
+    score: NDArray[np.float32]  # [actions, slots + 4]
     target: NDArray[np.float32]  # [actions]: estimated costs
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
     first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before

@@ -43,7 +43,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         name=np.empty(features, np.uint64),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((actions, slots + 3), np.float32),
+        score=np.zeros((actions, slots + 4), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
@@ -81,7 +81,7 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
         larger = make_buffers(
             features=max(room, features),
             actions=max(actions, len(buffers.score)),
-            slots=buffers.score.shape[1] - 3,
+            slots=buffers.score.shape[1] - 4,
             runs=2 * runs,
         )
     except MemoryError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
+from onlineauto.engine.event.stack_kernels import stacked
 from onlineauto.engine.event.state import (
     ASIDE,
     BLOCK_END,
@@ -68,10 +69,15 @@ def run_events(
         else:
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
+            if run.live.stack.on:
+                call_at(units.stack, (context, stream, actions))
         if run.task.shape == SIMPLE:
+            if run.live.stack.serves:
+                row.raw = row.prediction = buffers.score[0, stacked(buffers)]
             labelled = settle_line(run, results, event, label)
         else:
-            rank_actions(results, event, buffers)
+            column = stacked(buffers) if run.live.stack.serves else 0
+            rank_actions(results, event, buffers, column)
             if exploration.active:
                 explore(context, run, results, event, label, learns, standing)
             labelled = settle_bandit(run, results, event, label, learns, buffers)

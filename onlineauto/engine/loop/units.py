@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
+from onlineauto.engine.event.stack_kernels import score_stack
 from onlineauto.engine.event.state import Actions, Label, Units
 from onlineauto.engine.loop.search_kernels import after_event, before_event
 from onlineauto.explorers.exploration import pmf_address
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_UNITS", "make_units"]
 
-NO_UNITS = Units(0, 0, 0, 0, 0, 0)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0)
 """The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
@@ -41,6 +42,7 @@ def make_units(explorer: Explorer, context: Context, stream: Stream, results: Re
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
+        stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS),
     )
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
+from onlineauto.engine.search import stacking
+from onlineauto.engine.search.stacking import make_stack
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
@@ -71,6 +73,8 @@ class LiveConfigs:
         The first champion.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
+    predicts_with : {"champion", "mix", "stack"}
+        What predicts.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -95,6 +99,7 @@ class LiveConfigs:
         control: Control,
         first: Config,
         hyperparameters: Hyperparameters,
+        predicts_with: str,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
@@ -113,6 +118,7 @@ class LiveConfigs:
         self._version = -1
         self._n_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
+        stacks = predicts_with == "stack"
         share = 1 if options.fixed_significance_level else max_live
         self.arrays = Live(
             n=1,
@@ -144,7 +150,7 @@ class LiveConfigs:
             reach=np.zeros(2),
             recent=np.zeros(REVIEW // GROUP + 2),
             fresh=np.zeros(1, np.int64),
-            mixing=simple and options.predict_with == "mix",
+            mixing=predicts_with == "mix",
             mix=np.eye(1, max_live)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((max_live, 2, 2)),
@@ -154,7 +160,10 @@ class LiveConfigs:
             sizes=np.zeros(0, np.int64),
             met=np.zeros(0, bool),
             marks=np.zeros(0, np.int64),
+            stack=make_stack(max_live, on=stacks),
         )
+        if stacks:
+            self._test_stack_anew()
 
     @property
     def max_live(self) -> int:
@@ -216,6 +225,8 @@ class LiveConfigs:
 
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
+        if live == STACK:
+            return self.arrays.stack.policies[who]
         policies = self.arrays.policies
         sums: NDArray[np.float64] = policies[live, SELF]
         if who == SELF:
@@ -287,6 +298,11 @@ class LiveConfigs:
             self.namespaces = sorted({*self.namespaces, *decision.names})
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
+        elif isinstance(decision, PredictWith):
+            self.arrays = self.arrays._replace(
+                stack=self.arrays.stack._replace(serves=decision.who == "stack")
+            )
+            self._test_stack_anew()
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
@@ -309,7 +325,7 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
-        }
+        } | ({"stack": stacking.stack_state(arrays.stack)} if arrays.stack.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
@@ -332,7 +348,10 @@ class LiveConfigs:
             array: NDArray[Any] = getattr(self.arrays, name)
             array[...] = stored_array(name, stored["arrays"][name], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
-        self.arrays = self.arrays._replace(n=len(self.configs))
+        stack = self.arrays.stack
+        if stack.on:
+            stack = stacking.restore_stack(stored["stack"], stack)
+        self.arrays = self.arrays._replace(n=len(self.configs), stack=stack)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
         self._keys, self._version = {}, -1
@@ -351,6 +370,7 @@ class LiveConfigs:
         self._set(live, model)
         if live > 0:
             self._join(live)
+            stacking.join(self.arrays.stack, live)
             if config in self._waiting:
                 self._bring_back(live, self._waiting.pop(config), model)
             else:
@@ -410,6 +430,9 @@ class LiveConfigs:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
         self._swap_lanes(live, model)
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
+        if self.arrays.stack.on:
+            stacking.exchange(self.arrays.stack, live)
+            self._test_stack_anew()
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
@@ -430,6 +453,8 @@ class LiveConfigs:
         if decision.what == "reset_model":
             unlearn(model, self._lanes(0, model.weights), self._unlearnt)
             model.sums[0] = 0
+        if decision.what != "reopen":
+            stacking.begin(self.arrays.stack)
         for live in range(1, len(self.configs)):
             self._test_anew(live)
             if decision.what != "reopen":
@@ -472,6 +497,11 @@ class LiveConfigs:
         self.arrays.losses[live] = 0
         self.arrays.spread[live] = 0
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
+
+    def _test_stack_anew(self) -> None:
+        """Start new tests of the stack against the champion, with a share of the significance level."""
+        self._n_tests += 1
+        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_tests))
 
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""

@@ -1,0 +1,187 @@
+"""The stack: predicts with the sum of all live configs' scores, under weights learnt on the logged actions.
+
+Scores are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The weights are
+those of recursive least squares, which forgets slowly, since live configs change. They begin with the
+champion's alone. Two tests compare the stack with the champion, as they compare a challenger with it: by
+rewards, and by losses on logged actions.
+
+Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
+squares.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.live_config_kernels import LEANING, best_action
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import (
+    BLOCK_END,
+    CHAMPION,
+    CHAMPION_EARNS,
+    CHAMPION_PREDICTS,
+    SELF,
+    SIMPLE,
+    STACK_EARNS,
+    STACK_PREDICTS,
+)
+from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.interval_kernels import observe_policy
+from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
+from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
+from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Run, Stack
+    from onlineauto.features.records import Stream
+
+UNSURE = 0.1
+"""Variance of a weight before the first event; it never grows beyond it."""
+
+_KEEPS = 0.9995
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+
+@inline_kernel
+def stacked(buffers: Buffers) -> int:
+    """Return the column of the scores that is the stack's."""
+    return int(buffers.score.shape[1] - 1)
+
+
+@inline_kernel
+def _on_scale(stack: Stack, cost: F32) -> np.float64:
+    """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
+    place = (np.float64(cost) - stack.range[0]) / (stack.range[1] - stack.range[0])
+    return min(place, 2.0) if place >= -1.0 else -1.0
+
+
+@entry_kernel
+def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
+    """Fill the stack's column of the scores; they are the champion's before costs differ."""
+    run, score = run_on(context, stream), context.buffers.score
+    stack, column = run.live.stack, stacked(context.buffers)
+    last = len(stack.weights) - 1
+    low, width = stack.range[0], stack.range[1] - stack.range[0]
+    for action in range(actions.n):
+        short_loop()
+        if not width > 0.0:
+            score[action, column] = score[action, 0]
+            continue
+        total = stack.weights[last]
+        for slot in range(run.live.n):
+            short_loop()
+            total += stack.weights[slot] * _on_scale(stack, score[action, slot])
+        score[action, column] = np.float32(low + width * total)
+
+
+@kernel
+def learn_weights(stack: Stack, cost: float) -> None:
+    """Learn the weights from the inputs in row 0 of the scratch, and the cost, all on one scale."""
+    weights, spread, inputs, gains = stack.weights, stack.spread, stack.scratch[0], stack.scratch[1]
+    n = len(weights)
+    error, unsure = cost, _KEEPS
+    for i in range(n):
+        gain = 0.0
+        for j in range(n):
+            gain += spread[i, j] * inputs[j]
+        gains[i] = gain
+        unsure += gain * inputs[i]
+        error -= weights[i] * inputs[i]
+    for i in range(n):
+        weights[i] += gains[i] * error / unsure
+        for j in range(n):
+            spread[i, j] = (spread[i, j] - gains[i] * gains[j] / unsure) / _KEEPS
+    for i in range(n):
+        if spread[i, i] > UNSURE:
+            factor = math.sqrt(UNSURE / spread[i, i])
+            for j in range(n):
+                spread[i, j] *= factor
+                spread[j, i] *= factor
+
+
+@inline_kernel
+def _test_losses(run: Run, score: NDArray[np.float32], action: int, column: int, label: Label) -> None:
+    """Add an event to the test of losses: squared errors of the stack and of the champion."""
+    stack, shared = run.live.stack, run.model.shared
+    cost = np.float64(label.cost)
+    champion = np.float64(clip(shared, score[action, 0])) - cost
+    own = np.float64(clip(shared, score[action, column])) - cost
+    gain = np.float64(label.weight) * (champion * champion - own * own)
+    observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
+
+
+@inline_kernel
+def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
+    """Add an event to the test of rewards: those of the two best actions, if they differ."""
+    live, stack = run.live, run.live.stack
+    weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
+    weight = min(weight, _LARGEST_WEIGHT)
+    sign = 1.0 if live.cost_is_reward else -1.0
+    earned = sign * np.float64(label.cost)
+    champion, choice = best_action(score, 0, n), best_action(score, column, n)
+    w1 = np.float64(weight if choice == label.action else _ZERO)
+    w0 = np.float64(weight if champion == label.action else _ZERO)
+    observe_policy(stack.policies[SELF], live.scale, w1, earned)
+    observe_policy(stack.policies[CHAMPION], live.scale, w0, earned)
+    if choice != champion:
+        low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+        q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
+        q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
+        observe_predicted(stack.pair, live.scale, w1, w0, earned, (q1, q0), 0.0)
+
+
+@inline_kernel
+def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
+    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`."""
+    level = stack.level[0]
+    level_of_losses = level * share(stack.loss_spread) * (0.5 if by_reward else 1.0)
+    level_of_rewards = level * (0.5 if by_loss else 1.0)
+    if stack.serves:
+        if by_reward and is_worse(stack.pair, level_of_rewards):
+            return CHAMPION_EARNS
+        loses = by_loss and is_worse(stack.loss, level_of_losses)
+        return CHAMPION_PREDICTS if loses and not is_better(stack.pair, LEANING) else BLOCK_END
+    if by_reward and is_better(stack.pair, level_of_rewards):
+        return STACK_EARNS
+    predicts = by_loss and is_better(stack.loss, level_of_losses)
+    return STACK_PREDICTS if predicts and not is_worse(stack.pair, LEANING) else BLOCK_END
+
+
+@inline_kernel
+def learn_stack(run: Run, score: NDArray[np.float32], n: int, label: Label) -> int:
+    """Test the stack on a learnt event, then learn its weights; return the signal, `BLOCK_END` if none.
+
+    The scores are those from before the event was learnt.
+    """
+    live, stack, shared = run.live, run.live.stack, run.model.shared
+    simple = run.task.shape == SIMPLE
+    action = 0 if simple else int(label.action)
+    signal = BLOCK_END
+    if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
+        return signal
+    if stack.range[1] > stack.range[0]:
+        column = score.shape[1] - 1
+        stack.updates[0] += 1
+        _test_losses(run, score, action, column, label)
+        if not simple:
+            _test_rewards(run, score, n, column, label)
+        signal = _verdict(stack, live.by_reward, live.by_loss)
+        inputs = stack.scratch[0]
+        inputs[:] = 0.0
+        for slot in range(live.n):
+            short_loop()
+            inputs[slot] = _on_scale(stack, score[action, slot])
+        inputs[len(inputs) - 1] = 1.0
+        learn_weights(stack, _on_scale(stack, label.cost))
+    stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
+    return signal
