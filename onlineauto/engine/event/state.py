@@ -27,6 +27,8 @@ __all__ = [
     "Counted",
     "Label",
     "Live",
+    "Members",
+    "Regression",
     "Results",
     "Run",
     "Screen",
@@ -86,18 +88,51 @@ class Task(NamedTuple):
     mask: np.uint64  # selects the low bits of a hash that number the cell
 
 
-class Stack(NamedTuple):
-    """The sum of the live configs' scores, under learnt weights; see `onlineauto.engine.event.stack_kernels`.
+class Regression(NamedTuple):
+    """Recursive least squares for each action; see `onlineauto.engine.stack.least_squares_kernels`."""
 
-    An axis ``inputs`` has one entry for each live config that there can be, and a last one for the constant.
+    weights: NDArray[np.float64]  # [actions, inputs]
+    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights
+
+
+class Members(NamedTuple):
+    """Learners beside the live configs whose scores the stack uses; see `onlineauto.engine.stack.members`.
+
+    Inputs of an event are its features, of which the first is the constant, and waves of its numbers.
+    """
+
+    on: bool
+    tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
+    input: NDArray[np.int32]  # [places]: its input
+    number: NDArray[np.int32]  # [inputs]: which of the numbers an input is, -1 if none
+    of_number: NDArray[np.int32]  # [numbers]: the input of each
+    mean: NDArray[np.float64]  # [numbers]
+    variance: NDArray[np.float64]  # [numbers]
+    latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring
+    bins: NDArray[np.int64]  # [numbers]: how many bins each has
+    cut: NDArray[np.float64]  # [numbers, BINS]: where the bins of each end, in ascending order
+    of_bin: NDArray[np.int32]  # [numbers, BINS]: the input of each bin
+    seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
+    action: NDArray[np.uint64]  # [actions]: key of each known action
+    frequency: NDArray[np.float64]  # [numbers, waves]
+    phase: NDArray[np.float64]  # [waves]
+    linear: Regression
+    waves: Regression
+    gains: NDArray[np.float64]  # scratch
+
+
+class Stack(NamedTuple):
+    """The sum of the live configs' scores, under learnt weights; see `onlineauto.engine.stack.stack_kernels`.
+
+    An axis ``inputs`` has one entry for each live config that there can be, then one for each member, and a
+    last one for the constant.
     """
 
     on: bool  # it learns
     serves: bool  # predictions are the stack's, and not the champion's
     weights: NDArray[np.float64]  # [inputs]
-    spread: NDArray[
-        np.float64
-    ]  # [inputs, inputs]: covariance of the weights
+    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
     pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
     loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
@@ -106,6 +141,7 @@ class Stack(NamedTuple):
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: events learnt since both tests began
     scratch: NDArray[np.float64]  # [2, inputs]
+    members: Members
 
 
 class Live(NamedTuple):
@@ -176,6 +212,18 @@ MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 """Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
 checked; the leases are checked."""
 
+
+MEMBERS = 2
+"""Number of members: least squares on features, and on waves of numbers."""
+
+FEATURES, NUMBERS, ACTIONS = range(3)
+"""Entries of the members' tally."""
+
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 256
+"""What members can have at most: inputs that are features, numbers among them, actions; and waves."""
+
+BINS, FIRST_BINS, RING = 24, 12, 128
+"""Bins of a number: at most, and at first; and how many of the latest numbers decide on bins."""
 
 STREAM, ASIDE, NOTICED = range(3)
 """Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
@@ -272,20 +320,21 @@ class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
     An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
-    The last column of `score` is the stack's.
+    Behind them are the scores of the members, and that of the stack.
     """
 
     cell: NDArray[np.uint32]
     name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: runs of features that the same live configs use
-    score: NDArray[np.float32]  # [actions, slots + 4]
+    score: NDArray[np.float32]  # [actions, slots + 3 + MEMBERS + 1]
     target: NDArray[np.float32]  # [actions]: estimated costs
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
     first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
+    inputs: NDArray[np.float64]  # [3, inputs]: of the members: features; waves; numbers as they are
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

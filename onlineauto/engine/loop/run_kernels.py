@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.event.stack_kernels import stacked
 from onlineauto.engine.event.state import (
     ASIDE,
     BLOCK_END,
@@ -22,6 +21,7 @@ from onlineauto.engine.event.state import (
     STREAM,
 )
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.stack.stack_kernels import stacked
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel

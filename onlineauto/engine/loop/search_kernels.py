@@ -15,8 +15,8 @@ from onlineauto.engine.event.live_config_kernels import (
     verdict,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.stack_kernels import learn_stack
 from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
+from onlineauto.engine.stack.stack_kernels import learn_stack
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -51,6 +51,6 @@ def after_event(
         observe_losses(run, score, max(int(label.action), 0), label)
     cursor[SIGNAL], cursor[SLOT] = verdict(run.live)
     if run.live.stack.on:
-        signal = learn_stack(run, score, actions.n, label)
+        signal = learn_stack(run, actions, label, context.buffers)
         if cursor[SIGNAL] == BLOCK_END:
             cursor[SIGNAL] = signal

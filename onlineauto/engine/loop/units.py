@@ -9,9 +9,9 @@ import numpy as np
 from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
-from onlineauto.engine.event.stack_kernels import score_stack
 from onlineauto.engine.event.state import Actions, Label, Units
 from onlineauto.engine.loop.search_kernels import after_event, before_event
+from onlineauto.engine.stack.stack_kernels import score_stack
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 

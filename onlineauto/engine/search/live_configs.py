@@ -11,10 +11,10 @@ from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rota
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
-from onlineauto.engine.search import stacking
-from onlineauto.engine.search.stacking import make_stack
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
+from onlineauto.engine.stack import stack as stacking
+from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
 from onlineauto.estimators.paired_kernels import BETTER, level
@@ -160,7 +160,7 @@ class LiveConfigs:
             sizes=np.zeros(0, np.int64),
             met=np.zeros(0, bool),
             marks=np.zeros(0, np.int64),
-            stack=make_stack(max_live, on=stacks),
+            stack=make_stack(max_live, on=stacks, members=not layout.slots),
         )
         if stacks:
             self._test_stack_anew()

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.event.stack_kernels import UNSURE
-from onlineauto.engine.event.state import Stack
+from onlineauto.engine.event.state import MEMBERS, Stack
+from onlineauto.engine.stack.members import make_members, members_state, restore_members
+from onlineauto.engine.stack.stack_kernels import UNSURE
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
@@ -20,9 +21,9 @@ __all__ = ["begin", "exchange", "join", "make_stack", "restore_stack", "stack_st
 _KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates")
 
 
-def make_stack(live_configs: int, *, on: bool) -> Stack:
+def make_stack(live_configs: int, *, on: bool, members: bool) -> Stack:
     """Return the stack of so many live configs before the first event; it learns if it is `on`."""
-    inputs = live_configs + 1 if on else 1
+    inputs = live_configs + MEMBERS + 1 if on else 1
     stack = Stack(
         on=on,
         serves=False,
@@ -36,6 +37,7 @@ def make_stack(live_configs: int, *, on: bool) -> Stack:
         level=np.zeros(1),
         updates=np.zeros(1, np.int64),
         scratch=np.zeros((2, inputs)),
+        members=make_members(on=on and members),
     )
     begin(stack)
     return stack
@@ -74,7 +76,8 @@ def test_anew(stack: Stack, level: float) -> None:
 
 def stack_state(stack: Stack) -> dict[str, Any]:
     """Return the state of the stack, as `restore_stack` takes it."""
-    return {"serves": stack.serves} | {name: getattr(stack, name) for name in _KEPT}
+    state = {"serves": stack.serves} | {name: getattr(stack, name) for name in _KEPT}
+    return state | ({"members": members_state(stack.members)} if stack.members.on else {})
 
 
 def restore_stack(stored: Stored, stack: Stack) -> Stack:
@@ -94,4 +97,6 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
             array[...] = part.finite(np.float64, array.shape)
         else:
             array[...] = part.like(array)
+    if stack.members.on:
+        restore_members(stored["members"], stack.members)
     return stack._replace(serves=stored["serves"].of(bool))

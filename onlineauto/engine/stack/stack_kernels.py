@@ -23,17 +23,20 @@ from onlineauto.engine.event.state import (
     CHAMPION,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
+    MEMBERS,
     SELF,
     SIMPLE,
     STACK_EARNS,
     STACK_PREDICTS,
 )
+from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
+from onlineauto.engine.stack.member_kernels import learn_members, score_members, works
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Run, Stack
     from onlineauto.features.records import Stream
 
-UNSURE = 0.1
+UNSURE = 1.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
 _KEEPS = 0.9995
@@ -72,6 +75,9 @@ def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
     stack, column = run.live.stack, stacked(context.buffers)
     last = len(stack.weights) - 1
     low, width = stack.range[0], stack.range[1] - stack.range[0]
+    members = stack.members
+    if members.on:
+        score_members(run, actions, context.buffers)
     for action in range(actions.n):
         short_loop()
         if not width > 0.0:
@@ -81,32 +87,12 @@ def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
         for slot in range(run.live.n):
             short_loop()
             total += stack.weights[slot] * _on_scale(stack, score[action, slot])
+        for member in range(MEMBERS if members.on else 0):
+            short_loop()
+            if works(members, member):
+                weight = stack.weights[last - MEMBERS + member]
+                total += weight * _on_scale(stack, score[action, column - MEMBERS + member])
         score[action, column] = np.float32(low + width * total)
-
-
-@kernel
-def learn_weights(stack: Stack, cost: float) -> None:
-    """Learn the weights from the inputs in row 0 of the scratch, and the cost, all on one scale."""
-    weights, spread, inputs, gains = stack.weights, stack.spread, stack.scratch[0], stack.scratch[1]
-    n = len(weights)
-    error, unsure = cost, _KEEPS
-    for i in range(n):
-        gain = 0.0
-        for j in range(n):
-            gain += spread[i, j] * inputs[j]
-        gains[i] = gain
-        unsure += gain * inputs[i]
-        error -= weights[i] * inputs[i]
-    for i in range(n):
-        weights[i] += gains[i] * error / unsure
-        for j in range(n):
-            spread[i, j] = (spread[i, j] - gains[i] * gains[j] / unsure) / _KEEPS
-    for i in range(n):
-        if spread[i, i] > UNSURE:
-            factor = math.sqrt(UNSURE / spread[i, i])
-            for j in range(n):
-                spread[i, j] *= factor
-                spread[j, i] *= factor
 
 
 @inline_kernel
@@ -158,12 +144,12 @@ def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
 
 
 @inline_kernel
-def learn_stack(run: Run, score: NDArray[np.float32], n: int, label: Label) -> int:
+def learn_stack(run: Run, actions: Actions, label: Label, buffers: Buffers) -> int:
     """Test the stack on a learnt event, then learn its weights; return the signal, `BLOCK_END` if none.
 
     The scores are those from before the event was learnt.
     """
-    live, stack, shared = run.live, run.live.stack, run.model.shared
+    live, stack, shared, score = run.live, run.live.stack, run.model.shared, buffers.score
     simple = run.task.shape == SIMPLE
     action = 0 if simple else int(label.action)
     signal = BLOCK_END
@@ -174,14 +160,24 @@ def learn_stack(run: Run, score: NDArray[np.float32], n: int, label: Label) -> i
         stack.updates[0] += 1
         _test_losses(run, score, action, column, label)
         if not simple:
-            _test_rewards(run, score, n, column, label)
+            _test_rewards(run, score, actions.n, column, label)
         signal = _verdict(stack, live.by_reward, live.by_loss)
         inputs = stack.scratch[0]
         inputs[:] = 0.0
         for slot in range(live.n):
             short_loop()
             inputs[slot] = _on_scale(stack, score[action, slot])
-        inputs[len(inputs) - 1] = 1.0
-        learn_weights(stack, _on_scale(stack, label.cost))
+        last = len(inputs) - 1
+        for member in range(MEMBERS if stack.members.on else 0):
+            short_loop()
+            if works(stack.members, member):
+                inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
+        inputs[last] = 1.0
+        learn_squares(
+            stack.weights, stack.spread, inputs, stack.scratch[1], _on_scale(stack, label.cost), 1.0, _KEEPS
+        )
+        cut_off(stack.spread, len(inputs), UNSURE)
     stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
+    if stack.members.on:
+        learn_members(run, actions, label, buffers)
     return signal
