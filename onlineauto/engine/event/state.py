@@ -105,7 +105,7 @@ class Members(NamedTuple):
     tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int32]  # [places]: its input
-    number: NDArray[np.int32]  # [inputs]: which of the numbers an input is, -1 if none
+    number: NDArray[np.int32]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
     of_number: NDArray[np.int32]  # [numbers]: the input of each
     mean: NDArray[np.float64]  # [numbers]
     variance: NDArray[np.float64]  # [numbers]
@@ -115,7 +115,7 @@ class Members(NamedTuple):
     of_bin: NDArray[np.int32]  # [numbers, BINS]: the input of each bin
     seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
     action: NDArray[np.uint64]  # [actions]: key of each known action
-    frequency: NDArray[np.float64]  # [numbers, waves]
+    frequency: NDArray[np.float64]  # [numbers * waves]
     phase: NDArray[np.float64]  # [waves]
     linear: Regression
     waves: Regression
@@ -222,6 +222,9 @@ FEATURES, NUMBERS, ACTIONS = range(3)
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 256
 """What members can have at most: inputs that are features, numbers among them, actions; and waves."""
 
+WORD, BIN = -1, -2
+"""Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
+
 BINS, FIRST_BINS, RING = 24, 12, 128
 """Bins of a number: at most, and at first; and how many of the latest numbers decide on bins."""
 
@@ -253,7 +256,8 @@ class Units(NamedTuple):
     ccb_slot: int  # what a CCB slot leaves to the next
     before_event: int  # namespaces, leases and reviews of a search
     after_event: int  # its comparisons of live configs
-    stack: int  # scores of the stack
+    score_stack: int  # scores of the stack
+    learn_stack: int  # its weights and tests
 
 
 class Context(NamedTuple):

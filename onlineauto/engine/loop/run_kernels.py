@@ -70,7 +70,7 @@ def run_events(
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
             if run.live.stack.on:
-                call_at(units.stack, (context, stream, actions))
+                call_at(units.score_stack, (context, stream, actions))
         if run.task.shape == SIMPLE:
             if run.live.stack.serves:
                 row.raw = row.prediction = buffers.score[0, stacked(buffers)]
@@ -94,6 +94,8 @@ def run_events(
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and learns:
             call_at(units.after_event, (context, stream, cursor, actions, label))
+            if run.live.stack.on:
+                call_at(units.learn_stack, (context, stream, cursor, actions, label))
             if cursor[SIGNAL] != BLOCK_END:
                 return
     cursor[SIGNAL] = BLOCK_END

@@ -16,7 +16,6 @@ from onlineauto.engine.event.live_config_kernels import (
 )
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
-from onlineauto.engine.stack.stack_kernels import learn_stack
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -50,7 +49,3 @@ def after_event(
     if run.live.paired:
         observe_losses(run, score, max(int(label.action), 0), label)
     cursor[SIGNAL], cursor[SLOT] = verdict(run.live)
-    if run.live.stack.on:
-        signal = learn_stack(run, actions, label, context.buffers)
-        if cursor[SIGNAL] == BLOCK_END:
-            cursor[SIGNAL] = signal

@@ -1,8 +1,9 @@
 """Members: learners of the context, for each action, whose scores the stack uses beside the live configs'.
 
-One is least squares on the features themselves. The other is least squares on waves of the numbers, cos(ω·x +
-φ) with random ω: enough of them approximate any smooth function of the numbers, as a Gaussian kernel does.
-Numbers are standardised by their mean and variance so far; one that an event does not have is 0.
+One is least squares on the features themselves, and on bins of those that are numbers: features that ever had
+a value other than 1. The other is least squares on waves, cos(ω·x + φ) with random ω, of the numbers and of
+words: enough of them approximate any smooth function of the numbers, as a Gaussian kernel does. Numbers are
+standardised by their mean and variance so far; one that an event does not have is 0.
 
 A member learns an action by its features, all together. It has no score while there are more features, or
 more actions, than it can have, or nothing for it in the events; the stack then takes the champion's.
@@ -20,6 +21,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.state import (
     ACTIONS,
+    BIN,
     BINS,
     CB,
     FEATURES,
@@ -32,6 +34,7 @@ from onlineauto.engine.event.state import (
     RING,
     SIMPLE,
     WAVES,
+    WORD,
 )
 from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -53,6 +56,7 @@ LINEAR_SPREAD, WAVY_SPREAD = 1.0 / 3.0, 10.0
 _KEEPS = 0.9995
 _ROUND = 64
 _FAR, _MEMORY = 4.0, 16384.0
+_APART = 7919
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
@@ -117,10 +121,10 @@ def works(members: Members, member: int) -> bool:
 
 
 @inline_kernel
-def _add_input(members: Members) -> int:
-    """Add an input to the features; return its number."""
+def _add_input(members: Members, kind: int) -> int:
+    """Add an input of a kind, `WORD` or `BIN`, to the features; return its number."""
     at = members.tally[FEATURES]
-    members.number[at] = -1
+    members.number[at] = kind
     for action in range(members.tally[ACTIONS]):
         members.linear.spread[action, at, at] = LINEAR_SPREAD
     members.tally[FEATURES] += 1
@@ -137,7 +141,7 @@ def _meet(members: Members, feature: np.uint32, is_number: bool) -> None:
             tally[FEATURES] = MOST_FEATURES + 1
             return
         members.feature[place] = np.uint64(feature) + np.uint64(1)
-        members.input[place] = _add_input(members)
+        members.input[place] = _add_input(members, WORD)
     at = members.input[place]
     if is_number and members.number[at] < 0 and tally[NUMBERS] <= MOST_NUMBERS:
         if tally[NUMBERS] == MOST_NUMBERS:
@@ -249,15 +253,20 @@ def take_inputs(run: Run, actions: Actions, buffers: Buffers) -> None:
 
 @kernel
 def _make_waves(members: Members, linear: NDArray[np.float64], waves: NDArray[np.float64]) -> None:
-    """Fill the waves from standardised numbers; the first is the constant."""
+    """Fill the waves from standardised numbers and from words; the first is the constant."""
     numbers = min(members.tally[NUMBERS], MOST_NUMBERS)
-    scale = math.sqrt(2.0 / max(numbers, 1))
+    features, words = min(members.tally[FEATURES], MOST_FEATURES), 0
+    for at in range(1, features):
+        words += members.number[at] == WORD and linear[at] != 0.0
+    scale = math.sqrt(2.0 / max(numbers + words, 1))
     for i in range(WAVES):
         waves[i] = members.phase[i]
-    for k in range(numbers):
-        away, row = scale * linear[members.of_number[k]], members.frequency[k]
-        for i in range(WAVES):
-            waves[i] += away * row[i]
+    for at in range(1, features):
+        number = members.number[at]
+        if linear[at] != 0.0 and number != BIN:
+            begin = (at * _APART) % (WAVES * (MOST_NUMBERS - 1)) if number == WORD else number * WAVES
+            for i in range(WAVES):
+                waves[i] += scale * linear[at] * members.frequency[begin + i]
     size = math.sqrt(2.0 / WAVES)
     for i in range(WAVES):
         waves[i] = size * math.cos(waves[i])
@@ -277,7 +286,7 @@ def _sort(values: NDArray[np.float64], n: int) -> None:
 
 @kernel
 def _divide_bin(members: Members, number: int, fullest: int) -> None:
-    """Divide a bin at the median of the latest numbers in it; the new one begins with the weights of the old."""
+    """Divide a bin at the median of the latest in it; the new bin begins with the weights of the old one."""
     values, n = members.gains[:RING], 0
     for i in range(RING):
         if bin_of(members, number, members.latest[number, i]) == fullest:
@@ -289,7 +298,7 @@ def _divide_bin(members: Members, number: int, fullest: int) -> None:
         middle += 1
     if middle == n:
         return
-    old, at = members.of_bin[number, fullest], _add_input(members)
+    old, at = members.of_bin[number, fullest], _add_input(members, BIN)
     for action in range(members.tally[ACTIONS]):
         members.linear.weights[action, at] = members.linear.weights[action, old]
     for i in range(members.bins[number], fullest, -1):
@@ -325,7 +334,7 @@ def _renew_bins(members: Members, number: int) -> None:
                 members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
                 last += 1
         for i in range(last + 1):
-            members.of_bin[number, i] = _add_input(members)
+            members.of_bin[number, i] = _add_input(members, BIN)
         members.bins[number] = last + 1
         return
     fullest, most = 0, 0

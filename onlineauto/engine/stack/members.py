@@ -27,7 +27,17 @@ __all__ = ["make_members", "members_state", "restore_members"]
 
 _PLACES = 1024
 _SEED = 20_261_122
-_SMALL = ("tally", "feature", "input", "number", "of_number", "mean", "variance", "seen", "action")
+_BOUNDED = {
+    "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
+    "input": MOST_FEATURES - 1,
+    "number": MOST_NUMBERS - 1,
+    "of_number": MOST_FEATURES - 1,
+    "bins": BINS,
+    "of_bin": MOST_FEATURES - 1,
+}
+"""Arrays of indices and counts, and the largest that each may have."""
+_FREE = ("mean", "variance", "latest", "cut")
+_SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
 
 
 def make_members(*, on: bool) -> Members:
@@ -50,7 +60,7 @@ def make_members(*, on: bool) -> Members:
         of_bin=np.zeros((numbers, BINS), np.int32),
         seen=np.zeros(actions + 1, np.int64),
         action=np.zeros(actions, np.uint64),
-        frequency=draw.standard_normal((numbers, waves)),
+        frequency=draw.standard_normal(numbers * waves),
         phase=draw.uniform(0.0, 2.0 * np.pi, waves),
         linear=_make_regression(actions, features),
         waves=_make_regression(actions, waves),
@@ -88,11 +98,29 @@ def restore_members(stored: Stored, members: Members) -> None:
     ValueError
         It is not the state of members.
     """
-    for name in _SMALL:
+    for name, most in _BOUNDED.items():
+        array = getattr(members, name)
+        array[...] = stored[name].within(array, -2 if name == "number" else 0, most)
+    for name in _FREE:
+        array = getattr(members, name)
+        array[...] = stored[name].finite(array.dtype, array.shape)
+    members.seen[:] = stored["seen"].counts(members.seen.shape)
+    for name in ("feature", "action"):
         array = getattr(members, name)
         array[...] = stored[name].like(array)
-    for name, inputs in (("linear", MOST_FEATURES), ("waves", WAVES)):
-        regression: Regression = getattr(members, name)
-        for part in regression._fields:
-            found = stored[name][part]
-            del found, inputs
+    if np.count_nonzero(members.feature) > MOST_FEATURES:
+        raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
+    _restore_regression(stored["linear"], members.linear)
+    _restore_regression(stored["waves"], members.waves)
+
+
+def _restore_regression(stored: Stored, regression: Regression) -> None:
+    weights = stored["weights"].finite(np.float64, (-1, -1))
+    actions, inputs = weights.shape
+    if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
+        raise stored["weights"].fail("weights of members")
+    spread = stored["spread"].finite(np.float64, (actions, inputs, inputs))
+    for array in regression:
+        array[...] = 0.0
+    regression.weights[:actions, :inputs] = weights
+    regression.spread[:actions, :inputs, :inputs] = spread

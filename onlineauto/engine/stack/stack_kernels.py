@@ -2,8 +2,11 @@
 
 Scores are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The weights are
 those of recursive least squares, which forgets slowly, since live configs change. They begin with the
-champion's alone. Two tests compare the stack with the champion, as they compare a challenger with it: by
-rewards, and by losses on logged actions.
+champion's alone. An event counts less, the more actions the stack ranks before the logged one: what matters
+is to tell the best actions apart.
+
+Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
+on logged actions.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -25,6 +28,7 @@ from onlineauto.engine.event.state import (
     CHAMPION_PREDICTS,
     MEMBERS,
     SELF,
+    SIGNAL,
     SIMPLE,
     STACK_EARNS,
     STACK_PREDICTS,
@@ -66,6 +70,16 @@ def _on_scale(stack: Stack, cost: F32) -> np.float64:
     """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
     place = (np.float64(cost) - stack.range[0]) / (stack.range[1] - stack.range[0])
     return min(place, 2.0) if place >= -1.0 else -1.0
+
+
+@inline_kernel
+def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
+    """Return how many actions have a lower score than `action`."""
+    rank = 0
+    for other in range(n):
+        short_loop()
+        rank += score[other, column] < score[action, column]
+    return rank
 
 
 @entry_kernel
@@ -143,41 +157,50 @@ def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
     return STACK_PREDICTS if predicts and not is_worse(stack.pair, LEANING) else BLOCK_END
 
 
-@inline_kernel
-def learn_stack(run: Run, actions: Actions, label: Label, buffers: Buffers) -> int:
-    """Test the stack on a learnt event, then learn its weights; return the signal, `BLOCK_END` if none.
+@entry_kernel
+def learn_stack(
+    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
+) -> None:
+    """Test the stack on a learnt event, then learn its weights; leave at the cursor the signal of a verdict.
 
-    The scores are those from before the event was learnt.
+    The scores are those from before the event was learnt. Another signal at the cursor stays.
     """
+    run, buffers = run_on(context, stream), context.buffers
     live, stack, shared, score = run.live, run.live.stack, run.model.shared, buffers.score
     simple = run.task.shape == SIMPLE
     action = 0 if simple else int(label.action)
-    signal = BLOCK_END
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
-        return signal
+        return
     if stack.range[1] > stack.range[0]:
-        column = score.shape[1] - 1
+        column = stacked(buffers)
         stack.updates[0] += 1
         _test_losses(run, score, action, column, label)
         if not simple:
             _test_rewards(run, score, actions.n, column, label)
-        signal = _verdict(stack, live.by_reward, live.by_loss)
-        inputs = stack.scratch[0]
-        inputs[:] = 0.0
-        for slot in range(live.n):
-            short_loop()
-            inputs[slot] = _on_scale(stack, score[action, slot])
-        last = len(inputs) - 1
-        for member in range(MEMBERS if stack.members.on else 0):
-            short_loop()
-            if works(stack.members, member):
-                inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
-        inputs[last] = 1.0
-        learn_squares(
-            stack.weights, stack.spread, inputs, stack.scratch[1], _on_scale(stack, label.cost), 1.0, _KEEPS
-        )
-        cut_off(stack.spread, len(inputs), UNSURE)
+        if cursor[SIGNAL] == BLOCK_END:
+            cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss)
+        _learn_weights(run, actions, action, label, buffers)
     stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
     if stack.members.on:
         learn_members(run, actions, label, buffers)
-    return signal
+
+
+@inline_kernel
+def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffers: Buffers) -> None:
+    """Learn the weights from the scores of the logged action and its cost."""
+    stack, score, column = run.live.stack, buffers.score, stacked(buffers)
+    inputs = stack.scratch[0]
+    last = len(inputs) - 1
+    inputs[:] = 0.0
+    for slot in range(run.live.n):
+        short_loop()
+        inputs[slot] = _on_scale(stack, score[action, slot])
+    for member in range(MEMBERS if stack.members.on else 0):
+        short_loop()
+        if works(stack.members, member):
+            inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
+    inputs[last] = 1.0
+    noise = np.float64(_rank(score, action, actions.n, column) + 1)
+    cost = _on_scale(stack, label.cost)
+    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], cost, noise, _KEEPS)
+    cut_off(stack.spread, len(inputs), UNSURE)
