@@ -110,13 +110,19 @@ def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
 
 
 @inline_kernel
-def _test_losses(run: Run, score: NDArray[np.float32], action: int, column: int, label: Label) -> None:
-    """Add an event to the test of losses: squared errors of the stack and of the champion."""
+def _test_losses(
+    run: Run, score: NDArray[np.float32], action: int, n: int, column: int, label: Label
+) -> None:
+    """Add an event to the test of losses: squared errors of the stack and of the champion.
+
+    It counts less, the more actions both rank before the logged one.
+    """
     stack, shared = run.live.stack, run.model.shared
     cost = np.float64(label.cost)
     champion = np.float64(clip(shared, score[action, 0])) - cost
     own = np.float64(clip(shared, score[action, column])) - cost
     gain = np.float64(label.weight) * (champion * champion - own * own)
+    gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
     observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
 
 
@@ -150,7 +156,7 @@ def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
         if by_reward and is_worse(stack.pair, level_of_rewards):
             return CHAMPION_EARNS
         loses = by_loss and is_worse(stack.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and not is_better(stack.pair, LEANING) else BLOCK_END
+        return CHAMPION_PREDICTS if loses and is_worse(stack.pair, LEANING) else BLOCK_END
     if by_reward and is_better(stack.pair, level_of_rewards):
         return STACK_EARNS
     predicts = by_loss and is_better(stack.loss, level_of_losses)
@@ -174,7 +180,7 @@ def learn_stack(
     if stack.range[1] > stack.range[0]:
         column = stacked(buffers)
         stack.updates[0] += 1
-        _test_losses(run, score, action, column, label)
+        _test_losses(run, score, action, actions.n, column, label)
         if not simple:
             _test_rewards(run, score, actions.n, column, label)
         if cursor[SIGNAL] == BLOCK_END:
