@@ -66,7 +66,7 @@ def graded(band: ArrayLike, actions: int) -> NDArray[np.float64]:
     [[0.67, 1.0, 0.67, 0.33, 0.0]]
     """
     distance = np.abs(np.arange(actions) - np.asarray(band)[:, np.newaxis])
-    return np.maximum(0, 1 - distance / 3)
+    return np.asarray(np.maximum(0, 1 - distance / 3))
 
 
 def shuffled(events: int) -> list[int]:

