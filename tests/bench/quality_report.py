@@ -229,16 +229,19 @@ def _score(value: Spread | None) -> str:
 
 def _line(first: str, who: str, each: Row | Mean) -> str:
     rewards = "".join(_cell(reward) for reward in each.rewards)
-    return f"{first:24}{who:36}{rewards}{_score(each.scores[0])}{_score(each.scores[1])}{each.seconds:9.1f}"
+    late = "".join(_score(score) for score in each.scores[:2])
+    early = "".join(_cell(score and score.median, digits=2) for score in each.scores[2:])
+    return f"{first:24}{who:36}{rewards}{late}{early}{each.seconds:9.1f}"
 
 
 def _print_head(first: str) -> None:
-    rewards = "".join(f"{window:>12}" for window in WINDOWS)
-    print(f"\n{first:24}{'who':36}{rewards}{'score':>21}{'second half':>21}{'CPU s':>9}")
+    rewards, scores = ["".join(f"{window:>12}" for window in some) for some in (WINDOWS, WINDOWS[2:])]
+    late = "".join(f"{f'score, {window}':>21}" for window in WINDOWS[:2])
+    print(f"\n{first:24}{'who':36}{rewards}{late}{scores}{'CPU s':>9}")
 
 
 def print_rows(table: list[Row]) -> None:
-    """Print a line for each row: rewards in each of `WINDOWS`, scores with their ranges, seconds."""
+    """Print a line for each row: rewards in each of `WINDOWS`, then scores there, then seconds."""
     _print_head("log")
     for row in table:
         who = f"{row.who}{f' ({row.detail})' if row.detail else ''}"
