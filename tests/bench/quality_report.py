@@ -230,7 +230,7 @@ def _score(value: Spread | None) -> str:
 def _line(first: str, who: str, each: Row | Mean) -> str:
     rewards = "".join(_cell(reward) for reward in each.rewards)
     late = "".join(_score(score) for score in each.scores[:2])
-    early = "".join(_cell(score and score.median, digits=2) for score in each.scores[2:])
+    early = "".join(_cell(score.median if score else None, digits=2) for score in each.scores[2:])
     return f"{first:24}{who:36}{rewards}{late}{early}{each.seconds:9.1f}"
 
 
