@@ -5,8 +5,9 @@ a value other than 1. The other is least squares on waves, cos(ω·x + φ) with 
 words: enough of them approximate any smooth function of the numbers, as a Gaussian kernel does. Numbers are
 standardised by their mean and variance so far; one that an event does not have is 0.
 
-A member learns an action by its features, all together. It has no score while there are more features, or
-more actions, than it can have, or nothing for it in the events; the stack then takes the champion's.
+Each action has regressions of its own, by the features on its line, all together. If there are more actions
+than that, all share one, whose inputs are those of the context and of the action. A member has no score while
+there are more features than it can have, or nothing for it in the events.
 
 Source: Rahimi and Recht, *Random features for large-scale kernel machines*, 2007.
 """
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 LINEAR, WAVY = 0, 1
 """Members, and rows of their inputs."""
 
-_RAW = 2
-"""Row of the inputs that has the numbers as they are."""
+_RAW, _WORDS = 2, 3
+"""Rows of the inputs that have the numbers as they are, and the hashes of the words."""
 
 LINEAR_SPREAD, WAVY_SPREAD = 1.0 / 3.0, 10.0
 """Variance of a weight before the first event."""
@@ -56,7 +57,6 @@ LINEAR_SPREAD, WAVY_SPREAD = 1.0 / 3.0, 10.0
 _KEEPS = 0.9995
 _ROUND = 64
 _FAR, _MEMORY = 4.0, 16384.0
-_APART = 7919
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
@@ -100,8 +100,16 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
 
 
 @inline_kernel
+def joins(members: Members) -> bool:
+    """Return whether one regression has all actions, by their features too, as there are too many."""
+    return bool(members.tally[ACTIONS] > MOST_ACTIONS)
+
+
+@inline_kernel
 def index_of(members: Members, key: np.uint64) -> int:
-    """Return the index of an action among those known, -1 if it is not."""
+    """Return the index of an action's regressions, -1 if the action is not known."""
+    if joins(members):
+        return 0
     for i in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
         short_loop()
         if members.action[i] == key:
@@ -113,11 +121,11 @@ def index_of(members: Members, key: np.uint64) -> int:
 def works(members: Members, member: int) -> bool:
     """Return whether a member has scores: there is something for it, and not too much."""
     tally = members.tally
-    if tally[ACTIONS] > MOST_ACTIONS or tally[ACTIONS] == 0:
+    if tally[ACTIONS] == 0:
         return False
     if member == LINEAR:
         return bool(tally[FEATURES] <= MOST_FEATURES)
-    return bool(0 < tally[NUMBERS] <= MOST_NUMBERS)
+    return bool(tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
 
 
 @inline_kernel
@@ -125,7 +133,7 @@ def _add_input(members: Members, kind: int) -> int:
     """Add an input of a kind, `WORD` or `BIN`, to the features; return its number."""
     at = members.tally[FEATURES]
     members.number[at] = kind
-    for action in range(members.tally[ACTIONS]):
+    for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
         members.linear.spread[action, at, at] = LINEAR_SPREAD
     members.tally[FEATURES] += 1
     return at
@@ -161,19 +169,26 @@ def _meet_action(members: Members, key: np.uint64) -> None:
     action = tally[ACTIONS]
     tally[ACTIONS] += 1
     if action == MOST_ACTIONS:
-        return
-    members.action[action] = key
+        action = 0
+        members.seen[action] = 0
+    else:
+        members.action[action] = key
+    linear, waves = members.linear, members.waves
+    linear.weights[action], waves.weights[action] = 0.0, 0.0
+    linear.spread[action], waves.spread[action] = 0.0, 0.0
     for i in range(min(tally[FEATURES], MOST_FEATURES)):
-        members.linear.spread[action, i, i] = LINEAR_SPREAD
+        linear.spread[action, i, i] = LINEAR_SPREAD
     for i in range(WAVES):
-        members.waves.spread[action, i, i] = WAVY_SPREAD
+        waves.spread[action, i, i] = WAVY_SPREAD
 
 
 @inline_kernel
 def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
     """Fill the members' columns of the scores; where a member has none for an action, with the champion's."""
     members, score, inputs = run.live.stack.members, buffers.score, buffers.inputs
-    take_inputs(run, actions, buffers)
+    joined = joins(members)
+    if not joined:
+        take_inputs(run, actions, -1, buffers)
     first = score.shape[1] - 1 - MEMBERS
     linear, wavy = works(members, LINEAR), works(members, WAVY)
     n = members.tally[FEATURES]
@@ -181,6 +196,8 @@ def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
         short_loop()
         index = index_of(members, action_key(run, actions, action))
         known = bool(index >= 0 and members.seen[index] > 0)
+        if joined:
+            take_inputs(run, actions, action, buffers)
         score[action, first + LINEAR] = score[action, first + WAVY] = score[action, 0]
         if known and linear:
             score[action, first + LINEAR] = score_of(members.linear, index, inputs[LINEAR], n)
@@ -189,25 +206,33 @@ def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
 
 
 @inline_kernel
+def _meet_line(run: Run, line: int) -> None:
+    """Note the features of a line."""
+    members, stream = run.live.stack.members, run.stream
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            value = stream.features[i].value
+            if value != np.float32(0) and math.isfinite(value):
+                _meet(members, stream.features[i].hash, value != np.float32(1))
+
+
+@inline_kernel
 def meet_event(run: Run, actions: Actions) -> None:
     """Note the features of the context, and the actions, of a learnt event."""
-    members, stream = run.live.stack.members, run.stream
-    line = _context_line(run, actions)
+    members, line = run.live.stack.members, _context_line(run, actions)
     if members.tally[FEATURES] == 0:
         members.tally[FEATURES] = 1  # the constant
     if line >= 0:
-        for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-            short_loop()
-            if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-                continue
-            for i in range(stream.spans[span].start, stream.spans[span + 1].start):
-                short_loop()
-                value = stream.features[i].value
-                if value != np.float32(0) and math.isfinite(value):
-                    _meet(members, stream.features[i].hash, value != np.float32(1))
+        _meet_line(run, line)
     for action in range(actions.n):
         short_loop()
         _meet_action(members, action_key(run, actions, action))
+        if joins(members):
+            _meet_line(run, line_of(run, actions, action))
 
 
 @inline_kernel
@@ -220,23 +245,38 @@ def bin_of(members: Members, number: int, value: float) -> int:
 
 
 @inline_kernel
-def take_inputs(run: Run, actions: Actions, buffers: Buffers) -> None:
-    """Fill the inputs of the members from the context of an event."""
+def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
+    """Add a line to the inputs, behind so many words; return how many words there are."""
     members, stream, linear = run.live.stack.members, run.stream, buffers.inputs[LINEAR]
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if not math.isfinite(value):
+                continue
+            place, number = _place_of(members, feature), WORD
+            if members.feature[place] != 0:
+                linear[members.input[place]] += value
+                number = members.number[members.input[place]]
+            if number == WORD and value == 1.0 and words < MOST_FEATURES:
+                buffers.inputs[_WORDS, words] = np.float64(feature)
+                words += 1
+    return words
+
+
+@inline_kernel
+def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
+    """Fill the inputs of the members from the context of an event, and from `action` unless it is -1."""
+    members, linear = run.live.stack.members, buffers.inputs[LINEAR]
     tally, line = members.tally, _context_line(run, actions)
     n, numbers = min(tally[FEATURES], MOST_FEATURES), min(tally[NUMBERS], MOST_NUMBERS)
     linear[:] = 0.0
-    if line >= 0:
-        for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-            short_loop()
-            if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-                continue
-            for i in range(stream.spans[span].start, stream.spans[span + 1].start):
-                short_loop()
-                place = _place_of(members, stream.features[i].hash)
-                value = np.float64(stream.features[i].value)
-                if members.feature[place] != 0 and math.isfinite(value):
-                    linear[members.input[place]] += value
+    words = _take_line(run, line, 0, buffers) if line >= 0 else 0
+    if action >= 0:
+        words = _take_line(run, line_of(run, actions, action), words, buffers)
     linear[0] = 1.0 if n > 0 else 0.0
     for k in range(numbers):
         short_loop()
@@ -248,25 +288,24 @@ def take_inputs(run: Run, actions: Actions, buffers: Buffers) -> None:
         away = (linear[at] - members.mean[k]) / spread if spread > 0.0 else 0.0
         linear[at] = min(max(away, -_FAR), _FAR)
     if works(members, WAVY):
-        _make_waves(members, linear, buffers.inputs[WAVY])
+        _make_waves(members, buffers.inputs, words)
 
 
 @kernel
-def _make_waves(members: Members, linear: NDArray[np.float64], waves: NDArray[np.float64]) -> None:
+def _make_waves(members: Members, inputs: NDArray[np.float64], words: int) -> None:
     """Fill the waves from standardised numbers and from words; the first is the constant."""
-    numbers = min(members.tally[NUMBERS], MOST_NUMBERS)
-    features, words = min(members.tally[FEATURES], MOST_FEATURES), 0
-    for at in range(1, features):
-        words += members.number[at] == WORD and linear[at] != 0.0
+    numbers, waves = min(members.tally[NUMBERS], MOST_NUMBERS), inputs[WAVY]
     scale = math.sqrt(2.0 / max(numbers + words, 1))
     for i in range(WAVES):
         waves[i] = members.phase[i]
-    for at in range(1, features):
-        number = members.number[at]
-        if linear[at] != 0.0 and number != BIN:
-            begin = (at * _APART) % (WAVES * (MOST_NUMBERS - 1)) if number == WORD else number * WAVES
-            for i in range(WAVES):
-                waves[i] += scale * linear[at] * members.frequency[begin + i]
+    for k in range(numbers):
+        away = scale * inputs[LINEAR, members.of_number[k]]
+        for i in range(WAVES):
+            waves[i] += away * members.frequency[k * WAVES + i]
+    for k in range(words):
+        begin = int((np.uint64(inputs[_WORDS, k]) * _MIX) >> np.uint64(32)) % (WAVES * (MOST_NUMBERS - 1))
+        for i in range(WAVES):
+            waves[i] += scale * members.frequency[begin + i]
     size = math.sqrt(2.0 / WAVES)
     for i in range(WAVES):
         waves[i] = size * math.cos(waves[i])
@@ -392,9 +431,10 @@ def _learn(members: Members, member: int, action: int, inputs: NDArray[np.float6
 def learn_members(run: Run, actions: Actions, label: Label, buffers: Buffers) -> None:
     """Let the members learn an event, the context of which is in the inputs as it was predicted."""
     members = run.live.stack.members
+    action = max(int(label.action), 0)
     meet_event(run, actions)
-    take_inputs(run, actions, buffers)
-    index = index_of(members, action_key(run, actions, max(int(label.action), 0)))
+    take_inputs(run, actions, action if joins(members) else -1, buffers)
+    index = index_of(members, action_key(run, actions, action))
     if index >= 0:
         members.seen[index] += 1
         for member in (LINEAR, WAVY):
