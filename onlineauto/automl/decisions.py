@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -281,7 +281,7 @@ class PredictWith:
         The test that proved it better.
     """
 
-    who: str
+    who: Literal["stack", "champion"]
     by: str = "reward"
 
 

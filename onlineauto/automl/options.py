@@ -117,9 +117,8 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "What predicts: the champion; for single lines, a mix of all live configs, each weighted by how well "
-        "it predicts; or the stack, a sum of their scores whose weights are learnt, once it is proved better "
-        "than the champion. Not supplied: the mix for single lines, and the stack for bandits that have one.",
+        "What predicts: the champion; a mix of all live configs (single lines' default); or the stack, a sum "
+        "of their scores with learnt weights, once it is proved better (bandits' default).",
         vw=False,
         keep=True,
         override=True,

@@ -9,8 +9,8 @@ import numpy as np
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
+from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.engine.stack import stack as stacking
@@ -22,8 +22,6 @@ from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import prepare
-from onlineauto.learners._kernels import materialize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,13 +108,14 @@ class LiveConfigs:
         self._since = 0
         self._layout, self._interactions = layout, interactions
         self._control, self._shape = control, shape
+        self._lanes = Lanes(control, shape, max_live=max_live)
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
-        self._n_tests = 0
+        self._n_tests = self._n_stack_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
         stacks = predicts_with == "stack"
         share = 1 if options.fixed_significance_level else max_live
@@ -172,11 +171,7 @@ class LiveConfigs:
 
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
-        cells = np.zeros(0, np.int64)
-        prepare(copy_lane, model.weights, cells, 0, 0)
-        prepare(swap_lanes, model.weights, cells, 0, 0)
-        if self._control.moves_sums:
-            prepare(materialize, model, 0)
+        self._lanes.prepare(model)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces, if they have changed since the last block."""
@@ -226,9 +221,10 @@ class LiveConfigs:
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
         if live == STACK:
-            return self.arrays.stack.policies[who]
+            sums: NDArray[np.float64] = self.arrays.stack.policies[who]
+            return sums
         policies = self.arrays.policies
-        sums: NDArray[np.float64] = policies[live, SELF]
+        sums = policies[live, SELF]
         if who == SELF:
             return sums
         sums = policies[0, SELF] - policies[live, CHAMPION]
@@ -325,7 +321,11 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
-        } | ({"stack": stacking.stack_state(arrays.stack)} if arrays.stack.on else {})
+        } | (
+            {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
+            if arrays.stack.on
+            else {}
+        )
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
@@ -349,8 +349,9 @@ class LiveConfigs:
             array[...] = stored_array(name, stored["arrays"][name], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         stack = self.arrays.stack
-        if stack.on:
+        if stack.on and "stack" in stored:
             stack = stacking.restore_stack(stored["stack"], stack)
+            self._n_stack_tests = stored["stack"]["tests"].count()
         self.arrays = self.arrays._replace(n=len(self.configs), stack=stack)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
@@ -374,7 +375,7 @@ class LiveConfigs:
             if config in self._waiting:
                 self._bring_back(live, self._waiting.pop(config), model)
             else:
-                self._copy(0, live, model)
+                self._lanes.copy(0, live, model)
                 self._test_anew(live)
 
     def _join(self, live: int) -> None:
@@ -399,7 +400,7 @@ class LiveConfigs:
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
-        cells, lanes = np.flatnonzero(model.touched), self._lanes(live, model.weights)
+        cells, lanes = np.flatnonzero(model.touched), self._lanes.of(live, model.weights)
         self._waiting[self.configs[live]] = WaitingConfig(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
@@ -418,8 +419,8 @@ class LiveConfigs:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
         same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
         if not same.all():
-            self._copy(0, live, model)
-        lanes = self._lanes(live, model.weights)
+            self._lanes.copy(0, live, model)
+        lanes = self._lanes.of(live, model.weights)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
@@ -428,7 +429,7 @@ class LiveConfigs:
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
-        self._swap_lanes(live, model)
+        self._lanes.swap(live, model)
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
         if self.arrays.stack.on:
             stacking.exchange(self.arrays.stack, live)
@@ -451,31 +452,21 @@ class LiveConfigs:
         self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
-            unlearn(model, self._lanes(0, model.weights), self._unlearnt)
+            unlearn(model, self._lanes.of(0, model.weights), self._unlearnt)
             model.sums[0] = 0
         if decision.what != "reopen":
             stacking.begin(self.arrays.stack)
         for live in range(1, len(self.configs)):
             self._test_anew(live)
             if decision.what != "reopen":
-                self._copy(0, live, model)
-
-    def _swap_lanes(self, live: int, model: Model) -> None:
-        """Swap the weights of the champion and of challenger `live`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(0, weights), self._lanes(live, weights), strict=True):
-            swap_lanes(weights, cells, one, other)
-            if self._control.moves_sums:
-                model.lanes[[one, other]] = model.lanes[[other, one]]
-        if self._control.moves_sums:
-            model.sums[[0, live]] = model.sums[[live, 0]]
+                self._lanes.copy(0, live, model)
 
     def _swap(self, live: int, config: Config, model: Model) -> None:
         """Make challenger `live` the champion and the champion challenger 1; drop all other challengers."""
         arrays = self.arrays
-        self._swap_lanes(live, model)
+        self._lanes.swap(live, model)
         if live != 1:
-            self._copy(live, 1, model)
+            self._lanes.copy(live, 1, model)
         self._waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)
@@ -499,9 +490,9 @@ class LiveConfigs:
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
     def _test_stack_anew(self) -> None:
-        """Start new tests of the stack against the champion, with a share of the significance level."""
-        self._n_tests += 1
-        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_tests))
+        """Start new tests of the stack against the champion; all ever started share a significance level."""
+        self._n_stack_tests += 1
+        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
 
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
@@ -510,20 +501,3 @@ class LiveConfigs:
         self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
         self.arrays.last[live] = 0
         self.arrays.updates[live] = 0
-
-    def _copy(self, source: int, target: int, model: Model) -> None:
-        """Copy the weights of live config `source` to live config `target`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
-            copy_lane(weights, cells, one, other)
-            if self._control.moves_sums:
-                model.lanes[other] = model.lanes[one]
-        if self._control.moves_sums:
-            model.sums[target] = model.sums[source]
-            for lane in self._lanes(target, weights):
-                materialize(model, lane)  # The target may learn with other penalties.
-
-    def _lanes(self, live: int, weights: NDArray[np.float32]) -> list[int]:
-        """Return the lanes that are moved with a live config."""
-        parts = weights.shape[2] // self.max_live if self._control.moves_whole_table else self._shape.parts
-        return [part * self.max_live + live for part in range(parts)]

@@ -131,7 +131,7 @@ def works(members: Members, member: int) -> bool:
 @inline_kernel
 def _add_input(members: Members, kind: int) -> int:
     """Add an input of a kind, `WORD` or `BIN`, to the features; return its number."""
-    at = members.tally[FEATURES]
+    at = int(members.tally[FEATURES])
     members.number[at] = kind
     for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
         members.linear.spread[action, at, at] = LINEAR_SPREAD

@@ -74,9 +74,9 @@ def test_anew(stack: Stack, level: float) -> None:
     stack.level[0] = level
 
 
-def stack_state(stack: Stack) -> dict[str, Any]:
-    """Return the state of the stack, as `restore_stack` takes it."""
-    state = {"serves": stack.serves} | {name: getattr(stack, name) for name in _KEPT}
+def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
+    """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
+    state = {"serves": stack.serves, "tests": tests} | {name: getattr(stack, name) for name in _KEPT}
     return state | ({"members": members_state(stack.members)} if stack.members.on else {})
 
 
@@ -99,4 +99,4 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
             array[...] = part.like(array)
     if stack.members.on:
         restore_members(stored["members"], stack.members)
-    return stack._replace(serves=stored["serves"].of(bool))
+    return stack._replace(serves=stored["serves"].truth())

@@ -69,7 +69,7 @@ def stacked(buffers: Buffers) -> int:
 def _on_scale(stack: Stack, cost: F32) -> np.float64:
     """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
     place = (np.float64(cost) - stack.range[0]) / (stack.range[1] - stack.range[0])
-    return min(place, 2.0) if place >= -1.0 else -1.0
+    return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
 
 
 @inline_kernel
