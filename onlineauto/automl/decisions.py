@@ -271,12 +271,12 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class PredictWith:
-    """Predict with the stack of the live configs, or with the champion alone, from the next event on.
+    """Predict with the stack, or as without one, from the next event on.
 
     Attributes
     ----------
     who : {"stack", "champion"}
-        What predicts.
+        What predicts. On single lines "champion" stands for the mix of all live configs.
     by : {"reward", "loss"}
         The test that proved it better.
     """

@@ -149,7 +149,7 @@ class LiveConfigs:
             reach=np.zeros(2),
             recent=np.zeros(REVIEW // GROUP + 2),
             fresh=np.zeros(1, np.int64),
-            mixing=predicts_with == "mix",
+            mixing=simple and predicts_with != "champion",
             mix=np.eye(1, max_live)[0],
             scale=make_scale(*options.rewards(), floor=options.min_prob),
             last=np.zeros((max_live, 2, 2)),

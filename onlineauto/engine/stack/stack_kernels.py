@@ -6,7 +6,7 @@ champion's alone. An event counts less, the more actions the stack ranks before 
 is to tell the best actions apart.
 
 Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
-on logged actions.
+on logged actions. On single lines it is compared with the mix, by losses.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.live_config_kernels import LEANING, best_action
+from onlineauto.engine.event.live_config_kernels import LEANING, best_action, mixed
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import (
     BLOCK_END,
@@ -119,7 +119,8 @@ def _test_losses(
     """
     stack, shared = run.live.stack, run.model.shared
     cost = np.float64(label.cost)
-    champion = np.float64(clip(shared, score[action, 0])) - cost
+    without = mixed(run, score) if run.live.mixing else score[action, 0]
+    champion = np.float64(clip(shared, without)) - cost
     own = np.float64(clip(shared, score[action, column])) - cost
     gain = np.float64(label.weight) * (champion * champion - own * own)
     gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
