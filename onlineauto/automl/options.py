@@ -125,6 +125,15 @@ class AutomlOptions:
         choices=("champion", "mix", "stack"),
         needs=_NEEDS,
     )
+    members: str = option(
+        "both",
+        "Which learners of the context the stack has beside the live configs: least squares on features and "
+        "on bins of numbers (features), on waves of numbers (waves), both, or none.",
+        vw=False,
+        keep=True,
+        choices=("both", "features", "waves", "none"),
+        needs=_NEEDS,
+    )
     cost_range: str | None = option(
         None,
         "Lowest and highest cost. In the test, a cost outside counts as the nearer of the two; in learning "

@@ -102,6 +102,8 @@ class Members(NamedTuple):
     """
 
     on: bool
+    features: bool  # there is least squares on features
+    waving: bool  # and on waves
     tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int32]  # [places]: its input

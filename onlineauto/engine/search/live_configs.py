@@ -8,19 +8,14 @@ import numpy as np
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rotate, Swap, Widen
-from onlineauto.automl.search import REVIEW
-from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
+from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
 from onlineauto.engine.search.lanes import Lanes
+from onlineauto.engine.search.live_arrays import NEVER, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.engine.stack import stack as stacking
-from onlineauto.engine.stack.stack import make_stack
-from onlineauto.estimators.difference_kernels import SPREAD_SIZE
-from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
+from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
-from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
-from onlineauto.estimators.robust_kernels import SIZE, Test
-from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
 
 if TYPE_CHECKING:
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveConfigs"]
 
-_NEVER = 2**62
 _PARKED = 4
 """Number of waiting configs that keep their weights, for each live config that there can be."""
 _HIGHEST_PRICE = 0.24
@@ -117,51 +111,8 @@ class LiveConfigs:
         self._version = -1
         self._n_tests = self._n_stack_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
-        stacks = predicts_with == "stack"
-        share = 1 if options.fixed_significance_level else max_live
-        self.arrays = Live(
-            n=1,
-            slot_step=shape.config_step,
-            part_step=shape.part_step,
-            searching=options.automl is not None,
-            fill=False,
-            test=Test(
-                alpha=np.float64(np.float32(np.float32(self._alpha) / np.float32(share))),
-                tol_x=np.float64(np.float32(options.tol_x)),
-            ),
-            cost_is_reward=options.reward_as_cost,
-            reversed=options.debug_reversed_learn,
-            lease=np.full(max_live, _NEVER, np.int64),
-            updates=np.zeros(max_live, np.int64),
-            evidence=np.zeros((max_live, 2, 2, SIZE)),
-            paired=options.is_paired(control.paired),
-            by_reward=not simple and options.by_reward(),
-            by_loss=options.by_loss(),
-            replaceable=False,
-            review=_NEVER,
-            pairs=np.zeros((max_live, PAIR_SIZE)),
-            losses=np.zeros((max_live, PAIR_SIZE)),
-            alike=np.ones(max_live, bool),
-            prices=np.zeros(max_live),
-            levels=np.zeros(max_live),
-            policies=np.zeros((max_live, 2, POLICY_SIZE)),
-            spread=np.zeros((max_live, SPREAD_SIZE)),
-            reach=np.zeros(2),
-            recent=np.zeros(REVIEW // GROUP + 2),
-            fresh=np.zeros(1, np.int64),
-            mixing=simple and predicts_with != "champion",
-            mix=np.eye(1, max_live)[0],
-            scale=make_scale(*options.rewards(), floor=options.min_prob),
-            last=np.zeros((max_live, 2, 2)),
-            decided=np.zeros(max_live, bool),
-            tally=np.zeros(5, np.int64),
-            counts=np.zeros(0, np.int64),
-            sizes=np.zeros(0, np.int64),
-            met=np.zeros(0, bool),
-            marks=np.zeros(0, np.int64),
-            stack=make_stack(max_live, on=stacks, members=not layout.slots),
-        )
-        if stacks:
+        self.arrays = make_live(options, learner, control, predicts_with=predicts_with, slots=layout.slots)
+        if self.arrays.stack.on:
             self._test_stack_anew()
 
     @property
@@ -262,12 +213,12 @@ class LiveConfigs:
         `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.arrays.lease[: len(leases)] = np.minimum(leases, _NEVER)
+        self.arrays.lease[: len(leases)] = np.minimum(leases, NEVER)
         self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
 
     def review(self, learnt: int) -> None:
         """Let the loop stop for a review when `learnt` events are learnt in all."""
-        self.arrays = self.arrays._replace(review=min(learnt, _NEVER))
+        self.arrays = self.arrays._replace(review=min(learnt, NEVER))
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""

@@ -124,8 +124,8 @@ def works(members: Members, member: int) -> bool:
     if tally[ACTIONS] == 0:
         return False
     if member == LINEAR:
-        return bool(tally[FEATURES] <= MOST_FEATURES)
-    return bool(tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
+        return bool(members.features and tally[FEATURES] <= MOST_FEATURES)
+    return bool(members.waving and tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
 
 
 @inline_kernel

@@ -40,13 +40,16 @@ _FREE = ("mean", "variance", "latest", "cut")
 _SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
 
 
-def make_members(*, on: bool) -> Members:
-    """Return the members before the first event, without memory if they are not `on`."""
+def make_members(which: str) -> Members:
+    """Return the members before the first event: "both", those on "features" or "waves", or "none"."""
+    on = which != "none"
     actions, features = (MOST_ACTIONS, MOST_FEATURES) if on else (0, 0)
     numbers, waves, places = (MOST_NUMBERS, WAVES, _PLACES) if on else (0, 0, 0)
     draw = np.random.Generator(np.random.PCG64(_SEED))
     return Members(
         on=on,
+        features=which in ("both", "features"),
+        waving=which in ("both", "waves"),
         tally=np.zeros(3, np.int64),
         feature=np.zeros(places, np.uint64),
         input=np.zeros(places, np.int32),

@@ -21,7 +21,7 @@ __all__ = ["begin", "exchange", "join", "make_stack", "restore_stack", "stack_st
 _KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates")
 
 
-def make_stack(live_configs: int, *, on: bool, members: bool) -> Stack:
+def make_stack(live_configs: int, *, on: bool, members: str) -> Stack:
     """Return the stack of so many live configs before the first event; it learns if it is `on`."""
     inputs = live_configs + MEMBERS + 1 if on else 1
     stack = Stack(
@@ -37,7 +37,7 @@ def make_stack(live_configs: int, *, on: bool, members: bool) -> Stack:
         level=np.zeros(1),
         updates=np.zeros(1, np.int64),
         scratch=np.zeros((2, inputs)),
-        members=make_members(on=on and members),
+        members=make_members(members if on else "none"),
     )
     begin(stack)
     return stack
