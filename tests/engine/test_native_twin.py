@@ -124,7 +124,7 @@ SMALL = [
     bandit(
         "events have slots",
         lambda: slots(600),
-        *("swap by loss", "comes back"),
+        "swap by loss",
         cb_explore_adf=False,
         ccb_explore_adf=True,
         default_lease=100,

@@ -181,6 +181,7 @@ class Live(NamedTuple):
     fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
     mixing: bool  # a single line's prediction is a weighted mean over all live configs
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
+    logged: NDArray[np.float64]  # [PLACES + 1]: events learnt with each logged action, by its place; in all
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
@@ -194,6 +195,9 @@ class Live(NamedTuple):
 
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
 """Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
+
+PLACES = 64
+"""Number of places of actions that are told apart; the last one stands for all behind it."""
 
 GROUP = 32
 """Number of events whose mean loss is one observation of the drift detector."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.event.state import GROUP, SIMPLE, Live
+from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
 from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -68,6 +68,7 @@ def make_live(
         fresh=np.zeros(1, np.int64),
         mixing=simple and predicts_with != "champion",
         mix=np.eye(1, max_live)[0],
+        logged=np.zeros(PLACES + 1),
         scale=make_scale(*options.rewards(), floor=options.min_prob),
         last=np.zeros((max_live, 2, 2)),
         decided=np.zeros(max_live, bool),

@@ -40,7 +40,7 @@ _PARKED = 4
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
-    *("recent", "fresh", "mix", "scale", "last"),
+    *("recent", "fresh", "mix", "logged", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
 

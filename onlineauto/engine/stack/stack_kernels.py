@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.live_config_kernels import LEANING, best_action, mixed
+from onlineauto.engine.event.live_config_kernels import LEANING, best_action, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import (
     BLOCK_END,
@@ -123,6 +123,7 @@ def _test_losses(
     champion = np.float64(clip(shared, without)) - cost
     own = np.float64(clip(shared, score[action, column])) - cost
     gain = np.float64(label.weight) * (champion * champion - own * own)
+    gain *= rarity(run.live, action, n)
     gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
     observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
 
@@ -207,7 +208,7 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
         if works(stack.members, member):
             inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
     inputs[last] = 1.0
-    noise = np.float64(_rank(score, action, actions.n, column) + 1)
+    noise = np.float64(_rank(score, action, actions.n, column) + 1) / rarity(run.live, action, actions.n)
     cost = _on_scale(stack, label.cost)
     learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], cost, noise, _KEEPS)
     cut_off(stack.spread, len(inputs), UNSURE)
