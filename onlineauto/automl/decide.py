@@ -13,10 +13,12 @@ from onlineauto.automl.config import Config, interactions_of
 from onlineauto.automl.decisions import (
     BoundCrossed,
     NewNamespaces,
+    PredictWith,
     ProvedWorse,
     Reopen,
     ReviewDue,
     Rotate,
+    StackCrossed,
     Swap,
     Widen,
 )
@@ -82,6 +84,8 @@ def decide(
         return _review(rules, search, signal, statistics)
     if isinstance(signal, ProvedWorse):
         return remove(rules, search, signal.live, statistics)
+    if isinstance(signal, StackCrossed):
+        return search, (PredictWith("stack" if signal.better else "champion", signal.by),)
     return schedule(rules, search, statistics)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,21 +11,28 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Config, Interaction
 
 __all__ = [
+    "STACK",
     "BoundCrossed",
     "Decision",
     "Extend",
     "LeaseDue",
     "NewNamespaces",
+    "PredictWith",
     "ProvedWorse",
     "Remove",
     "Reopen",
     "ReviewDue",
     "Rotate",
     "Signal",
+    "StackCrossed",
     "Statistics",
     "Swap",
     "Widen",
 ]
+
+
+STACK = -1
+"""The stack, where `Statistics` are asked about a live config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,23 @@ class ProvedWorse:
     live: int
 
 
-Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse
+@dataclass(frozen=True, slots=True)
+class StackCrossed:
+    """An event was learnt, and the stack is proved better than the champion; or worse, if it predicts.
+
+    Attributes
+    ----------
+    better : bool
+        True if it is better.
+    by : {"reward", "loss"}
+        The test that proved it.
+    """
+
+    better: bool
+    by: str = "reward"
+
+
+Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | StackCrossed
 """The reason why the loop stopped."""
 
 
@@ -246,5 +269,21 @@ class Reopen:
     indices: tuple[int, ...]
 
 
-Decision = Widen | Rotate | Extend | Swap | Remove | Reopen
+@dataclass(frozen=True, slots=True)
+class PredictWith:
+    """Predict with the stack, or as without one, from the next event on.
+
+    Attributes
+    ----------
+    who : {"stack", "champion"}
+        What predicts. On single lines "champion" stands for the mix of all live configs.
+    by : {"reward", "loss"}
+        The test that proved it better.
+    """
+
+    who: Literal["stack", "champion"]
+    by: str = "reward"
+
+
+Decision = Widen | Rotate | Extend | Swap | Remove | Reopen | PredictWith
 """A change for the engine to apply; without a decision it goes on as before."""

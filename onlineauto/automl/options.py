@@ -115,14 +115,23 @@ class AutomlOptions:
         choices=("reward", "loss", "both"),
         needs=_NEEDS,
     )
-    predict_with: str = option(
-        "mix",
-        "What predicts single lines: the champion, or a mix of all live configs, each weighted by how well "
-        "it predicts.",
+    predict_with: str | None = option(
+        None,
+        "What predicts: the champion; a mix of all live configs (single lines' default); or the stack, a sum "
+        "of their scores with learnt weights, once it is proved better (bandits' default).",
         vw=False,
         keep=True,
         override=True,
-        choices=("champion", "mix"),
+        choices=("champion", "mix", "stack"),
+        needs=_NEEDS,
+    )
+    members: str = option(
+        "both",
+        "Which learners of the context the stack has beside the live configs: least squares on features and "
+        "on bins of numbers (features), on waves of numbers (waves), both, or none.",
+        vw=False,
+        keep=True,
+        choices=("both", "features", "waves", "none"),
         needs=_NEEDS,
     )
     cost_range: str | None = option(

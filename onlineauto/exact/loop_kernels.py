@@ -115,7 +115,7 @@ def run_events_as_vw(
         else:
             if learns and exploration.samples:
                 note_cost(exploration, label.cost)
-            rank_actions(results, event, buffers)
+            rank_actions(results, event, buffers, 0)
             if exploration.active:
                 explore(context, run, results, event, label, learns, standing)
             labelled = settle_bandit(run, results, event, label, learns, buffers)

@@ -35,7 +35,16 @@ _AUDITED: Final = ("greedy", "first", "softmax", "synthcover")
 _SEARCHED_FOR: Final = ("greedy", "first", "softmax", "squarecb")
 """Explorers that ``--vw_exact`` reproduces with ``--automl``."""
 _OF_NATIVE: Final = (
-    *("champion_test", "cost_range", "min_prob", "feature_cost", "on_drift", "search", "predict_with"),
+    *(
+        "champion_test",
+        "cost_range",
+        "min_prob",
+        "feature_cost",
+        "on_drift",
+        "search",
+        "predict_with",
+        "members",
+    ),
 )
 """Options of native mode's search, refused in exact mode."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import Extend, PredictWith, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.engine.search.journal import End, Head, decision_of, read_journal
 from onlineauto.errors import InputError
 
@@ -87,6 +87,8 @@ class Story:
         In the order in which they begin.
     swaps : list of (int, int)
         Events at which the champion changed, and the lane that its challenger was in.
+    predicted : list of (int, str)
+        Changes of what predicts, the stack or the champion, and after how many events.
     drifts : list of int
         Events at which drift was found.
     late : list of (int, tuple of bytes)
@@ -102,6 +104,7 @@ class Story:
     stretches: list[Stretch] = field(default_factory=list)
     swaps: list[tuple[int, int]] = field(default_factory=list)
     drifts: list[int] = field(default_factory=list)
+    predicted: list[tuple[int, str]] = field(default_factory=list)
     late: list[tuple[int, tuple[bytes, ...]]] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     namespaces: list[bytes] = field(default_factory=list)
@@ -181,6 +184,8 @@ class _Teller:
             self._of(decision.live).leases.append(now)
         elif isinstance(decision, Remove):
             self._of(decision.live).outcome = "worse"
+        elif isinstance(decision, PredictWith):
+            story.predicted.append((now, decision.who))
         else:
             self._swap(decision, now)
 

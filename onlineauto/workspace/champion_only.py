@@ -27,9 +27,9 @@ __all__ = ["spin_off", "spun_off"]
 def spin_off(workspace: Workspace) -> State:
     """Return the state of a model with the champion alone, and only the numbers needed to predict.
 
-    It predicts what `workspace` predicts; on single lines, what that predicts with ``--predict_with
-    champion``. If the semantics spin off weights, it has no search and the champion's interactions as if
-    given by hand, and it can learn further, from the weights alone.
+    It predicts what `workspace` predicts with ``--predict_with champion``. If the semantics spin off weights,
+    it has no search and the champion's interactions as if given by hand, and it can learn further, from the
+    weights alone.
     """
     state = workspace.state()
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace)))
@@ -75,7 +75,7 @@ def _options(workspace: Workspace) -> dict[str, object]:
         if searches:
             options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
     elif searches:
-        options["automl"] = 1
+        options |= {"automl": 1, "predict_with": "champion"}
     return options
 
 

@@ -6,6 +6,8 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
@@ -16,10 +18,10 @@ from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.engine.event.state import Live
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
@@ -150,6 +152,16 @@ class Predictor:
         return asked
 
 
+def _to_predict(live: Live) -> Live:
+    """Return live configs whose members cannot learn: they have only what predictions need."""
+    members = live.stack.members
+    small = members._replace(
+        linear=members.linear._replace(spread=np.zeros((0, 0, 0))),
+        waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
+    )
+    return live._replace(stack=live.stack._replace(members=small))
+
+
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
@@ -158,7 +170,7 @@ def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
         parts=parts._replace(
             task=deepcopy(parts.task),
             model=copied_model(configuration, parts.model),
-            live=deepcopy(parts.live),
+            live=deepcopy(_to_predict(parts.live)),
             screen=no_screen(),
         ),
         slot_finder=copy(model.slot_finder),

@@ -359,8 +359,8 @@ class Workspace(Locked):
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only` only the champion is written: a small model that makes the same predictions and
-        cannot learn. On single lines it predicts as with ``--predict_with champion``.
+        With `predict_only` only the champion is written: a small model that predicts as with
+        ``--predict_with champion`` and cannot learn.
 
         >>> import io
         >>> file = io.BytesIO()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLDER",
+    "GROUPS",
     "SETS",
     "BanditLog",
     "drawn",
@@ -34,16 +35,20 @@ __all__ = [
     "write",
 ]
 
-SETS: dict[str, int | None] = {
-    "penbased": None,
-    "letter": 12_000,
-    "surveys": None,
-    "flights": 30_000,
-    "diamonds": 30_000,
-    "planted": None,
+GROUPS = {
+    "tuned": ("penbased", "letter", "surveys", "flights", "diamonds", "planted"),
+    "numbers": ("penbased-n", "letter-n", "surveys-n", "diamonds-n"),
+    "development": ("satimage", "diseases", "routes"),
+    "held-out": ("weather", "storms", "birds"),
 }
-"""The sets, and how many of their first events are used; None is all."""
+"""The sets: those that the search was tuned on, the same with numbers for bins, those to develop with, and
+those to look at once, when all is done."""
 
+SETS = tuple(name for names in GROUPS.values() for name in names)
+"""All sets."""
+
+_KEPT = {"letter": 12_000, "flights": 30_000, "diamonds": 30_000}
+"""First events that are used, where a directory has more than are committed."""
 _PLANTED_EVENTS = 40_000
 _PLANTED_NOISE = 100  # thousandths, see `datasets.bandit_streams.Planted`
 _FIRST_SEED = 1000  # no seed from here on has shuffled the rows of a set
@@ -70,12 +75,18 @@ class BanditLog:
         return self.name.rpartition("-")[0]
 
     @property
+    def action_namespaces(self) -> str:
+        """Letters of the namespaces of an action."""
+        line = unlabelled(self.events[0]).decode().split("\n")[1]
+        return "".join(part[0] for part in line.split("|")[1:])
+
+    @property
     def uniform(self) -> bool:
         """Whether every action had the same probability."""
         return self.name.endswith("-u")
 
 
-def names_in(directory: Path, sets: Iterable[str] = tuple(SETS)) -> list[str]:
+def names_in(directory: Path, sets: Iterable[str] = GROUPS["tuned"]) -> list[str]:
     """Logs of these sets that there are, the uniform ones first; `planted` is generated if need be."""
     names = [f"{name}-{how}" for how in "ue" for name in sets]
     return [name for name in names if name == "planted-u" or (directory / f"cb-{name}.npz").exists()]
@@ -86,7 +97,7 @@ def load(name: str, directory: Path = FOLDER) -> BanditLog:
     path = directory / f"cb-{name}.npz"
     if not path.exists() and name == "planted-u":
         return _planted()
-    kept = SETS[name.rpartition("-")[0]]
+    kept = _KEPT.get(name.rpartition("-")[0])
     with np.load(path) as truth, gzip.open(directory / f"cb-{name}.txt.gz") as text:
         rewards, actions = truth["R"][:kept], truth["a"][:kept]
         return BanditLog(

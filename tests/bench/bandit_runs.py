@@ -1,4 +1,4 @@
-"""Runs over bandit logs, of onlineauto and of the wheel: what each would have done, and how long it took."""
+"""Runs of onlineauto over bandit logs: what it would have done, and how long it took."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto import Workspace
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from onlineauto.options import Configuration
     from tests.bench.bandit_logs import BanditLog
-    from tests.bench.speed_workers import Worker
 
 __all__ = [
     "LEARNER",
@@ -27,11 +28,12 @@ __all__ = [
     "Run",
     "Spread",
     "best_products",
+    "configured",
     "context_by_action",
     "fixed_configs",
+    "from_flags",
     "option",
     "run_ours",
-    "run_wheel",
     "spread",
 ]
 
@@ -58,7 +60,7 @@ class Run:
     """What a learner did on a log."""
 
     greedy: NDArray[np.int64]  # first action of the ranking of each event
-    microseconds: float  # an event, reading included
+    seconds: float  # of CPU
     changes: int | None = None  # of champion, if known
 
 
@@ -78,20 +80,20 @@ def spread(values: list[float]) -> Spread:
 
 def context_by_action(log: BanditLog) -> Config:
     """Each namespace of the context with the action."""
-    return {"quadratic": [f"{name}Z" for name in log.namespaces]}
+    return {"quadratic": [name + action for name in log.namespaces for action in log.action_namespaces]}
 
 
 def best_products(log: BanditLog) -> Config:
     """Context by action, and the products that a search over prefixes of the log found best."""
-    return {**context_by_action(log), "cubic": list(_PRODUCTS[log.set])}
+    return {**context_by_action(log), "cubic": list(_PRODUCTS[log.set.removesuffix("-n")])}
 
 
 def fixed_configs(log: BanditLog) -> dict[str, Config]:
     """What a search may be compared with, but for ``-q ::``."""
     linear = context_by_action(log)
-    pairs = [f"{a}{b}Z" for a, b in combinations(log.namespaces, 2)]
+    pairs = [a + b + z for a, b in combinations(log.namespaces, 2) for z in log.action_namespaces]
     found = {"ctxZ": linear, "cubics": {**linear, "cubic": pairs}}
-    if log.set in _PRODUCTS:
+    if log.set.removesuffix("-n") in _PRODUCTS:
         found["products"] = best_products(log)
     if log.set == "planted":
         found["planted"] = {"quadratic": ["eZ"], "cubic": ["abZ", "cdZ"]}
@@ -107,21 +109,20 @@ def option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def run_ours(path: Path, **options: Any) -> Run:
+def configured(**options: Any) -> Configuration:
+    """Return the options of a workspace, `LEARNER` among them."""
+    return REGISTRY.from_keywords(**LEARNER, **options)
+
+
+def from_flags(flags: str) -> Configuration:
+    """Return the options of a workspace from flags as on the command line, `LEARNER` among them."""
+    return REGISTRY.parse(f"{configured().command()} {flags}")
+
+
+def run_ours(path: Path, configuration: Configuration) -> Run:
     """Let onlineauto learn a file."""
-    workspace = Workspace(**LEARNER, **options)
-    begin = time.perf_counter()
+    begin = time.process_time()
+    workspace = Workspace(configuration=configuration)
     greedy = [outcomes.action[outcomes.rows["action_start"]] for _, outcomes in workspace.stream(path)]
-    seconds = time.perf_counter() - begin
-    events = sum(map(len, greedy))
-    return Run(np.concatenate(greedy), seconds / events * 1e6, workspace.searching.n_switches)
-
-
-def run_wheel(path: Path, worker: Worker, *, flags: tuple[str, ...]) -> Run:
-    """Let the wheel learn a file."""
-    printed = path.with_suffix(".predictions")
-    argv = [*WHEEL_FLAGS, *flags, "-d", path.name, "-p", printed.name]
-    seconds = worker.ask(argv=argv, directory=str(path.parent))["seconds"]
-    lines = filter(None, printed.read_text().splitlines())
-    greedy = np.array([int(line.partition(":")[0]) for line in lines], np.int64)
-    return Run(greedy, seconds / len(greedy) * 1e6)
+    seconds = time.process_time() - begin
+    return Run(np.concatenate(greedy), seconds, workspace.searching.n_switches)

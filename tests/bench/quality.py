@@ -1,12 +1,21 @@
-"""What the search earns on bandit logs, between ``-q ::`` and the best fixed config; VW's search beside it.
+"""What the search earns on bandit logs, between ``-q ::`` and the best fixed config; peers beside it.
 
-    python -m tests.bench.quality [--seeds 5] [--data DIR] [--sets penbased ...] [--json FILE]
+    python -m tests.bench.quality [--ours FLAGS ...] [--seeds 5] [--sets NAME ...] [--peers PYTHON]
+                                  [--cache FILE] [--data DIR] [--json FILE]
 
 The true reward of every action is known, so the reward of the first action of each ranking is known without
-noise. Normalised score: 0 is ``-q ::``, 1 the best of some fixed configs (`tests.bench.bandit_runs`); in the
-second half, the best there. Seed 0 is the log as committed; the others log the same events anew by the same
-policy. Both baselines are learnt by onlineauto itself. ``--option`` changes the search: ``--option
-champion_test=reward``.
+noise. It is averaged over all events, over the second half, and over two stretches of early events. Scores: 0
+is ``-q ::``, 1 the best of some fixed configs (`tests.bench.bandit_runs`), each in the same events. Seed 0 is
+the log as committed; the others log the same events anew by the same policy.
+
+``--ours "--automl 8" "--automl 8 --cb_type dr"`` compares variants of onlineauto. Sets go by name or by group
+(``tuned``, ``numbers``, ``development``, ``held-out``). The peers are VW's search; LightGBM refitted every
+2,000 events, one model and one model for each action; and river's random forest over the first events of each
+log. ``--peers`` names the interpreter of an environment that has them (``pip install lightgbm river``); what
+is not there is left out.
+
+``--cache FILE`` keeps each result under the content of the log, the flags and the version, and so runs only
+what has changed: for ours any source file of onlineauto, for fixed configs its release.
 """
 
 from __future__ import annotations
@@ -15,252 +24,205 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.bench.bandit_logs import FOLDER, SETS, BanditLog, head, load, names_in, relogged, write
-from tests.bench.bandit_runs import Run, Spread, fixed_configs, option, run_ours, run_wheel, spread
-from tests.bench.speed_workers import WHEEL_WORKER, Worker
+import onlineauto
+from tests.bench.bandit_logs import FOLDER, GROUPS, SETS, BanditLog, head, load, names_in, relogged, write
+from tests.bench.bandit_runs import Run, configured, fixed_configs, from_flags, run_ours
+from tests.bench.quality_peers import Peers
+from tests.bench.quality_report import (
+    BASE,
+    BEST,
+    LINEAR,
+    WINDOWS,
+    Measured,
+    comparisons,
+    means,
+    print_means,
+    print_rows,
+    rewards_in,
+    rows,
+    verdicts,
+)
+from tests.bench.results_cache import Results, code_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from onlineauto.options import Configuration
 
-__all__ = ["Mean", "Measured", "Row", "main", "means", "measure", "rows", "verdicts"]
+__all__ = ["Bench", "main"]
 
 _WARM_UP = 4000
-_KINDS = {"u": "uniform", "e": "ε-greedy"}
+_LEAST = 0.005
+"""Where ``-q ::`` is hardly worse than the best fixed config, or better, the scale has this length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One run of one contender, beside what it is compared with."""
+class Bench:
+    """What runs contenders over logs.
 
-    log: str
-    seed: int
-    who: str
-    reward: float
-    base: float  # reward of -q ::
-    best: float  # of the best fixed config
-    best_name: str
-    score: float
-    second: float  # score in the second half
-    changes: int | None
-    microseconds: float
+    Parameters
+    ----------
+    ours : sequence of str
+        Flags of each of our variants.
+    peers : Peers, optional
+        The peers.
+    results : Results
+        What is known already.
+    directory : Path
+        For temporary files.
+    forest : int
+        First events of each log that river's random forest learns.
+    """
 
+    def __init__(
+        self, ours: list[str], peers: Peers | None, results: Results, *, directory: Path, forest: int
+    ) -> None:
+        self._ours, self._peers, self._results = ours, peers, results
+        self._path, self._forest = directory / "log.txt", forest
+        self._warm: set[str] = set()
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """All seeds of one contender on one log."""
-
-    log: str
-    who: str
-    best_name: str  # under the first seed
-    base: float  # medians
-    best: float
-    reward: float
-    score: Spread
-    second: Spread
-    changes: Spread | None
-    microseconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean over logs of one kind, under each seed."""
-
-    kind: str
-    who: str
-    logs: int
-    score: Spread
-    second: Spread
-
-
-def _halves(log: BanditLog, run: Run) -> tuple[float, float]:
-    """True reward, of all events and of the second half."""
-    earned = log.rewards[np.arange(len(log.events)), run.greedy]
-    return float(earned.mean()), float(earned[len(earned) // 2 :].mean())
-
-
-def measure(
-    log: BanditLog, seed: int, *, directory: Path, search: dict[str, Any], wheel: Worker | None
-) -> list[Measured]:
-    """Run the search, the fixed configs and, if given, the wheel over a log."""
-    path = directory / "log.txt"
-    write(log, path)
-    base = _halves(log, run_ours(path, quadratic="::"))
-    fixed = {name: _halves(log, run_ours(path, **config)) for name, config in fixed_configs(log).items()}
-    best = max(fixed, key=lambda name: fixed[name][0])
-    ends = [max(reward[half] for reward in fixed.values()) for half in (0, 1)]
-    runs = {"ours": run_ours(path, **search)}
-    if wheel is not None:
-        runs["VW"] = run_wheel(path, wheel, flags=("--automl", str(search["automl"])))
-    found = []
-    for who, run in runs.items():
-        rewards = _halves(log, run)
-        scores = [(rewards[half] - base[half]) / (ends[half] - base[half]) for half in (0, 1)]
-        found.append(
+    def measure(self, log: BanditLog, seed: int, *, peers: bool) -> list[Measured]:
+        """Run the fixed configs, our variants and, if wanted, the peers over a log."""
+        digest = sha256(b"\n\n".join(log.events) + log.rewards.tobytes()).hexdigest()[:16]
+        release = f"onlineauto {onlineauto.__version__}"
+        base = self._of(log, digest, configured(quadratic="::"), release)
+        fixed = {
+            name: self._of(log, digest, configured(**config), release)
+            for name, config in fixed_configs(log).items()
+        }
+        name = max(fixed, key=lambda each: fixed[each]["rewards"][0])
+        ends = [
+            max(each["rewards"][w] for each in fixed.values()) if base["rewards"][w] is not None else None
+            for w in range(len(WINDOWS))
+        ]
+        best = {**fixed[name], "rewards": ends}
+        found = {BASE: base, LINEAR: fixed["ctxZ"], BEST: best}
+        for flags in self._ours:
+            found[flags] = self._of(log, digest, from_flags(flags), code_version())
+        if peers and self._peers is not None:
+            found |= self._of_peers(self._peers, log, digest)
+        return [
             Measured(
                 log=log.name,
                 seed=seed,
                 who=who,
-                reward=rewards[0],
-                base=base[0],
-                best=ends[0],
-                best_name=best,
-                score=scores[0],
-                second=scores[1],
-                changes=run.changes,
-                microseconds=run.microseconds,
+                rewards=tuple(each["rewards"]),
+                scores=_scores(each["rewards"], base["rewards"], ends),
+                seconds=each["seconds"],
+                changes=each["changes"] if who in self._ours else None,
+                detail=name if who == BEST else "",
             )
-        )
-    return found
+            for who, each in found.items()
+        ]
+
+    def _of(self, log: BanditLog, digest: str, configuration: Configuration, version: str) -> Any:
+        command = configuration.command()
+
+        def measure() -> dict[str, Any]:
+            if command not in self._warm:  # what is not compiled yet, is compiled now
+                self._warm.add(command)
+                write(head(log, _WARM_UP), self._path)
+                run_ours(self._path, configuration)
+            write(log, self._path)
+            return _result(log, run_ours(self._path, configuration))
+
+        return self._results.of(digest, command, version, measure=measure)
+
+    def _of_peers(self, peers: Peers, log: BanditLog, digest: str) -> dict[str, Any]:
+        found = {}
+        for who, version in peers.versions.items():
+            events = min(self._forest, len(log.events)) if who == "ARF" else len(log.events)
+            if events and peers.suit(who, log):
+                measure = partial(_of_peer, peers, log, who, events)
+                found[who] = self._results.of(digest, f"{who}, {events} events", version, measure=measure)
+        return found
 
 
-def rows(measured: Iterable[Measured]) -> list[Row]:
-    """One row for each log and contender."""
-    groups: dict[tuple[str, str], list[Measured]] = {}
-    for each in measured:
-        groups.setdefault((each.log, each.who), []).append(each)
-    return [_row(log, who, group) for (log, who), group in groups.items()]
+def _of_peer(peers: Peers, log: BanditLog, who: str, events: int) -> dict[str, Any]:
+    """Let a peer learn the first events of a log."""
+    return _result(log, peers.run(head(log, events), who))
 
 
-def _row(log: str, who: str, group: list[Measured]) -> Row:
-    changes = [float(each.changes) for each in group if each.changes is not None]
-    return Row(
-        log=log,
-        who=who,
-        best_name=group[0].best_name,
-        base=float(np.median([each.base for each in group])),
-        best=float(np.median([each.best for each in group])),
-        reward=float(np.median([each.reward for each in group])),
-        score=spread([each.score for each in group]),
-        second=spread([each.second for each in group]),
-        changes=spread(changes) if changes else None,
-        microseconds=float(np.median([each.microseconds for each in group])),
+def _result(log: BanditLog, run: Run) -> dict[str, Any]:
+    """Return of a run what is kept."""
+    earned = log.rewards[np.arange(len(run.greedy)), run.greedy]
+    rewards = rewards_in(earned, len(log.events))
+    return {"rewards": rewards, "seconds": run.seconds, "changes": run.changes}
+
+
+def _scores(
+    rewards: list[float | None], base: list[float | None], best: list[float | None]
+) -> tuple[float | None, ...]:
+    """Put rewards on the scale from `base` to `best`."""
+    return tuple(
+        None if one is None or low is None or high is None else (one - low) / max(high - low, _LEAST)
+        for one, low, high in zip(rewards, base, best, strict=True)
     )
-
-
-def means(measured: list[Measured]) -> list[Mean]:
-    """The means over the uniform logs and over the others."""
-    found = []
-    for kind, name in _KINDS.items():
-        for who in dict.fromkeys(each.who for each in measured):
-            some = [each for each in measured if each.who == who and each.log.endswith(f"-{kind}")]
-            seeds = sorted({each.seed for each in some})
-            if not some:
-                continue
-            score, second = (
-                spread([float(np.mean([getattr(x, key) for x in some if x.seed == seed])) for seed in seeds])
-                for key in ("score", "second")
-            )
-            found.append(Mean(name, who, len({each.log for each in some}), score, second))
-    return found
-
-
-def verdicts(table: list[Row], averages: list[Mean]) -> dict[str, bool]:
-    """What is asked of the search, and whether it holds for what was measured."""
-    ours = [row for row in table if row.who == "ours"]
-    mean = {each.kind: each for each in averages if each.who == "ours"}
-    found = {}
-    for kind, least in (("uniform", 0.85), ("ε-greedy", 0.80)):
-        if kind in mean:
-            found[f"mean of {kind} logs at least {least:.2f}"] = mean[kind].score.median >= least
-            found[f"second half of {kind} logs at least 1.00"] = mean[kind].second.median >= 1
-    found["none below -0.05"] = all(row.score.low >= -0.05 for row in ours)
-    for row in ours:
-        if row.log == "planted-u":
-            found["planted at least 0.70"] = row.score.median >= 0.70
-    return found
-
-
-def _cell(values: Spread | None, digits: int = 3) -> str:
-    if values is None:
-        return f"{'-':>22}"
-    return f"{values.median:7.{digits}f} ({values.low:.{digits}f}, {values.high:.{digits}f})".rjust(22)
-
-
-def _print_head() -> None:
-    print(
-        f"{'log':11}{'who':5}{'-q ::':>7}{'best':>7}{'':2}{'which':9}{'reward':>7}{'score':>22}"
-        f"{'second half':>22}{'changes':>14}{'µs':>7}"
-    )
-
-
-def _print_row(row: Row) -> None:
-    changes = "-" if row.changes is None else _cell(row.changes, 0).strip()
-    print(
-        f"{row.log:11}{row.who:5}{row.base:7.4f}{row.best:7.4f}  {row.best_name:9}{row.reward:7.4f}"
-        f"{_cell(row.score)}{_cell(row.second)}{changes:>14}{row.microseconds:7.1f}",
-        flush=True,
-    )
-
-
-def _print_means(averages: list[Mean]) -> None:
-    print()
-    for mean in averages:
-        name = f"mean of {mean.logs} {mean.kind} logs"
-        print(f"{name:40}{mean.who:5}{_cell(mean.score)}{_cell(mean.second)}")
-
-
-def _warm_up(log: BanditLog, directory: Path, search: dict[str, Any]) -> None:
-    """Compile what is not compiled yet."""
-    path = directory / "log.txt"
-    write(head(log, _WARM_UP), path)
-    for config in ({"quadratic": "::"}, *fixed_configs(log).values(), search):
-        run_ours(path, **config)
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--ours", nargs="+", default=["--automl 8"], metavar="FLAGS")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--peer-seeds", type=int, default=1, help="of the wheel; 0 is none")
+    parser.add_argument("--sets", nargs="+", choices=[*GROUPS, *SETS], default=["tuned"], metavar="NAME")
+    parser.add_argument("--kinds", choices=["u", "e", "ue"], default="ue", help="how it was logged")
     parser.add_argument("--data", type=Path, default=FOLDER, help="where cb-NAME-u.txt.gz and .npz are")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--automl", type=int, default=4, help="live configs")
-    parser.add_argument("--option", type=option, action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--events", type=int, help="of each log; all by default")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has lightgbm and river")
+    parser.add_argument("--peer-seeds", type=int, default=1, help="of the peers; 0 is none")
+    parser.add_argument("--wheel", default="--automl 4", metavar="FLAGS", help="of VW")
+    parser.add_argument("--forest", type=int, default=5000, metavar="EVENTS", help="of river; 0 is none")
+    parser.add_argument("--cache", type=Path, help="file of results")
     parser.add_argument("--json", type=Path)
     return parser.parse_args(argv)
 
 
-def _measure_all(options: argparse.Namespace, search: dict[str, Any]) -> list[Measured]:
-    """Go through logs and seeds, and print a row for each log and contender."""
+def _measure_all(options: argparse.Namespace) -> list[Measured]:
+    """Go through logs and seeds, and print the rows of each log."""
+    sets = [name for each in options.sets for name in GROUPS.get(each, (each,))]
     measured: list[Measured] = []
-    with tempfile.TemporaryDirectory() as directory, Worker(WHEEL_WORKER) as wheel:
+    with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        for name in names_in(options.data, options.sets):
-            log = load(name, options.data)
-            log = head(log, options.events or len(log.events))
-            if not measured:
-                _warm_up(log, place, search)
-                _print_head()
-            for seed in range(options.seeds):
-                peer = wheel if seed < options.peer_seeds else None
-                measured += measure(relogged(log, seed), seed, directory=place, search=search, wheel=peer)
-            for row in rows(each for each in measured if each.log == name):
-                _print_row(row)
+        peers = Peers(options.peers, place, options.wheel) if options.peer_seeds else None
+        for who, why in peers.missing.items() if peers else ():
+            print(f"{who} is left out: {why}")
+        bench = Bench(options.ours, peers, Results(options.cache), directory=place, forest=options.forest)
+        for name in names_in(options.data, sets):
+            if name[-1] in options.kinds:
+                log = load(name, options.data)
+                log = head(log, options.events or len(log.events))
+                for seed in range(options.seeds):
+                    wanted = seed < options.peer_seeds
+                    measured += bench.measure(relogged(log, seed), seed, peers=wanted)
+                print_rows(rows(each for each in measured if each.log == name))
     return measured
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table; write JSON if asked to; fail if what is asked does not hold."""
     options = _options(argv)
-    search = {"automl": options.automl, **dict(options.option)}
-    measured = _measure_all(options, search)
-    table, averages = rows(measured), means(measured)
-    _print_means(averages)
-    verdict = verdicts(table, averages)
+    measured = _measure_all(options)
+    averages = means(measured)
+    print_means(averages)
+    for flags in options.ours:
+        print(f"\n{flags}")
+        for sentence in comparisons(measured, flags):
+            print(f"    {sentence}")
+    verdict = verdicts(averages, options.ours[0])
     for name, holds in verdict.items():
         print(f"{'yes' if holds else 'NO':4}{name}")
     if options.json:
         document = {
-            "search": search,
+            "ours": options.ours,
             "runs": [asdict(each) for each in measured],
-            "rows": [asdict(row) for row in table],
+            "rows": [asdict(row) for row in rows(measured)],
             "means": [asdict(mean) for mean in averages],
+            "comparisons": {flags: comparisons(measured, flags) for flags in options.ours},
             "verdicts": verdict,
         }
         options.json.write_text(json.dumps(document, indent=2) + "\n")

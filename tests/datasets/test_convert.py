@@ -71,6 +71,25 @@ def test_surveys_bins_and_missing_values() -> None:
     assert data.keys == ["2", "3", "4"]
 
 
+def test_numbers_in_place_of_bins() -> None:
+    assert BANDIT_SETS["surveys-n"]().contexts == [
+        "|p 2 |m 7 |y 1977 |s M |h h:33 |w na |d 16",
+        "|p 3 |m 7 |y 1977 |s na |h na |w w:44 |d 16",
+        "|p 4 |m 8 |y 1977 |s F |h h:12 |w w:9 |d 17",
+    ]
+    assert BANDIT_SETS["letter-n"]().contexts[0].startswith("|a 0:1 1:1 |b 2:1 3:1 |c")
+    assert set(BANDIT_SETS["diamonds-n"]().contexts) == {
+        "|c c:0.3 |u Very_Good |o E |l SI2 |t t:61.5 |b b:57 |x x:3.95"
+    }
+    binned, numbers = (BANDIT_SETS[name]() for name in ("penbased", "penbased-n"))
+    assert np.array_equal(binned.rewards, numbers.rewards)
+    first = numbers.contexts[0].split(" ")
+    assert [int(word[2:]) // 10 for word in first[1:3]] == [
+        int(word[2:]) for word in binned.contexts[0].split(" ")[1:3]
+    ]
+    assert numbers.logs == "u"
+
+
 def test_flights_bins() -> None:
     data = bandit_sets.flights()
     assert data.contexts == ["|o LGA |t IAH |h 5 |w 2 |m 2 |d 7 |a 1"] * 2

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 SUMS = dict(line.split("  ")[::-1] for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
 EVENTS = {"penbased": 10_992, "letter": 12_000, "surveys": 31_147, "flights": 30_000, "diamonds": 30_000}
-ACTIONS = {"penbased": 10, "letter": 26, "surveys": 10, "flights": 10, "diamonds": 10}
-LOGS = [f"cb-{name}-{suffix}" for name in EVENTS for suffix in "ue"]
+BOTH = tuple(EVENTS)
+EVENTS |= {f"{name}-n": EVENTS[name] for name in ("penbased", "letter", "surveys", "diamonds")}
+EVENTS |= {"satimage": 6435, "diseases": 14_228, "routes": 10_000}
+EVENTS |= {"weather": 12_983, "storms": 18_284, "birds": 17_429}
+ACTIONS = {"letter": 26, "letter-n": 26, "satimage": 6, "diseases": 8, "routes": 8, "storms": 8, "birds": 6}
+LOGS = [f"cb-{name}-{suffix}" for name in EVENTS for suffix in ("ue" if name in BOTH else "u")]
 LINES = {
     "reg-bikeshare": (8645, "hwmetuds"),
     "reg-diamonds": (20_000, "cuoltx"),
@@ -73,16 +77,25 @@ def events(name: str) -> Iterator[list[str]]:
     assert event == []
 
 
+def actions_of(log: str) -> int:
+    return ACTIONS.get(log.removeprefix("cb-")[:-2], 10)
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_text_is_well_formed_and_agrees_with_the_truth(name: str) -> None:
-    count = ACTIONS[name.split("-")[1]]
+    count = actions_of(name)
     with np.load(FOLDER / f"{name}.npz") as truth:
         rewards, logged, probabilities, namespaces = truth["R"], truth["a"], truth["p"], str(truth["ns"])
         assert int(truth["K"]) == count
     for number, (shared, *lines) in enumerate(islice(events(name), 1500)):
         assert shared.startswith("shared |")
         assert "".join(part[0] for part in shared.split("|")[1:]) == namespaces
-        assert [line[line.index("|") :] for line in lines] == [f"|Z {action}" for action in range(count)]
+        bare = [line[line.index("|") :] for line in lines]
+        if name.startswith(("cb-routes", "cb-storms")):  # their actions have features
+            assert len(set(bare)) == count
+            assert all(line.startswith("|Z ") for line in bare)
+        else:
+            assert bare == [f"|Z {action}" for action in range(count)]
         assert [action for action, line in enumerate(lines) if line[0] != "|"] == [logged[number]]
         action, cost, probability = lines[logged[number]].split(" ")[0].split(":")
         assert action == "0"
@@ -93,7 +106,7 @@ def test_text_is_well_formed_and_agrees_with_the_truth(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOGS)
 def test_whole_files_have_the_right_numbers(name: str) -> None:
-    count, total = ACTIONS[name.split("-")[1]], EVENTS[name.split("-")[1]]
+    count, total = actions_of(name), EVENTS[name.removeprefix("cb-")[:-2]]
     text = gzip.decompress((FOLDER / f"{name}.txt.gz").read_bytes())
     assert text.count(b"\n\n") == text.count(b"shared |") == text.count(b"\n0:-") == total
     assert text.count(b"\n") == total * (count + 2)
@@ -115,7 +128,18 @@ def test_whole_files_have_the_right_numbers(name: str) -> None:
         assert abs(terms.mean() - rewards[:, action].mean()) < 5 * terms.std() / np.sqrt(total)
 
 
-@pytest.mark.parametrize("name", ["penbased", "letter", "surveys", "flights", "diamonds"])
+@pytest.mark.parametrize("name", [name for name in EVENTS if name.endswith("-n")])
+def test_numbers_for_bins_change_nothing_else(name: str) -> None:
+    binned = name.removesuffix("-n")
+    with np.load(FOLDER / f"cb-{name}-u.npz") as one, np.load(FOLDER / f"cb-{binned}-u.npz") as other:
+        assert all(np.array_equal(one[key], other[key]) for key in ("R", "a", "p", "K", "ns"))
+    pairs = list(islice(zip(events(f"cb-{name}-u"), events(f"cb-{binned}-u"), strict=True), 500))
+    assert all(numbers[1:] == bins[1:] for numbers, bins in pairs)
+    assert any(":" in numbers[0] for numbers, _ in pairs)
+    assert not any(":" in bins[0] for _, bins in pairs)
+
+
+@pytest.mark.parametrize("name", BOTH)
 def test_both_logs_are_of_the_same_events(name: str) -> None:
     uniform, greedy = (next(zip(*islice(events(f"cb-{name}-{log}"), 300), strict=True)) for log in "ue")
     assert uniform == greedy

@@ -43,7 +43,7 @@ class Case:
 
 
 def bandit(name: str, stream: Callable[[], bytes], *happens: str, **options: Any) -> Case:
-    given = {"cb_explore_adf": True, "automl": 4, "default_lease": 200}
+    given = {"cb_explore_adf": True, "automl": 4, "default_lease": 200, "predict_with": "champion"}
     return Case(name, stream, {**given, **options}, frozenset(happens))
 
 
@@ -124,7 +124,7 @@ SMALL = [
     bandit(
         "events have slots",
         lambda: slots(600),
-        *("swap by loss", "comes back"),
+        "swap by loss",
         cb_explore_adf=False,
         ccb_explore_adf=True,
         default_lease=100,

@@ -22,6 +22,7 @@ from onlineauto.engine.event.state import (
     N_ACTIONS,
     N_EVENTS,
     OUTSIDE,
+    PLACES,
     PROVED_WORSE,
     REVIEW_DUE,
     REVIEWED,
@@ -238,10 +239,22 @@ def _loss(run: Run, raw: F32, target: F32) -> np.float64:
 
 
 @inline_kernel
-def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Label) -> None:
+def rarity(live: Live, action: int, n: int) -> np.float64:
+    """Return how much rarer an action was logged so far than one of `n` actions on average.
+
+    By this factor the losses of a bandit count. Else they would be those of a log's favourite action, and the
+    config that fits it best would become champion, whatever it makes of the other actions.
+    """
+    logged = live.logged[min(action, PLACES - 1)]
+    return np.float64((live.logged[PLACES] + n) / (n * (logged + 1.0)))
+
+
+@inline_kernel
+def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
     """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
     live, simple = run.live, run.task.shape == SIMPLE
     weight = np.float64(label.weight) if simple else 1.0
+    rare = 1.0 if simple else rarity(live, action, n)
     champion = weight * _loss(run, score[action, 0], label.cost)
     if not math.isfinite(champion):
         return
@@ -264,7 +277,8 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, label: Lab
             continue
         own = weight * _loss(run, score[action, slot], label.cost)
         if math.isfinite(own):
-            observe_any_difference(live.losses[slot], live.spread[slot], champion - own, live.prices[slot])
+            gain = rare * (champion - own)
+            observe_any_difference(live.losses[slot], live.spread[slot], gain, live.prices[slot])
         if live.mixing:
             live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
         if simple:

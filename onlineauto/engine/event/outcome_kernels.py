@@ -51,17 +51,17 @@ def _actions_of(results: Results, event: int) -> tuple[NDArray[np.int32], NDArra
 
 
 @inline_kernel
-def rank_actions(results: Results, event: int, buffers: Buffers) -> None:
-    """Rank the actions of an event by the champion's scores."""
+def rank_actions(results: Results, event: int, buffers: Buffers, column: int) -> None:
+    """Rank the actions of an event by a column of the scores."""
     order, score = _actions_of(results, event)
     n = len(order)
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[i, 0]
+        score[i] = buffers.score[i, column]
     rank(score, n, order)
     for i in range(n):
         short_loop()
-        score[i] = buffers.score[order[i], 0]
+        score[i] = buffers.score[order[i], column]
 
 
 @inline_kernel

@@ -27,9 +27,12 @@ __all__ = [
     "Counted",
     "Label",
     "Live",
+    "Members",
+    "Regression",
     "Results",
     "Run",
     "Screen",
+    "Stack",
     "Task",
     "Units",
 ]
@@ -85,6 +88,64 @@ class Task(NamedTuple):
     mask: np.uint64  # selects the low bits of a hash that number the cell
 
 
+class Regression(NamedTuple):
+    """Recursive least squares for each action; see `onlineauto.engine.stack.least_squares_kernels`."""
+
+    weights: NDArray[np.float64]  # [actions, inputs]
+    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights
+
+
+class Members(NamedTuple):
+    """Learners beside the live configs whose scores the stack uses; see `onlineauto.engine.stack.members`.
+
+    Inputs of an event are its features, of which the first is the constant, and waves of its numbers.
+    """
+
+    on: bool
+    features: bool  # there is least squares on features
+    waving: bool  # and on waves
+    tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
+    input: NDArray[np.int32]  # [places]: its input
+    number: NDArray[np.int32]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    of_number: NDArray[np.int32]  # [numbers]: the input of each
+    mean: NDArray[np.float64]  # [numbers]
+    variance: NDArray[np.float64]  # [numbers]
+    latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring
+    bins: NDArray[np.int64]  # [numbers]: how many bins each has
+    cut: NDArray[np.float64]  # [numbers, BINS]: where the bins of each end, in ascending order
+    of_bin: NDArray[np.int32]  # [numbers, BINS]: the input of each bin
+    seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
+    action: NDArray[np.uint64]  # [actions]: key of each known action
+    frequency: NDArray[np.float64]  # [numbers * waves]
+    phase: NDArray[np.float64]  # [waves]
+    linear: Regression
+    waves: Regression
+    gains: NDArray[np.float64]  # scratch
+
+
+class Stack(NamedTuple):
+    """The sum of the live configs' scores, under learnt weights; see `onlineauto.engine.stack.stack_kernels`.
+
+    An axis ``inputs`` has one entry for each live config that there can be, then one for each member, and a
+    last one for the constant.
+    """
+
+    on: bool  # it learns
+    serves: bool  # predictions are the stack's, and not the champion's
+    weights: NDArray[np.float64]  # [inputs]
+    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
+    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
+    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
+    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
+    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
+    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
+    level: NDArray[np.float64]  # [1]: probability of error of both tests together
+    updates: NDArray[np.int64]  # [1]: events learnt since both tests began
+    scratch: NDArray[np.float64]  # [2, inputs]
+    members: Members
+
+
 class Live(NamedTuple):
     """The live configs. Number 0 is the champion, and the only one unless there is a search.
 
@@ -120,6 +181,7 @@ class Live(NamedTuple):
     fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
     mixing: bool  # a single line's prediction is a weighted mean over all live configs
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
+    logged: NDArray[np.float64]  # [PLACES + 1]: events learnt with each logged action, by its place; in all
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
@@ -128,10 +190,14 @@ class Live(NamedTuple):
     sizes: NDArray[np.int64]  # [keys]: number of these features
     met: NDArray[np.bool_]  # [keys]: seen before, or never crossed
     marks: NDArray[np.int64]  # [keys]: the line that counted a namespace last, as a mark
+    stack: Stack
 
 
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
 """Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
+
+PLACES = 64
+"""Number of places of actions that are told apart; the last one stands for all behind it."""
 
 GROUP = 32
 """Number of events whose mean loss is one observation of the drift detector."""
@@ -144,12 +210,29 @@ EVENT, STEP, SIGNAL, SLOT = range(4)
 that the signal is about."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
-"""Signals: the reasons for which the loop stops."""
+STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
+"""Signals: the reasons for which the loop stops. The last four are about the stack and the champion: which of
+them is proved to earn more, or to predict the costs of logged actions better."""
 
 MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 """Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
 checked; the leases are checked."""
 
+
+MEMBERS = 2
+"""Number of members: least squares on features, and on waves of numbers."""
+
+FEATURES, NUMBERS, ACTIONS = range(3)
+"""Entries of the members' tally."""
+
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 256
+"""What members can have at most: inputs that are features, numbers among them, actions; and waves."""
+
+WORD, BIN = -1, -2
+"""Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
+
+BINS, FIRST_BINS, RING = 24, 12, 128
+"""Bins of a number: at most, and at first; and how many of the latest numbers decide on bins."""
 
 STREAM, ASIDE, NOTICED = range(3)
 """Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
@@ -179,6 +262,8 @@ class Units(NamedTuple):
     ccb_slot: int  # what a CCB slot leaves to the next
     before_event: int  # namespaces, leases and reviews of a search
     after_event: int  # its comparisons of live configs
+    score_stack: int  # scores of the stack
+    learn_stack: int  # its weights and tests
 
 
 class Context(NamedTuple):
@@ -245,19 +330,21 @@ class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
     An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
+    Behind them are the scores of the members, and that of the stack.
     """
 
     cell: NDArray[np.uint32]
     name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: runs of features that the same live configs use
-    score: NDArray[np.float32]  # [actions, slots + 3]
+    score: NDArray[np.float32]  # [actions, slots + 3 + MEMBERS + 1]
     target: NDArray[np.float32]  # [actions]: estimated costs
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
     first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
+    inputs: NDArray[np.float64]  # [4, inputs]: of the members: features; waves; numbers as they are; words
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

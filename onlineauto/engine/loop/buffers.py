@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.event.state import CB, ROW, SIMPLE, Buffers, Results
+from onlineauto.engine.event.state import CB, MEMBERS, MOST_FEATURES, ROW, SIMPLE, WAVES, Buffers, Results
 from onlineauto.engine.loop.size_kernels import largest_example
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
@@ -43,13 +43,14 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         name=np.empty(features, np.uint64),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((actions, slots + 3), np.float32),
+        score=np.zeros((actions, slots + 4 + MEMBERS), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
+        inputs=np.zeros((4, max(MOST_FEATURES, WAVES))),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )
@@ -81,7 +82,7 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
         larger = make_buffers(
             features=max(room, features),
             actions=max(actions, len(buffers.score)),
-            slots=buffers.score.shape[1] - 3,
+            slots=buffers.score.shape[1] - 4 - MEMBERS,
             runs=2 * runs,
         )
     except MemoryError:

@@ -23,6 +23,7 @@ from onlineauto.engine.event.state import (
     STREAM,
 )
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.stack.stack_kernels import stacked
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
@@ -71,10 +72,15 @@ def run_events(
         else:
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
+            if run.live.stack.on:
+                call_at(units.score_stack, (context, stream, actions))
         if run.task.shape == SIMPLE:
+            if run.live.stack.serves:
+                row.raw = row.prediction = buffers.score[0, stacked(buffers)]
             labelled = settle_line(run, results, event, label)
         else:
-            rank_actions(results, event, buffers)
+            column = stacked(buffers) if run.live.stack.serves else 0
+            rank_actions(results, event, buffers, column)
             if exploration.active:
                 explore(context, run, results, event, label, learns, standing)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
@@ -91,6 +97,8 @@ def run_events(
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and learns:
             call_at(units.after_event, (context, stream, cursor, actions, label))
+            if run.live.stack.on:
+                call_at(units.learn_stack, (context, stream, cursor, actions, label))
             if cursor[SIGNAL] != BLOCK_END:
                 return
     cursor[SIGNAL] = BLOCK_END

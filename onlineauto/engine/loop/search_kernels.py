@@ -15,7 +15,7 @@ from onlineauto.engine.event.live_config_kernels import (
     verdict,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
+from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, PLACES, SIGNAL, SIMPLE, SLOT
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -47,5 +47,8 @@ def after_event(
     if run.task.shape != SIMPLE:
         observe_rewards(run, score, actions.n, label)
     if run.live.paired:
-        observe_losses(run, score, max(int(label.action), 0), label)
+        observe_losses(run, score, max(int(label.action), 0), actions.n, label)
+        if label.action >= 0:
+            run.live.logged[min(int(label.action), PLACES - 1)] += 1.0
+            run.live.logged[PLACES] += 1.0
     cursor[SIGNAL], cursor[SLOT] = verdict(run.live)

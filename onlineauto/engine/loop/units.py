@@ -11,6 +11,7 @@ from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.event.state import Actions, Label, Units
 from onlineauto.engine.loop.search_kernels import after_event, before_event
+from onlineauto.engine.stack.stack_kernels import learn_stack, score_stack
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_UNITS", "make_units"]
 
-NO_UNITS = Units(0, 0, 0, 0, 0, 0)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0)
 """The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
@@ -41,6 +42,8 @@ def make_units(explorer: Explorer, context: Context, stream: Stream, results: Re
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
+        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS),
+        learn_stack=_address(context.live.stack.on, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
     )
 
 

@@ -10,6 +10,7 @@ from onlineauto.automl.control import control_of
 from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
+from onlineauto.engine.options.stacking import cannot_stack
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
@@ -244,13 +245,16 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
     reasons = (
         (not paired, _OF_PAIRED, "--estimator robust, which compares a bound on each one's reward"),
         (not renews, ("search", "feature_cost"), f"--oracle_type {oracle}"),
-        (bandit, ("predict_with",), "a bandit, whose actions the champion chooses"),
     )
     for holds, names, what in reasons:
         for name in names:
             decides = name == "cost_range" and "epsilon_decay" in configuration.supplied
             if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
+    if automl.predict_with == "mix" and bandit:
+        raise OptionError("--predict_with mix is for single lines; a bandit has champion and stack")
+    if automl.predict_with == "stack" and (what := cannot_stack(configuration)):
+        raise OptionError(f"--predict_with stack and {what} exclude each other")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
             f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"

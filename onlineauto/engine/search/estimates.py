@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onlineauto.automl.decisions import STACK
 from onlineauto.engine.event.state import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
@@ -81,7 +82,8 @@ class Estimates:
 
     def updates(self, live: int) -> int:
         """Count the events that the estimators of live config `live` have observed."""
-        return int(self._live_configs.arrays.updates[live])
+        arrays = self._live_configs.arrays
+        return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""
@@ -110,7 +112,7 @@ class Estimates:
     def _bound(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound on the reward of live config `live`, or of the champion (`who`)."""
         arrays = self._live_configs.arrays
-        if not 0 <= live < arrays.n:
+        if not STACK <= live < arrays.n:
             raise IndexError(f"there is no live config {live}: there are {arrays.n}")
         if arrays.paired:
             return self._interval(live, who, upper=upper)

@@ -8,12 +8,12 @@ can be replayed over the same stream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Extend, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import STACK, Extend, PredictWith, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,13 +109,20 @@ class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
     indices: list[Count]
 
 
+class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="decision"):
+    events: Count
+    who: Literal["stack", "champion"]
+    by: str
+    stack: Bounds  # of the stack, and of the champion over the same events
+
+
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
     """The last line: the number of events after which the run was over."""
 
     events: Count
 
 
-Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen
+Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _PredictWith
 """A line about a decision."""
 
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
@@ -168,6 +175,8 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
         return _Widen(events, [_written(name) for name in decision.names])
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
+    if isinstance(decision, PredictWith):
+        return _PredictWith(events, decision.who, decision.by, bounds_of(STACK, statistics))
     if isinstance(decision, Rotate):
         config, live = decision.config, decision.live
         made_room = bounds_of(live, statistics) if statistics.updates(live) > 0 else None
@@ -203,6 +212,8 @@ def decision_of(entry: Entry) -> Decision:
         return Extend(entry.slot, entry.lease, entry.place_of)
     if isinstance(entry, _Swap):
         return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
+    if isinstance(entry, _PredictWith):
+        return PredictWith(entry.who, entry.by)
     return Remove(entry.slot, entry.index)
 
 

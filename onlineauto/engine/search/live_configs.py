@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import Remove, Reopen, Rotate, Swap, Widen
-from onlineauto.automl.search import REVIEW
-from onlineauto.engine.event.live_config_kernels import copy_lane, swap_lanes
-from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE, Live
+from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
+from onlineauto.engine.search.lanes import Lanes
+from onlineauto.engine.search.live_arrays import NEVER, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
-from onlineauto.estimators.difference_kernels import SPREAD_SIZE
-from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
+from onlineauto.engine.stack import stack as stacking
+from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
-from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
-from onlineauto.estimators.robust_kernels import SIZE, Test
-from onlineauto.estimators.scale import make_scale
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import prepare
-from onlineauto.learners._kernels import materialize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,13 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveConfigs"]
 
-_NEVER = 2**62
 _PARKED = 4
 """Number of waiting configs that keep their weights, for each live config that there can be."""
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
-    *("recent", "fresh", "mix", "scale", "last"),
+    *("recent", "fresh", "mix", "logged", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
 
@@ -71,6 +65,8 @@ class LiveConfigs:
         The first champion.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
+    predicts_with : {"champion", "mix", "stack"}
+        What predicts.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -97,6 +93,7 @@ class LiveConfigs:
         control: Control,
         first: Config,
         hyperparameters: Hyperparameters,
+        predicts_with: str,
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
@@ -107,56 +104,18 @@ class LiveConfigs:
         self._since = 0
         self._layout, self._interactions = layout, interactions
         self._control, self._shape = control, shape
+        self._lanes = Lanes(control, shape, max_live=max_live)
         self.configs = [first]
         self.indices = [0]
         self.namespaces: list[bytes] = []
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
-        self._n_tests = 0
+        self._n_tests = self._n_stack_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
-        share = 1 if options.fixed_significance_level else max_live
-        self.arrays = Live(
-            n=1,
-            slot_step=shape.config_step,
-            part_step=shape.part_step,
-            searching=options.automl is not None,
-            fill=False,
-            test=Test(
-                alpha=np.float64(np.float32(np.float32(self._alpha) / np.float32(share))),
-                tol_x=np.float64(np.float32(options.tol_x)),
-            ),
-            cost_is_reward=options.reward_as_cost,
-            reversed=options.debug_reversed_learn,
-            lease=np.full(max_live, _NEVER, np.int64),
-            updates=np.zeros(max_live, np.int64),
-            evidence=np.zeros((max_live, 2, 2, SIZE)),
-            paired=options.is_paired(control.paired),
-            by_reward=not simple and options.by_reward(),
-            by_loss=options.by_loss(),
-            replaceable=False,
-            review=_NEVER,
-            pairs=np.zeros((max_live, PAIR_SIZE)),
-            losses=np.zeros((max_live, PAIR_SIZE)),
-            alike=np.ones(max_live, bool),
-            prices=np.zeros(max_live),
-            levels=np.zeros(max_live),
-            policies=np.zeros((max_live, 2, POLICY_SIZE)),
-            spread=np.zeros((max_live, SPREAD_SIZE)),
-            reach=np.zeros(2),
-            recent=np.zeros(REVIEW // GROUP + 2),
-            fresh=np.zeros(1, np.int64),
-            mixing=simple and options.predict_with == "mix",
-            mix=np.eye(1, max_live)[0],
-            scale=make_scale(*options.rewards(), floor=options.min_prob),
-            last=np.zeros((max_live, 2, 2)),
-            decided=np.zeros(max_live, bool),
-            tally=np.zeros(5, np.int64),
-            counts=np.zeros(0, np.int64),
-            sizes=np.zeros(0, np.int64),
-            met=np.zeros(0, bool),
-            marks=np.zeros(0, np.int64),
-        )
+        self.arrays = make_live(options, learner, control, predicts_with=predicts_with, slots=layout.slots)
+        if self.arrays.stack.on:
+            self._test_stack_anew()
 
     @property
     def max_live(self) -> int:
@@ -165,11 +124,7 @@ class LiveConfigs:
 
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
-        cells = np.zeros(0, np.int64)
-        prepare(copy_lane, model.weights, cells, 0, 0)
-        prepare(swap_lanes, model.weights, cells, 0, 0)
-        if self._control.moves_sums:
-            prepare(materialize, model, 0)
+        self._lanes.prepare(model)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces, if they have changed since the last block."""
@@ -218,8 +173,11 @@ class LiveConfigs:
 
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
+        if live == STACK:
+            sums: NDArray[np.float64] = self.arrays.stack.policies[who]
+            return sums
         policies = self.arrays.policies
-        sums: NDArray[np.float64] = policies[live, SELF]
+        sums = policies[live, SELF]
         if who == SELF:
             return sums
         sums = policies[0, SELF] - policies[live, CHAMPION]
@@ -257,12 +215,12 @@ class LiveConfigs:
         `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.arrays.lease[: len(leases)] = np.minimum(leases, _NEVER)
+        self.arrays.lease[: len(leases)] = np.minimum(leases, NEVER)
         self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
 
     def review(self, learnt: int) -> None:
         """Let the loop stop for a review when `learnt` events are learnt in all."""
-        self.arrays = self.arrays._replace(review=min(learnt, _NEVER))
+        self.arrays = self.arrays._replace(review=min(learnt, NEVER))
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
@@ -289,6 +247,11 @@ class LiveConfigs:
             self.namespaces = sorted({*self.namespaces, *decision.names})
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
+        elif isinstance(decision, PredictWith):
+            self.arrays = self.arrays._replace(
+                stack=self.arrays.stack._replace(serves=decision.who == "stack")
+            )
+            self._test_stack_anew()
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
@@ -311,7 +274,11 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
-        }
+        } | (
+            {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
+            if arrays.stack.on
+            else {}
+        )
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
@@ -334,7 +301,11 @@ class LiveConfigs:
             array: NDArray[Any] = getattr(self.arrays, name)
             array[...] = stored_array(name, stored["arrays"][name], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
-        self.arrays = self.arrays._replace(n=len(self.configs))
+        stack = self.arrays.stack
+        if stack.on and "stack" in stored:
+            stack = stacking.restore_stack(stored["stack"], stack)
+            self._n_stack_tests = stored["stack"]["tests"].count()
+        self.arrays = self.arrays._replace(n=len(self.configs), stack=stack)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
         self._keys, self._version = {}, -1
@@ -353,10 +324,11 @@ class LiveConfigs:
         self._set(live, model)
         if live > 0:
             self._join(live)
+            stacking.join(self.arrays.stack, live)
             if config in self.waiting:
                 self._bring_back(live, self.waiting.pop(config), model)
             else:
-                self._copy(0, live, model)
+                self._lanes.copy(0, live, model)
                 self._test_anew(live)
 
     def _join(self, live: int) -> None:
@@ -381,7 +353,7 @@ class LiveConfigs:
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
-        cells, lanes = np.flatnonzero(model.touched), self._lanes(live, model.weights)
+        cells, lanes = np.flatnonzero(model.touched), self._lanes.of(live, model.weights)
         self.waiting[self.configs[live]] = WaitingConfig(
             weights=model.weights[cells][:, :, lanes],
             cells=cells,
@@ -400,8 +372,8 @@ class LiveConfigs:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
         same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
         if not same.all():
-            self._copy(0, live, model)
-        lanes = self._lanes(live, model.weights)
+            self._lanes.copy(0, live, model)
+        lanes = self._lanes.of(live, model.weights)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
@@ -410,8 +382,11 @@ class LiveConfigs:
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
-        self._swap_lanes(live, model)
+        self._lanes.swap(live, model)
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
+        if self.arrays.stack.on:
+            stacking.exchange(self.arrays.stack, live)
+            self._test_stack_anew()
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
@@ -430,29 +405,21 @@ class LiveConfigs:
         self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
-            unlearn(model, self._lanes(0, model.weights), self._unlearnt)
+            unlearn(model, self._lanes.of(0, model.weights), self._unlearnt)
             model.sums[0] = 0
+        if decision.what != "reopen":
+            stacking.begin(self.arrays.stack)
         for live in range(1, len(self.configs)):
             self._test_anew(live)
             if decision.what != "reopen":
-                self._copy(0, live, model)
-
-    def _swap_lanes(self, live: int, model: Model) -> None:
-        """Swap the weights of the champion and of challenger `live`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(0, weights), self._lanes(live, weights), strict=True):
-            swap_lanes(weights, cells, one, other)
-            if self._control.moves_sums:
-                model.lanes[[one, other]] = model.lanes[[other, one]]
-        if self._control.moves_sums:
-            model.sums[[0, live]] = model.sums[[live, 0]]
+                self._lanes.copy(0, live, model)
 
     def _swap(self, live: int, config: Config, model: Model) -> None:
         """Make challenger `live` the champion and the champion challenger 1; drop all other challengers."""
         arrays = self.arrays
-        self._swap_lanes(live, model)
+        self._lanes.swap(live, model)
         if live != 1:
-            self._copy(live, 1, model)
+            self._lanes.copy(live, 1, model)
         self.waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)
@@ -473,6 +440,11 @@ class LiveConfigs:
         self.arrays.pairs[live] = self.arrays.losses[live] = self.arrays.spread[live] = 0
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
+    def _test_stack_anew(self) -> None:
+        """Start new tests of the stack against the champion; all ever started share a significance level."""
+        self._n_stack_tests += 1
+        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
+
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
         self.arrays.evidence[live] = 0
@@ -480,20 +452,3 @@ class LiveConfigs:
         self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
         self.arrays.last[live] = 0
         self.arrays.updates[live] = 0
-
-    def _copy(self, source: int, target: int, model: Model) -> None:
-        """Copy the weights of live config `source` to live config `target`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self._lanes(source, weights), self._lanes(target, weights), strict=True):
-            copy_lane(weights, cells, one, other)
-            if self._control.moves_sums:
-                model.lanes[other] = model.lanes[one]
-        if self._control.moves_sums:
-            model.sums[target] = model.sums[source]
-            for lane in self._lanes(target, weights):
-                materialize(model, lane)  # The target may learn with other penalties.
-
-    def _lanes(self, live: int, weights: NDArray[np.float32]) -> list[int]:
-        """Return the lanes that are moved with a live config."""
-        parts = weights.shape[2] // self.max_live if self._control.moves_whole_table else self._shape.parts
-        return [part * self.max_live + live for part in range(parts)]

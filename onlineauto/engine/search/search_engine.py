@@ -13,14 +13,17 @@ from onlineauto.automl.config import Config, Interaction, Settings
 from onlineauto.automl.control import control_of
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
+    STACK,
     BoundCrossed,
     Extend,
     LeaseDue,
     NewNamespaces,
+    PredictWith,
     ProvedWorse,
     Reopen,
     ReviewDue,
     Rotate,
+    StackCrossed,
     Swap,
     Widen,
 )
@@ -34,15 +37,21 @@ from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.event.state import (
     BLOCK_END,
     BOUND_CROSSED,
+    CHAMPION_EARNS,
+    CHAMPION_PREDICTS,
     LEARNT,
     LOSS_CROSSED,
     NEW_NAMESPACE,
     PROVED_WORSE,
     REVIEW_DUE,
     SIGNAL,
+    SIMPLE,
     SLOT,
+    STACK_EARNS,
+    STACK_PREDICTS,
 )
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.options.stacking import predicts_with
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
@@ -166,6 +175,7 @@ class Searching:
             control=control,
             first=self.search.champion,
             hyperparameters=hyperparameters,
+            predicts_with=predicts_with(configuration, simple=learner.task.shape == SIMPLE),
             interactions=self._interactions,
         )
         self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
@@ -383,6 +393,10 @@ class Searching:
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
             return ProvedWorse(int(cursor[SLOT]))
+        if reason in (STACK_EARNS, STACK_PREDICTS):
+            return StackCrossed(True, "loss" if reason == STACK_PREDICTS else "reward")
+        if reason in (CHAMPION_EARNS, CHAMPION_PREDICTS):
+            return StackCrossed(False, "loss" if reason == CHAMPION_PREDICTS else "reward")
         return LeaseDue()
 
     def _drifted(self) -> bool:
@@ -410,8 +424,9 @@ class Searching:
         """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
-        recorded: Bounds | None = getattr(entry, "bounds", None)
-        live: int = getattr(entry, "slot", 0)
+        decides_on_stack = isinstance(decision_of(entry), PredictWith)
+        recorded: Bounds | None = getattr(entry, "stack" if decides_on_stack else "bounds", None)
+        live: int = STACK if decides_on_stack else getattr(entry, "slot", 0)
         if recorded is None or live >= len(self.estimates):
             return recorded is None
         pairs = zip(
@@ -426,6 +441,8 @@ class Searching:
         n_live = len(self.estimates)
         if isinstance(decision, Widen):
             return all(decision.names)
+        if isinstance(decision, PredictWith):
+            return self.live_configs.arrays.stack.on
         if isinstance(decision, Reopen):
             return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):

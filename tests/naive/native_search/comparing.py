@@ -6,6 +6,7 @@ All live configs have scored the event before any of them learnt it, so each los
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,8 @@ class Losses:
         self.lately = 0.0
         self.fresh: list[float] = []
         """The champion's, since they were last asked for."""
+        self.logged: Counter[int] = Counter()
+        """How often each action was logged, by its place."""
 
     def compare(
         self, live: Sequence[Live], scores: Scores, event: Event, labels: Labels, learnt: int
@@ -83,16 +86,23 @@ class Losses:
             self.largest = max(self.largest, lost[0])
             self.lately += (lost[0] - self.lately) / min(learnt + 1.0, MEMORY)
             live[0].value.observe_loss(lost[0], largest_before)
+        rare = 1.0 if single else self._rarity(label.action, len(scores[0]))
         for each, loss in zip(live[1:], lost[1:], strict=True):
             if not (self.options.by_loss and each.is_alike(live[0])):
                 continue
-            each.by_loss.observe(lost[0] - loss, each.price)
+            each.by_loss.observe(rare * (lost[0] - loss), each.price)
             if single:
                 each.value.observe_loss(loss, largest_before)
                 self.largest = max(self.largest, loss)
                 each.updates += 1
         if self.options.mixes:
             self._share(live, lost)
+
+    def _rarity(self, action: int, n_actions: int) -> float:
+        """How much rarer was an action logged than one of all on average? This log is counted afterwards."""
+        rare = (self.logged.total() + n_actions) / (n_actions * (self.logged[action] + 1.0))
+        self.logged[action] += 1
+        return rare
 
     def _share(self, live: Sequence[Live], lost: Sequence[float]) -> None:
         """Give those more to say that lose less; nobody has so little that it would take long to grow."""

@@ -1,0 +1,42 @@
+"""What predicts in a search: the champion, a mix of the live configs, or the stack where it can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.control import control_of
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["cannot_stack", "predicts_with"]
+
+
+def predicts_with(configuration: Configuration, *, simple: bool) -> str:
+    """Return what predicts events in a search: "champion", "mix" or "stack"."""
+    asked: str | None = configuration[AutomlOptions].predict_with
+    if asked is not None:
+        return asked
+    if simple:
+        return "mix"
+    return "champion" if cannot_stack(configuration) else "stack"
+
+
+def cannot_stack(configuration: Configuration) -> str:
+    """Return the option with which live configs cannot be stacked, "" if there is none."""
+    automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
+    searched, update = automl.searched(), configuration[UpdateOptions]
+    reasons = (
+        (automl.automl is None, "no --automl"),
+        (not automl.is_paired(control_of(configuration).paired), "--estimator robust"),
+        (configuration[CbOptions].cb_type != "mtr", f"--cb_type {configuration[CbOptions].cb_type}"),
+        (configuration[LossOptions].loss_function != "squared", "a --loss_function other than squared"),
+        (bool(update.l1 or update.l2), "--l1 or --l2"),
+        (not searched.isdisjoint(("cb_type", "l1", "l2")), "--search of cb_type, l1 or l2"),
+        (bool(explorer.models(configuration) or explorer.bounds(configuration)), f"--{explorer.name}"),
+        ("epsilon_decay" in configuration.supplied, "--epsilon_decay"),
+    )
+    return next((what for holds, what in reasons if holds), "")

@@ -1,0 +1,85 @@
+"""The arrays of the live configs before the first event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.automl.search import REVIEW
+from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
+from onlineauto.engine.stack.stack import make_stack
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.interval_kernels import POLICY_SIZE
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+from onlineauto.estimators.robust_kernels import SIZE, Test
+from onlineauto.estimators.scale import make_scale
+
+if TYPE_CHECKING:
+    from onlineauto.automl.control import Control
+    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.engine.loop.learner import Learner
+
+__all__ = ["NEVER", "make_live"]
+
+NEVER = 2**62
+"""A number of events that is never reached."""
+
+
+def make_live(
+    options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str, slots: bool
+) -> Live:
+    """Return the arrays of a search, or of a champion alone, before the first event.
+
+    `predicts_with` is "champion", "mix" or "stack"; `slots` says whether events have CCB slots.
+    """
+    max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+    alpha = float(np.float32(options.automl_significance_level))
+    share = 1 if options.fixed_significance_level else max_live
+    return Live(
+        n=1,
+        slot_step=shape.config_step,
+        part_step=shape.part_step,
+        searching=options.automl is not None,
+        fill=False,
+        test=Test(
+            alpha=np.float64(np.float32(np.float32(alpha) / np.float32(share))),
+            tol_x=np.float64(np.float32(options.tol_x)),
+        ),
+        cost_is_reward=options.reward_as_cost,
+        reversed=options.debug_reversed_learn,
+        lease=np.full(max_live, NEVER, np.int64),
+        updates=np.zeros(max_live, np.int64),
+        evidence=np.zeros((max_live, 2, 2, SIZE)),
+        paired=options.is_paired(control.paired),
+        by_reward=not simple and options.by_reward(),
+        by_loss=options.by_loss(),
+        replaceable=False,
+        review=NEVER,
+        pairs=np.zeros((max_live, PAIR_SIZE)),
+        losses=np.zeros((max_live, PAIR_SIZE)),
+        alike=np.ones(max_live, bool),
+        prices=np.zeros(max_live),
+        levels=np.zeros(max_live),
+        policies=np.zeros((max_live, 2, POLICY_SIZE)),
+        spread=np.zeros((max_live, SPREAD_SIZE)),
+        reach=np.zeros(2),
+        recent=np.zeros(REVIEW // GROUP + 2),
+        fresh=np.zeros(1, np.int64),
+        mixing=simple and predicts_with != "champion",
+        mix=np.eye(1, max_live)[0],
+        logged=np.zeros(PLACES + 1),
+        scale=make_scale(*options.rewards(), floor=options.min_prob),
+        last=np.zeros((max_live, 2, 2)),
+        decided=np.zeros(max_live, bool),
+        tally=np.zeros(5, np.int64),
+        counts=np.zeros(0, np.int64),
+        sizes=np.zeros(0, np.int64),
+        met=np.zeros(0, bool),
+        marks=np.zeros(0, np.int64),
+        stack=make_stack(
+            max_live,
+            on=predicts_with == "stack",
+            members="none" if slots else options.members,
+        ),
+    )

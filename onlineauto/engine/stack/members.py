@@ -1,0 +1,129 @@
+"""The state of the members before the first event, and as a model file keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.event.state import (
+    ACTIONS,
+    BINS,
+    FEATURES,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    NUMBERS,
+    RING,
+    WAVES,
+    Members,
+    Regression,
+)
+
+if TYPE_CHECKING:
+    from onlineauto.features.stored import Stored
+
+__all__ = ["make_members", "members_state", "restore_members"]
+
+_PLACES = 1024
+_SEED = 20_261_122
+_BOUNDED = {
+    "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
+    "input": MOST_FEATURES - 1,
+    "number": MOST_NUMBERS - 1,
+    "of_number": MOST_FEATURES - 1,
+    "bins": BINS,
+    "of_bin": MOST_FEATURES - 1,
+}
+"""Arrays of indices and counts, and the largest that each may have."""
+_FREE = ("mean", "variance", "latest", "cut")
+_SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
+
+
+def make_members(which: str) -> Members:
+    """Return the members before the first event: "both", those on "features" or "waves", or "none"."""
+    on = which != "none"
+    actions, features = (MOST_ACTIONS, MOST_FEATURES) if on else (0, 0)
+    numbers, waves, places = (MOST_NUMBERS, WAVES, _PLACES) if on else (0, 0, 0)
+    draw = np.random.Generator(np.random.PCG64(_SEED))
+    return Members(
+        on=on,
+        features=which in ("both", "features"),
+        waving=which in ("both", "waves"),
+        tally=np.zeros(3, np.int64),
+        feature=np.zeros(places, np.uint64),
+        input=np.zeros(places, np.int32),
+        number=np.full(features, -1, np.int32),
+        of_number=np.zeros(numbers, np.int32),
+        mean=np.zeros(numbers),
+        variance=np.zeros(numbers),
+        latest=np.zeros((numbers, RING)),
+        bins=np.zeros(numbers, np.int64),
+        cut=np.zeros((numbers, BINS)),
+        of_bin=np.zeros((numbers, BINS), np.int32),
+        seen=np.zeros(actions + 1, np.int64),
+        action=np.zeros(actions, np.uint64),
+        frequency=draw.standard_normal(numbers * waves),
+        phase=draw.uniform(0.0, 2.0 * np.pi, waves),
+        linear=_make_regression(actions, features),
+        waves=_make_regression(actions, waves),
+        gains=np.zeros(max(features, waves)),
+    )
+
+
+def _make_regression(actions: int, inputs: int) -> Regression:
+    return Regression(np.zeros((actions, inputs)), np.zeros((actions, inputs, inputs)))
+
+
+def members_state(members: Members) -> dict[str, Any]:
+    """Return the state of the members, as `restore_members` takes it: only what is in use."""
+    actions, features = min(members.tally[ACTIONS], MOST_ACTIONS), min(members.tally[FEATURES], MOST_FEATURES)
+    waves = WAVES if members.tally[NUMBERS] else 0
+    return {name: getattr(members, name) for name in _SMALL} | {
+        "linear": _regression_state(members.linear, actions, features),
+        "waves": _regression_state(members.waves, actions, waves),
+    }
+
+
+def _regression_state(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
+    weights, spread = regression
+    return {
+        "weights": weights[:actions, :inputs].copy(),
+        "spread": spread[:actions, :inputs, :inputs].copy(),
+    }
+
+
+def restore_members(stored: Stored, members: Members) -> None:
+    """Put a stored state into these members.
+
+    Raises
+    ------
+    ValueError
+        It is not the state of members.
+    """
+    for name, most in _BOUNDED.items():
+        array = getattr(members, name)
+        array[...] = stored[name].within(array, -2 if name == "number" else 0, most)
+    for name in _FREE:
+        array = getattr(members, name)
+        array[...] = stored[name].finite(array.dtype, array.shape)
+    members.seen[:] = stored["seen"].counts(members.seen.shape)
+    for name in ("feature", "action"):
+        array = getattr(members, name)
+        array[...] = stored[name].like(array)
+    if np.count_nonzero(members.feature) > MOST_FEATURES:
+        raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
+    _restore_regression(stored["linear"], members.linear)
+    _restore_regression(stored["waves"], members.waves)
+
+
+def _restore_regression(stored: Stored, regression: Regression) -> None:
+    weights = stored["weights"].finite(np.float64, (-1, -1))
+    actions, inputs = weights.shape
+    if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
+        raise stored["weights"].fail("weights of members")
+    spread = stored["spread"].finite(np.float64, (actions, inputs, inputs))
+    for array in regression:
+        array[...] = 0.0
+    regression.weights[:actions, :inputs] = weights
+    regression.spread[:actions, :inputs, :inputs] = spread

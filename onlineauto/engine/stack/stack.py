@@ -1,0 +1,102 @@
+"""Stacking: the state of the stack, and how changes of live configs change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.event.state import MEMBERS, Stack
+from onlineauto.engine.stack.members import make_members, members_state, restore_members
+from onlineauto.engine.stack.stack_kernels import UNSURE
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.interval_kernels import POLICY_SIZE
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+
+if TYPE_CHECKING:
+    from onlineauto.features.stored import Stored
+
+__all__ = ["begin", "exchange", "join", "make_stack", "restore_stack", "stack_state", "test_anew"]
+
+_KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates")
+
+
+def make_stack(live_configs: int, *, on: bool, members: str) -> Stack:
+    """Return the stack of so many live configs before the first event; it learns if it is `on`."""
+    inputs = live_configs + MEMBERS + 1 if on else 1
+    stack = Stack(
+        on=on,
+        serves=False,
+        weights=np.zeros(inputs),
+        spread=np.zeros((inputs, inputs)),
+        range=np.zeros(2),
+        pair=np.zeros(PAIR_SIZE),
+        loss=np.zeros(PAIR_SIZE),
+        loss_spread=np.zeros(SPREAD_SIZE),
+        policies=np.zeros((2, POLICY_SIZE)),
+        level=np.zeros(1),
+        updates=np.zeros(1, np.int64),
+        scratch=np.zeros((2, inputs)),
+        members=make_members(members if on else "none"),
+    )
+    begin(stack)
+    return stack
+
+
+def begin(stack: Stack) -> None:
+    """Give all weight to the champion, and make every weight unsure."""
+    stack.weights[:] = 0.0
+    stack.weights[0] = 1.0
+    stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+
+
+def join(stack: Stack, live: int) -> None:
+    """Take in a new live config: it has no weight yet; that of the config before it goes to the champion."""
+    if not stack.on or live == 0:
+        return
+    stack.weights[0] += stack.weights[live]
+    stack.weights[live] = 0.0
+    stack.spread[live] = stack.spread[:, live] = 0.0
+    stack.spread[live, live] = UNSURE
+
+
+def exchange(stack: Stack, live: int) -> None:
+    """Let the weights of the champion and of live config `live` follow them as they change places."""
+    if stack.on:
+        for array in (stack.weights, stack.spread, stack.spread.T):
+            array[[0, live]] = array[[live, 0]]
+
+
+def test_anew(stack: Stack, level: float) -> None:
+    """Start both tests of the stack anew, with a probability of error of `level`."""
+    for array in (stack.pair, stack.loss, stack.loss_spread, stack.policies, stack.updates):
+        array[...] = 0
+    stack.level[0] = level
+
+
+def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
+    """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
+    state = {"serves": stack.serves, "tests": tests} | {name: getattr(stack, name) for name in _KEPT}
+    return state | ({"members": members_state(stack.members)} if stack.members.on else {})
+
+
+def restore_stack(stored: Stored, stack: Stack) -> Stack:
+    """Return the stack as it was stored, in the arrays of one of the same options.
+
+    Raises
+    ------
+    ValueError
+        The state is of other options, or is not that of a stack.
+    """
+    for name in _KEPT:
+        array = getattr(stack, name)
+        part = stored[name]
+        if name == "updates":
+            array[...] = part.counts(array.shape)
+        elif name in ("weights", "spread", "range"):
+            array[...] = part.finite(np.float64, array.shape)
+        else:
+            array[...] = part.like(array)
+    if stack.members.on:
+        restore_members(stored["members"], stack.members)
+    return stack._replace(serves=stored["serves"].truth())

@@ -1,0 +1,214 @@
+"""The stack: predicts with the sum of all live configs' scores, under weights learnt on the logged actions.
+
+Scores are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The weights are
+those of recursive least squares, which forgets slowly, since live configs change. They begin with the
+champion's alone. An event counts less, the more actions the stack ranks before the logged one: what matters
+is to tell the best actions apart.
+
+Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
+on logged actions. On single lines it is compared with the mix, by losses.
+
+Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
+squares.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.live_config_kernels import LEANING, best_action, mixed, rarity
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import (
+    BLOCK_END,
+    CHAMPION,
+    CHAMPION_EARNS,
+    CHAMPION_PREDICTS,
+    MEMBERS,
+    SELF,
+    SIGNAL,
+    SIMPLE,
+    STACK_EARNS,
+    STACK_PREDICTS,
+)
+from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
+from onlineauto.engine.stack.member_kernels import learn_members, score_members, works
+from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.interval_kernels import observe_policy
+from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
+from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
+from onlineauto.estimators.scale_kernels import HIGH, LOW
+from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Run, Stack
+    from onlineauto.features.records import Stream
+
+UNSURE = 1.0
+"""Variance of a weight before the first event; it never grows beyond it."""
+
+_KEEPS = 0.9995
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
+
+
+@inline_kernel
+def stacked(buffers: Buffers) -> int:
+    """Return the column of the scores that is the stack's."""
+    return int(buffers.score.shape[1] - 1)
+
+
+@inline_kernel
+def _on_scale(stack: Stack, cost: F32) -> np.float64:
+    """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
+    place = (np.float64(cost) - stack.range[0]) / (stack.range[1] - stack.range[0])
+    return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
+
+
+@inline_kernel
+def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
+    """Return how many actions have a lower score than `action`."""
+    rank = 0
+    for other in range(n):
+        short_loop()
+        rank += score[other, column] < score[action, column]
+    return rank
+
+
+@entry_kernel
+def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
+    """Fill the stack's column of the scores; they are the champion's before costs differ."""
+    run, score = run_on(context, stream), context.buffers.score
+    stack, column = run.live.stack, stacked(context.buffers)
+    last = len(stack.weights) - 1
+    low, width = stack.range[0], stack.range[1] - stack.range[0]
+    members = stack.members
+    if members.on:
+        score_members(run, actions, context.buffers)
+    for action in range(actions.n):
+        short_loop()
+        if not width > 0.0:
+            score[action, column] = score[action, 0]
+            continue
+        total = stack.weights[last]
+        for slot in range(run.live.n):
+            short_loop()
+            total += stack.weights[slot] * _on_scale(stack, score[action, slot])
+        for member in range(MEMBERS if members.on else 0):
+            short_loop()
+            if works(members, member):
+                weight = stack.weights[last - MEMBERS + member]
+                total += weight * _on_scale(stack, score[action, column - MEMBERS + member])
+        score[action, column] = np.float32(low + width * total)
+
+
+@inline_kernel
+def _test_losses(
+    run: Run, score: NDArray[np.float32], action: int, n: int, column: int, label: Label
+) -> None:
+    """Add an event to the test of losses: squared errors of the stack and of the champion.
+
+    It counts less, the more actions both rank before the logged one.
+    """
+    stack, shared = run.live.stack, run.model.shared
+    cost = np.float64(label.cost)
+    without = mixed(run, score) if run.live.mixing else score[action, 0]
+    champion = np.float64(clip(shared, without)) - cost
+    own = np.float64(clip(shared, score[action, column])) - cost
+    gain = np.float64(label.weight) * (champion * champion - own * own)
+    gain *= rarity(run.live, action, n)
+    gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
+    observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
+
+
+@inline_kernel
+def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
+    """Add an event to the test of rewards: those of the two best actions, if they differ."""
+    live, stack = run.live, run.live.stack
+    weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
+    weight = min(weight, _LARGEST_WEIGHT)
+    sign = 1.0 if live.cost_is_reward else -1.0
+    earned = sign * np.float64(label.cost)
+    champion, choice = best_action(score, 0, n), best_action(score, column, n)
+    w1 = np.float64(weight if choice == label.action else _ZERO)
+    w0 = np.float64(weight if champion == label.action else _ZERO)
+    observe_policy(stack.policies[SELF], live.scale, w1, earned)
+    observe_policy(stack.policies[CHAMPION], live.scale, w0, earned)
+    if choice != champion:
+        low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+        q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
+        q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
+        observe_predicted(stack.pair, live.scale, w1, w0, earned, (q1, q0), 0.0)
+
+
+@inline_kernel
+def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
+    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`."""
+    level = stack.level[0]
+    level_of_losses = level * share(stack.loss_spread) * (0.5 if by_reward else 1.0)
+    level_of_rewards = level * (0.5 if by_loss else 1.0)
+    if stack.serves:
+        if by_reward and is_worse(stack.pair, level_of_rewards):
+            return CHAMPION_EARNS
+        loses = by_loss and is_worse(stack.loss, level_of_losses)
+        return CHAMPION_PREDICTS if loses and is_worse(stack.pair, LEANING) else BLOCK_END
+    if by_reward and is_better(stack.pair, level_of_rewards):
+        return STACK_EARNS
+    predicts = by_loss and is_better(stack.loss, level_of_losses)
+    return STACK_PREDICTS if predicts and not is_worse(stack.pair, LEANING) else BLOCK_END
+
+
+@entry_kernel
+def learn_stack(
+    context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
+) -> None:
+    """Test the stack on a learnt event, then learn its weights; leave at the cursor the signal of a verdict.
+
+    The scores are those from before the event was learnt. Another signal at the cursor stays.
+    """
+    run, buffers = run_on(context, stream), context.buffers
+    live, stack, shared, score = run.live, run.live.stack, run.model.shared, buffers.score
+    simple = run.task.shape == SIMPLE
+    action = 0 if simple else int(label.action)
+    if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
+        return
+    if stack.range[1] > stack.range[0]:
+        column = stacked(buffers)
+        stack.updates[0] += 1
+        _test_losses(run, score, action, actions.n, column, label)
+        if not simple:
+            _test_rewards(run, score, actions.n, column, label)
+        if cursor[SIGNAL] == BLOCK_END:
+            cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss)
+        _learn_weights(run, actions, action, label, buffers)
+    stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
+    if stack.members.on:
+        learn_members(run, actions, label, buffers)
+
+
+@inline_kernel
+def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffers: Buffers) -> None:
+    """Learn the weights from the scores of the logged action and its cost."""
+    stack, score, column = run.live.stack, buffers.score, stacked(buffers)
+    inputs = stack.scratch[0]
+    last = len(inputs) - 1
+    inputs[:] = 0.0
+    for slot in range(run.live.n):
+        short_loop()
+        inputs[slot] = _on_scale(stack, score[action, slot])
+    for member in range(MEMBERS if stack.members.on else 0):
+        short_loop()
+        if works(stack.members, member):
+            inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
+    inputs[last] = 1.0
+    noise = np.float64(_rank(score, action, actions.n, column) + 1) / rarity(run.live, action, actions.n)
+    cost = _on_scale(stack, label.cost)
+    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], cost, noise, _KEEPS)
+    cut_off(stack.spread, len(inputs), UNSURE)
