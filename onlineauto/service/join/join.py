@@ -186,11 +186,23 @@ class Join:
         early = self._early.get(event_id)
         return None if early is None else dict(early.rewards).get(key)
 
+    def parts_of(self, event_id: str, *, keyed: bool) -> int:
+        """Return how many rewards of a decision take memory, if one more does: it is early, or has a key."""
+        found = self._decisions.get(event_id)
+        if found is not None:
+            return len(found.keys or ()) if keyed else -1
+        early = self._early.get(event_id)
+        return 0 if early is None else 1 + len(early.rewards)
+
+    @property
+    def next_end(self) -> float:
+        """The time at which the oldest decision has waited, or what waits for a decision has."""
+        ends = [each.deadline for each in (*self._first(self._decisions), *self._first(self._early))]
+        return min(ends, default=self.now)
+
     def is_due(self, time: float) -> bool:
         """Return whether something ends if nothing but the time changes."""
-        return any(
-            each.deadline <= time for each in (*self._first(self._decisions), *self._first(self._early))
-        )
+        return (len(self._decisions) + len(self._early) > 0) and self.next_end <= time
 
     def take(self, record: Record, position: int, size: int) -> list[Ended]:
         """Take the next record of the log, and return the decisions that it ends, in order.

@@ -186,6 +186,16 @@ class Learner:
             os.fsync(self._journal.fileno())
         self._run.checkpoint(self.snapshot_path)
 
+    def check(self, content: bytes) -> None:
+        """Check that the bytes are a model that could learn here.
+
+        Raises
+        ------
+        InputError, OptionError
+            They are none, or one of other options.
+        """
+        load_model(Workspace, content, self._configuration)
+
     def keep(self) -> str:
         """Write the model as it is now into the history, and return its name."""
         self.models.add(self.name, self._run.checkpoint)

@@ -34,6 +34,8 @@ class SegmentLog:
         The folder of the segments; it is made if it is not there.
     segment_bytes : int
         A segment that is as long is followed by a new one.
+    read_only : bool
+        Change nothing, while another process may append; what is whole now is what is there.
 
     Attributes
     ----------
@@ -63,13 +65,18 @@ class SegmentLog:
     (True, True)
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20, read_only: bool = False
+    ) -> None:
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
         self._opened: dict[int, int] = {}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._starts = self._found()
+            if read_only:
+                self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
+                return
             self._open_last()
         except OSError as error:
             raise InputError(f"cannot keep a log in {self.folder}: {error.strerror}") from None

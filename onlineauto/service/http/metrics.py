@@ -1,0 +1,99 @@
+"""``Metrics``: what Prometheus reads; all but requests is read off the loop when it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from onlineauto.service.http.status import status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client import Metric
+
+    from onlineauto.service.http.status import Status
+    from onlineauto.service.loop.loop import Loop
+
+__all__ = ["COUNTERS", "GAUGES", "Metrics"]
+
+COUNTERS: Final = {
+    "ranked": "Decisions.",
+    "rewarded": "Rewards.",
+    "learnt": "Decisions that were learnt.",
+    "joined": "Decisions that ended with a reward.",
+    "defaulted": "Decisions that ended without one.",
+    "inactive": "Decisions that were never activated.",
+    "late": "Rewards that came behind the end of their decision.",
+    "duplicate": "Rewards that repeated another.",
+    "dangling": "Rewards that waited in vain for a decision.",
+    "repeated": "Decisions whose id another one had.",
+    "faulty": "Decisions that could not be learnt.",
+    "champion_changes": "Changes of the champion.",
+    "log_bytes": "Bytes of the log.",
+    "log_groups": "Flushes of the log.",
+}
+"""Counters, by the field of the status that each one is; they are called ``onlineauto_FIELD_total``."""
+GAUGES: Final = {
+    "pending": "Decisions that wait for their reward.",
+    "queued": "Records that wait to be written.",
+    "lag_seconds": "Age of the oldest record that was not learnt.",
+    "mean_wait": "Mean seconds that a learnt decision has waited.",
+    "ready": "1 if the log can be written.",
+    "learning": "1 if the learner goes on.",
+}
+"""Gauges, in the same way; they are called ``onlineauto_FIELD``."""
+
+_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+
+
+class Metrics(Collector):
+    """The metrics of one service.
+
+    Parameters
+    ----------
+    loop : Loop
+        The loop that they are about.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._registry = loop, CollectorRegistry()
+        self._registry.register(self)
+        self._requests = Counter(
+            "onlineauto_requests", "Requests.", ["endpoint", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "onlineauto_request_seconds",
+            "Seconds from the head of a request to its answer.",
+            ["endpoint"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def request(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(endpoint, str(status)).inc()
+        self._seconds.labels(endpoint).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the loop."""
+        status: Status = status_of(self._loop)
+        for name, meaning in COUNTERS.items():
+            yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
+        for name, meaning in GAUGES.items():
+            yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+        reward = GaugeMetricFamily(
+            "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
+        )
+        for value in status.values:
+            for bound in ("reward", "low", "high"):
+                if (number := getattr(value, bound)) is not None:
+                    reward.add_metric([value.policy, bound], number)
+        yield reward

@@ -1,0 +1,104 @@
+"""``Status``: what ``/v1/status`` says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from onlineauto.service.join.join import JoinSettings  # noqa: TC001 - msgspec reads the annotations
+from onlineauto.service.learning.values import Agreement, Point, Value  # noqa: TC001
+from onlineauto.service.loop.board import LiveConfig  # noqa: TC001
+
+if TYPE_CHECKING:
+    from onlineauto.service.loop.loop import Loop
+
+__all__ = ["Status", "status_of"]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The state of a service.
+
+    Attributes
+    ----------
+    ranked, rewarded, learnt : int
+        Decisions, rewards, and decisions that were learnt, since the log began.
+    champion : LiveConfig
+        The config that decides.
+    champion_changes : int
+        Number of champions before it.
+    lag_seconds : float
+        Age of the oldest record that was not taken by the learner; 0 if there is none.
+    ready : bool
+        The log can be written.
+    learning : bool
+        The learner goes on; if not, `error` says why, and the model that was published last decides.
+    """
+
+    ranked: int
+    rewarded: int
+    learnt: int
+    champion: LiveConfig
+    champion_changes: int
+    lag_seconds: float
+    ready: bool
+    learning: bool
+    error: str
+    model: str
+    settings: JoinSettings
+    pending: int
+    joined: int
+    defaulted: int
+    inactive: int
+    late: int
+    duplicate: int
+    dangling: int
+    repeated: int
+    faulty: int
+    mean_wait: float
+    live_configs: list[LiveConfig]
+    values: list[Value]
+    agreement: Agreement
+    points: list[Point]
+    log_bytes: int
+    log_groups: int
+    queued: int
+    loss_window_seconds: float
+    time: float
+
+
+def status_of(loop: Loop, *, points: bool = False) -> Status:
+    """Return the state of a service, with its curve if `points`."""
+    board, counts = loop.board, loop.join.counts
+    return Status(
+        ranked=counts.ranked,
+        rewarded=counts.rewarded,
+        learnt=board.learnt,
+        champion=board.live_configs[0],
+        champion_changes=board.champion_changes,
+        lag_seconds=loop.lag_seconds(),
+        ready=loop.writable,
+        learning=loop.failed is None,
+        error="" if loop.failed is None else str(loop.failed),
+        model=board.model,
+        settings=loop.join.settings,
+        pending=loop.join.waiting,
+        joined=counts.joined,
+        defaulted=counts.defaulted,
+        inactive=counts.inactive,
+        late=counts.late,
+        duplicate=counts.duplicate,
+        dangling=counts.dangling,
+        repeated=counts.repeated,
+        faulty=board.faulty,
+        mean_wait=board.waited,
+        live_configs=board.live_configs,
+        values=board.values,
+        agreement=board.agreement,
+        points=board.points if points else [],
+        log_bytes=loop.log.end,
+        log_groups=loop.groups,
+        queued=loop.queued,
+        loss_window_seconds=0.0,  # an answer waits for the disk
+        time=loop.clock(),
+    )

@@ -1,0 +1,36 @@
+"""``joined_lines``: the lines that a log teaches, with their labels, in the order in which they count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.learning.labels import labelled
+from onlineauto.service.log.record import read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from onlineauto.service.log.segment_log import SegmentLog
+
+__all__ = ["joined_lines"]
+
+
+def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
+    """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` learns them.
+
+    With `explored`, those are left out of which a baseline decided: they say nothing of other actions.
+
+    Raises
+    ------
+    InputError
+        The log is damaged.
+    """
+    join = Join(JoinSettings())
+    for position, line in log.lines(log.begin):
+        record = read_record(line, where=f"{log.folder}, position {position}")
+        before = join.settings.mode
+        for ended in join.take(record, position, len(line)):
+            decision = log.line_at(ended.position, ended.size)
+            if before != "logging-only" and not (explored and b'"mode":"online"' not in decision):
+                yield labelled(decision, read_record(decision), ended.reward)
