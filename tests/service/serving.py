@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 class Service:
-    """Runs ``onlineauto serve`` over a folder until the end of a ``with`` block, which ends it in good order."""
+    """Runs ``onlineauto serve`` over a folder until the end of a ``with`` block."""
 
     def __init__(self, folder: Path, *words: str, model: tuple[str, ...] = MODEL) -> None:
         self.folder, self.port, self.words = folder, free_port(), (*model, *words)

@@ -1,4 +1,4 @@
-"""Kill a service under load, again and again: nothing that was acknowledged is lost, and nothing learnt twice."""
+"""Kill a service under load, again and again: nothing acknowledged is lost, and nothing learnt twice."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ REGISTRY: Final = Registry((LoopOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto loop [options] FOLDER",
-    "Look into the folder of a service: count the records of its log, export what it has learnt, prove how an "
-    "action was drawn, or make a token. The service may run meanwhile.",
+    "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
+    "an action was drawn, or make a token. The service may run meanwhile.",
     """\
 Examples:
   onlineauto loop ./loop

@@ -46,8 +46,8 @@ class ServeOptions:
     )
     reward_aggregation: str | None = option(
         None,
-        "What a decision earned whose reward came in parts: first, last, sum, mean, min or max. Not supplied: "
-        "as before, or first, which is learnt at once.",
+        "What a decision earned whose reward came in parts: first, last, sum, mean, min or max. Not "
+        "supplied: as before, or first, which is learnt at once.",
         vw=False,
         metavar="NAME",
     )
@@ -82,8 +82,8 @@ REGISTRY: Final = Registry((ServeOptions, *LEARNING.groups))
 _PAGE: Final = Page(
     "Usage: onlineauto serve [options] FOLDER --cb_explore_adf ...",
     "Decide over HTTP, log each decision before it is answered, join the rewards that come later, and learn. "
-    "FOLDER keeps the log, the model and its history; a service that was killed goes on from there. All options "
-    "of learning are options of the model as well: onlineauto learn --help.",
+    "FOLDER keeps the log, the model and its history; a service that was killed goes on from there. All "
+    "options of learning are options of the model as well: onlineauto learn --help.",
     """\
 Examples:
   onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001

@@ -39,6 +39,7 @@ class Asked(NamedTuple):
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+"""Answers a request that was let in."""
 
 
 class Keeper:

@@ -1,4 +1,4 @@
-"""``warm_up``: have everything compiled and loaded that ranking and learning need, before the first request."""
+"""``warm_up``: have everything compiled and loaded that ranking and learning need, before the first one."""
 
 from __future__ import annotations
 
