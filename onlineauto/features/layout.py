@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
+    from onlineauto.features.records import Records
     from onlineauto.features.stored import Stored
 
 __all__ = ["MAX_PRODUCTS", "Keys", "Layout", "most_groups"]
@@ -178,6 +179,12 @@ class Layout:
     def knows(self, names: Namespaces) -> bool:
         """Return whether events with these namespaces, which the last block had, need no `update`."""
         return self._names is names and self._n_names == len(names) and self._all_seen
+
+    def knows_those_of(self, names: Namespaces, spans: Records) -> bool:
+        """Return whether an event with these spans, of a reader of the last block, needs no `update`."""
+        if self._all_seen or self._names is not names or self._n_names != len(names):
+            return self.knows(names)
+        return bool(self._seen[spans["namespace"]].all())
 
     def view(self) -> Layout:
         """Return a copy for events that are only predicted: what it adds is not added here, nor warned of."""

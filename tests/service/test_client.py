@@ -28,7 +28,7 @@ class Script:
 
 
 def client(script: Script) -> Client:
-    return Client("http://service", token="t", retry=QUICK, transport=httpx.MockTransport(script))
+    return Client("http://service", token="t" * 3, retry=QUICK, transport=httpx.MockTransport(script))
 
 
 def test_a_decision_is_ranked_and_rewarded() -> None:

@@ -117,7 +117,7 @@ class BlockPredictor:
             found is None
             or view is None
             or not self._is_of(model.layout)
-            or not view.knows(reader.namespaces)
+            or not view.knows_those_of(reader.namespaces, reader.records.spans[: found.spans])
         ):
             return None
         parts = self._own_parts(model.parts)

@@ -32,9 +32,9 @@ __all__ = ["AsyncClient", "Client"]
 class Client:
     """Asks a service. Threads may share it.
 
-    What it sends, it sends again if the service does not answer or says that it may serve it later: a decision
-    has its id, and a reward its key, so that nothing counts twice. If the service stays away, `rank` gives the
-    baseline, which is the first action, and `reward` gives False.
+    What it sends, it sends again if the service does not answer or says that it may serve it later. A
+    decision has its id, and a reward its key, so that nothing counts twice. If the service stays away, `rank`
+    gives the baseline, which is the first action, and `reward` gives False.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often a request is sent again, and after how many seconds: doubled each time, or as the service says.
+    """How often a request is sent again, and when: after twice the time, or as the service says.
 
     Attributes
     ----------

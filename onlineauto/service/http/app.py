@@ -18,12 +18,14 @@ from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["application"]
+__all__ = ["Application", "application"]
 
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.02
@@ -31,7 +33,9 @@ _TICK: Final = 0.25
 _MODEL_BYTES: Final = 1 << 30
 
 
-def application(loop: Loop, waiting: Waiting, *, tokens: Tokens | None = None, most: int = 1000) -> Starlette:
+def application(
+    loop: Loop, waiting: Waiting, *, tokens: Tokens | None = None, most: int = 1000
+) -> Application:
     """Return the application of a loop; it learns while it runs, and closes the loop when it ends.
 
     Parameters
@@ -73,7 +77,35 @@ def application(loop: Loop, waiting: Waiting, *, tokens: Tokens | None = None, m
             waiting.stop()
             await asyncio.to_thread(loop.close)
 
-    return Starlette(routes=routes, lifespan=running)
+    return Application(Starlette(routes=routes, lifespan=running), routes)
+
+
+class Application:
+    """Starlette's application, which plain paths do not go through: it costs more than what they do.
+
+    Parameters
+    ----------
+    app : Starlette
+        Has all routes, and what happens before the first request and behind the last.
+    routes : sequence of Route
+        Its routes.
+    """
+
+    def __init__(self, app: Starlette, routes: Sequence[Route]) -> None:
+        self._app = app
+        self._plain: dict[tuple[str, str], ASGIApp] = {
+            (method, route.path): route.endpoint
+            for route in routes
+            if "{" not in route.path
+            for method in route.methods or ()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or begin and end."""
+        plain = None
+        if scope["type"] == "http":
+            plain = self._plain.get((scope["method"], scope["path"]))
+        await (plain or self._app)(scope, receive, send)
 
 
 def _learn(loop: Loop, stop: threading.Event) -> None:

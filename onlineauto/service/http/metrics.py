@@ -72,11 +72,16 @@ class Metrics(Collector):
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(endpoint, str(status)).inc()
-        self._seconds.labels(endpoint).observe(seconds)
+        known = self._known.get((endpoint, status))
+        if known is None:
+            known = self._requests.labels(endpoint, str(status)), self._seconds.labels(endpoint)
+            self._known[endpoint, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def text(self) -> bytes:
         """Return all metrics as Prometheus reads them."""

@@ -133,7 +133,7 @@ class Loop:
         self._namespaces = {each.decode("utf-8", "replace") for each in self.learner.workspace.layout.keys()}  # noqa: SIM118 - no mapping
         self.published, self.board = self.learner.publish(), board_of(self.learner)
         self._lock, self._learning = threading.Lock(), threading.RLock()
-        self._done_at = {"publish": 0.0, "snapshot": clock(), "keep": clock()}
+        self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
         self._commit = GroupCommit(self.log, deliver=deliver)
         options = {"options": configuration.command(kept=True)}
         changed = msgspec.structs.replace(self.join.settings, **options, **_settings(settings or {}))
@@ -269,6 +269,8 @@ class Loop:
                 return 0
             try:
                 taken = self.learner.step()
+                if self.learner.position >= self.log.durable:
+                    self._done_at["learn"] = self.clock()
                 self._publish_and_save()
             except Exception as error:
                 self.failed = error
@@ -295,10 +297,10 @@ class Loop:
             return self.learner.name, file.getvalue()
 
     def lag_seconds(self) -> float:
-        """Return how old the oldest record is that was not taken yet; 0 if there is none."""
+        """Return for how long there have been records that were not taken; 0 if there are none."""
         if self.learner.position >= self.log.durable:
             return 0.0
-        return max(self.clock() - self.learner.join.now, 0.0)
+        return max(self.clock() - self._done_at["learn"], 0.0)
 
     @property
     def writable(self) -> bool:
