@@ -8,7 +8,7 @@ import msgspec
 
 from onlineauto.service.join.join import JoinSettings  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.learning.values import Agreement, Point, Value  # noqa: TC001
-from onlineauto.service.loop.board import LiveConfig  # noqa: TC001
+from onlineauto.service.loop.board import ChampionChange, LiveConfig  # noqa: TC001
 
 if TYPE_CHECKING:
     from onlineauto.service.loop.loop import Loop
@@ -57,6 +57,7 @@ class Status(msgspec.Struct, frozen=True):
     faulty: int
     mean_wait: float
     live_configs: list[LiveConfig]
+    changes: list[ChampionChange]
     values: list[Value]
     agreement: Agreement
     points: list[Point]
@@ -93,6 +94,7 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         faulty=board.faulty,
         mean_wait=board.waited,
         live_configs=board.live_configs,
+        changes=board.changes,
         values=board.values,
         agreement=board.agreement,
         points=board.points if points else [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,7 +13,9 @@ from onlineauto.service.learning.values import Agreement, Point, Value  # noqa: 
 if TYPE_CHECKING:
     from onlineauto.service.learning.learner import Learner
 
-__all__ = ["Board", "LiveConfig", "board_of"]
+__all__ = ["Board", "ChampionChange", "LiveConfig", "board_of"]
+
+_MOST_CHANGES: Final = 20
 
 
 class LiveConfig(msgspec.Struct, frozen=True):
@@ -26,6 +28,13 @@ class LiveConfig(msgspec.Struct, frozen=True):
     high: float
     champion_low: float
     champion_high: float
+
+
+class ChampionChange(msgspec.Struct, frozen=True):
+    """A change of the champion: after how many events of its search, and what the new one crosses."""
+
+    events: int
+    interactions: list[str]
 
 
 class Board(msgspec.Struct, frozen=True):
@@ -41,6 +50,8 @@ class Board(msgspec.Struct, frozen=True):
         Mean seconds that a learnt decision has waited.
     champion_changes : int
         Number of champions before this one.
+    changes : list of ChampionChange
+        The latest of these changes.
     live_configs : list of LiveConfig
         The champion first.
     values, points, agreement
@@ -52,6 +63,7 @@ class Board(msgspec.Struct, frozen=True):
     faulty: int
     waited: float
     champion_changes: int
+    changes: list[ChampionChange]
     live_configs: list[LiveConfig]
     values: list[Value]
     points: list[Point]
@@ -84,6 +96,10 @@ def board_of(learner: Learner) -> Board:
         faulty=learner.faulty,
         waited=learner.waited / max(learner.learnt, 1),
         champion_changes=champion.changes,
+        changes=[
+            ChampionChange(each.events, ["*".join(map(namespace_text, names)) for names in each.after])
+            for each in list(workspace.searching.changes)[-_MOST_CHANGES:]
+        ],
         live_configs=live,
         values=values.values(),
         points=list(values.points),
