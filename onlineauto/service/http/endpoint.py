@@ -112,7 +112,7 @@ class Endpoint:
                 keeper.served -= 1
         except RefusedError as error:
             answer = _problem(str(error), error.status, error.retry_after)
-        except (OnlineautoError, msgspec.MsgspecError, RecursionError) as error:
+        except (OnlineautoError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             status = 422 if isinstance(error, OptionError) else 400
             answer = _problem(str(error) or "the body is nested too deeply", status)
         except Exception:
