@@ -141,6 +141,8 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
     def full(lines: object) -> None:
         raise OSError(28, "No space left on device")
 
+    while not loop.log.durable:  # the settings are written
+        time.sleep(0.01)
     monkeypatch.setattr(loop.log, "append", full)
     loop.rank(question("a", "tom"), done)
     assert answered.wait(5)
