@@ -24,6 +24,7 @@ PRINTED = {
     "09_evaluate.py": "all pairs             -0.67",
     "10_own_explorer.py": "probabilities: 0.57",
     "11_serve.py": "the same from the log: True",
+    "12_service.py": "clicks with -q ::: 0.",
 }
 
 
