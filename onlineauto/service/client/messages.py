@@ -1,4 +1,4 @@
-"""What clients send and get, without any I/O: bodies, answers, waits between attempts, the fallback."""
+"""Messages of clients, without any I/O: bodies, answers, waits between attempts, the fallback."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often a request is sent again, and when: after twice the time, or as the service says.
+    """The number of times that a request is sent, and the waits between: doubled, or as the service says.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
 
 
 class Keeper:
-    """What stands before all endpoints: the tokens, the number of requests at once, the metrics.
+    """Stands before all endpoints: the tokens, the number of requests at once, the metrics.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _GRACE: Final = 10
 
 
 class Serving(msgspec.Struct, kw_only=True):
-    """What `serve` is given; the fields are the flags of the command line."""
+    """Arguments of `serve`; the fields are the flags of the command line."""
 
     folder: str
     configuration: Configuration

@@ -34,7 +34,7 @@ __all__ = ["Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How decisions wait for their rewards, and what becomes of them.
+    """Rules by which decisions wait for their rewards and end.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, array_like=True):
 
 
 class _Early(msgspec.Struct, array_like=True):
-    """What came for a decision that is not there yet."""
+    """Rewards and an activation of a decision that is not there yet."""
 
     deadline: float
     active: bool

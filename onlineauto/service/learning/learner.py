@@ -51,7 +51,7 @@ class Published(NamedTuple):
 
 
 class _State(msgspec.Struct):
-    """What a snapshot holds besides the model and its run."""
+    """The part of a snapshot that is neither the model nor its run."""
 
     position: int
     learnt: int

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["POLICIES", "Agreement", "Point", "Value", "Values"]
 
 POLICIES: Final = ("live", "model", "baseline", "uniform")
-"""What decided; the model before it learnt each decision; the first action; a uniform choice."""
+"""Policies: what decided; the model before it learnt each decision; the first action; a uniform choice."""
 
 _ALPHA: Final = 0.05
 _MOST_POINTS: Final = 256
@@ -53,7 +53,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct):
-    """How often the model would have taken the baseline's action, and what was earned.
+    """Sums over the decisions of a baseline: how often the model agrees, and what was earned.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ from onlineauto.errors import InputError
 __all__ = ["Kind", "Record", "read_record", "sealed", "stamp"]
 
 Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
-"""What a record is about; a tick has nothing but its time."""
+"""Kinds of records; a tick has nothing but its time."""
 
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 

@@ -22,7 +22,7 @@ _ALLOWED: Final = "_text"
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How large a request may be, and how much may wait.
+    """Bounds on the size of requests, and on how much may wait.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Question(NamedTuple):
-    """What a rank is asked.
+    """A question of a rank.
 
     Attributes
     ----------
