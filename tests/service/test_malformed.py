@@ -132,7 +132,7 @@ async def pelted_directly(app: Application, count: int, seed: int) -> dict[int, 
     draw, statuses = Random(seed), dict[int, int]()
     for number in range(count):
         path, body = draw.choice(PATHS), mutated(draw)
-        scope = {
+        scope: dict[str, Any] = {
             "type": "http",
             "method": "PATCH" if path == "/v1/settings" else "POST",
             "path": path.replace("%00", "\0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Decision", "Retry", "decided", "fallback", "headers_of", "must_retry", "rank_body", "refuse"]
 
@@ -90,7 +91,7 @@ def rank_body(
 ) -> tuple[str, bytes]:
     """Return the id of a decision and the body that asks for it. The id makes it safe to send it again."""
     event_id = event_id or secrets.token_hex(16)
-    body = {"event_id": event_id, "context": context, "actions": actions}
+    body: dict[str, Any] = {"event_id": event_id, "context": context, "actions": actions}
     if excluded:
         body["excluded"] = list(excluded)
     if deferred:
@@ -111,7 +112,8 @@ def fallback(
     >>> fallback("e", {"a": {}, "b": {}}, ["a"]).action
     'b'
     """
-    ids = list(actions) if hasattr(actions, "keys") else [str(index) for index in range(len(actions))]
+    named = isinstance(actions, Mapping)
+    ids = [str(name) for name in (actions if named else range(len(actions)))]
     index = next(index for index, name in enumerate(ids) if name not in excluded)
     pmf = {name: float(place == index) for place, name in enumerate(ids)}
     return Decision(event_id, ids[index], index, 1.0, pmf, "", fallback=True)
