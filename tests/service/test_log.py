@@ -82,7 +82,10 @@ def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
 def test_old_segments_are_removed_whole(tmp_path: Path) -> None:
     log = filled(tmp_path)
     middle = list(log.lines(0))[25][0]
-    assert log.remove_before(middle) > 0
+    old = log.old_segments(middle)
+    assert old > 0
+    assert log.old_segments(middle, written_before=0.0) == 0
+    log.remove_first(old)
     assert 0 < log.begin <= middle
     assert list(log.lines(middle))
     with pytest.raises(InputError, match="has the positions"):

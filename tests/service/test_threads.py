@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from onlineauto.service.learning.joined import joined_lines
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
@@ -152,3 +153,30 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
         loop.rank(question("b", "tom"), done)
     assert refused.value.status == 503
     loop.close()
+
+
+def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> None:
+    loop = Loop(
+        tmp_path / "loop",
+        CONFIGURATION,
+        settings={"reward_wait": 0.05, "default_reward": 0.5},
+        every=Every(snapshot=0.0),
+        keep_log=0.0,
+        segment_bytes=5000,
+    )
+    for number in range(60):
+        loop.rank(question(f"e{number}", "tom"), nobody)
+        time.sleep(0.002)
+    time.sleep(0.1)
+    for number in range(5):
+        loop.rank(question(f"f{number}", "tom"), nobody)
+        time.sleep(0.01)
+        loop.tick()
+        loop.learn()
+    assert loop.log.begin > 0
+    loop.close()
+    again = Loop(tmp_path / "loop", CONFIGURATION)
+    assert again.join.settings.default_reward == 0.5
+    assert again.join.counts.ranked == 65
+    assert all(b'"_label_cost":-0.5' in line for line in joined_lines(again.log))
+    again.close()

@@ -68,6 +68,9 @@ class ServeOptions:
     snapshot_every: float = option(30.0, "Seconds between two snapshots.", vw=False, above=0)
     keep_every: float = option(3600.0, "Seconds between two models of the history.", vw=False, above=0)
     keep_models: int = option(10, "Number of models in the history.", vw=False, minimum=1, metavar="N")
+    keep_log: float | None = option(
+        None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
+    )
     max_pending: int = option(
         200_000, "Decisions that wait for their reward, at most.", vw=False, minimum=1, metavar="N"
     )
@@ -138,6 +141,7 @@ def run(words: Sequence[str]) -> int:
         snapshot_every=options.snapshot_every,
         keep_every=options.keep_every,
         keep_models=options.keep_models,
+        keep_log=options.keep_log,
         max_pending=options.max_pending,
         max_actions=options.max_actions,
         max_body=options.max_body,

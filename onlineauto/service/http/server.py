@@ -48,6 +48,7 @@ class Serving(msgspec.Struct, kw_only=True):
     snapshot_every: float = 30.0
     keep_every: float = 3600.0
     keep_models: int = 10
+    keep_log: float | None = None
     max_pending: int = 200_000
     max_actions: int = 256
     max_body: int = 65_536
@@ -81,6 +82,7 @@ def serve(serving: Serving) -> None:
         every=Every(serving.publish_every, serving.snapshot_every, serving.keep_every),
         app=serving.app,
         keep=serving.keep_models,
+        keep_log=None if serving.keep_log is None else serving.keep_log * 86400.0,
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)

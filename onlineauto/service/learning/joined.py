@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.labels import labelled
 from onlineauto.service.log.record import read_record
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["joined_lines"]
 
 
+def _first_settings(log: SegmentLog) -> JoinSettings:
+    """Return the first settings of a log; its beginning may have been removed."""
+    for _, line in log.lines(log.begin):
+        if line.startswith(b'{"Type":"settings"'):
+            return msgspec.convert(read_record(line).settings, JoinSettings)
+    return JoinSettings()
+
+
 def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
     """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` learns them.
 
@@ -26,7 +36,7 @@ def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
     InputError
         The log is damaged.
     """
-    join = Join(JoinSettings())
+    join = Join(_first_settings(log))
     for position, line in log.lines(log.begin):
         record = read_record(line, where=f"{log.folder}, position {position}")
         before = join.settings.mode

@@ -11,7 +11,9 @@ member.
 
 from __future__ import annotations
 
+import time
 from datetime import datetime  # noqa: TC003 - msgspec reads the annotations
+from functools import lru_cache
 from typing import Any, Final, Literal
 from zlib import crc32
 
@@ -106,7 +108,11 @@ def stamp(seconds: float) -> str:
     >>> stamp(1.25)
     '1970-01-01T00:00:01.250000Z'
     """
-    from datetime import UTC
-    from datetime import datetime as moment
+    microseconds = round(seconds * 1e6)
+    second, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(second)}.{rest:06d}Z"
 
-    return moment.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+@lru_cache(maxsize=4)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))

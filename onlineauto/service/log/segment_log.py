@@ -7,6 +7,7 @@ after the position of its first byte. So positions stay valid when old segments 
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from bisect import bisect_right
@@ -138,15 +139,22 @@ class SegmentLog:
         """Return the line of `size` bytes at a position."""
         return self._read(position, size)
 
-    def remove_before(self, position: int) -> int:
-        """Remove the segments that end before a position; return how many there were."""
-        kept = max(bisect_right(self._starts, position) - 1, 0)
-        gone, self._starts = self._starts[:kept], self._starts[kept:]
+    def old_segments(self, position: int, *, written_before: float = math.inf) -> int:
+        """Return how many segments end before a position and were last written before a time."""
+        count = 0
+        for start in self._starts[: max(bisect_right(self._starts, position) - 1, 0)]:
+            if self._path(start).stat().st_mtime >= written_before:
+                break
+            count += 1
+        return count
+
+    def remove_first(self, count: int) -> None:
+        """Remove the first segments."""
+        gone, self._starts = self._starts[:count], self._starts[count:]
         for start in gone:
             self._path(start).unlink(missing_ok=True)
             if start in self._opened:
                 os.close(self._opened.pop(start))
-        return len(gone)
 
     def close(self) -> None:
         """Sync and close the file; nothing can be appended any more."""

@@ -75,6 +75,8 @@ class Loop:
         Names the service; with the id of an event it gives the number from which its action is drawn.
     keep : int
         Number of models in the history.
+    keep_log : float, optional
+        Seconds for which a segment of the log is kept behind its last record; by default all are.
     segment_bytes : int
         Size of a segment of the log.
     clock : callable
@@ -112,14 +114,16 @@ class Loop:
         every: Every | None = None,
         app: str = "default",
         keep: int = 10,
+        keep_log: float | None = None,
         segment_bytes: int = 64 << 20,
         clock: Callable[[], float] = time.time,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
         configuration = _checked(configuration)
         self.folder, self.limits, self.every = Path(folder), limits or Limits(), every or Every()
-        self.app, self.clock = app, clock
+        self.app, self.clock, self.keep_log = app, clock, keep_log
         self.failed: Exception | None = None
+        self._closing = False
         self._held = FolderLock(folder)
         try:
             self.log = SegmentLog(self.folder / "log", segment_bytes=segment_bytes)
@@ -319,6 +323,7 @@ class Loop:
 
     def close(self) -> None:
         """Write what is waiting, learn it, and write a snapshot, unless learning has failed."""
+        self._closing = True
         self._commit.close()
         with self._learning:
             while self.failed is None and self.learn():
@@ -337,9 +342,22 @@ class Loop:
         if now - self._done_at["snapshot"] >= every.snapshot:
             self.learner.snapshot()
             self._done_at["snapshot"] = now
+            if self.keep_log is not None:
+                self._forget(now - self.keep_log)
         if now - self._done_at["keep"] >= every.keep:
             self.learner.keep()
             self._done_at["keep"] = now
+
+    def _forget(self, before: float) -> None:
+        """Remove the segments of the log that nobody needs and that were last written before a time."""
+        positions = (self.learner.position, self.learner.join.oldest, self.join.oldest)
+        needed = min(each for each in positions if each is not None)
+        old = self.log.old_segments(needed, written_before=before)
+        if not old or self._closing:
+            return
+        with self._lock:  # what is left says how to join
+            self._append("settings", _nobody, Settings=msgspec.to_builtins(self.join.settings))
+        self.log.remove_first(old)
 
     def _now(self) -> float:
         """Return the time as the next record has it: it never runs back."""
