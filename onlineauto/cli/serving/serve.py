@@ -31,6 +31,13 @@ class ServeOptions:
         "127.0.0.1", "Address to listen to. Another than this machine's own needs tokens.", vw=False
     )
     port: int = option(8001, "Port to listen to.", vw=False, minimum=0, maximum=65535, metavar="N")
+    follow: str | None = option(
+        None,
+        "Rank with the models of a learner, and hand the log over to it. Its token is ONLINEAUTO_TOKEN in "
+        "the environment.",
+        vw=False,
+        metavar="URL",
+    )
     reward_wait: float | None = option(
         None,
         "Seconds for which a decision waits for its reward. Not supplied: as before, or 600.",
@@ -90,7 +97,8 @@ _PAGE: Final = Page(
     """\
 Examples:
   onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001
-  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait 1800""",
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait 1800
+  onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
     options=(
         *(each.name for each in options_of(ServeOptions)),
         "cb_explore_adf",
@@ -135,6 +143,7 @@ def run(words: Sequence[str]) -> int:
         settings=_settings(options),
         host=options.host,
         port=options.port,
+        follow=options.follow,
         app=options.app,
         tokens=options.tokens,
         publish_every=options.publish_every,

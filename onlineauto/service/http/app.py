@@ -6,31 +6,38 @@ import asyncio
 import logging
 import threading
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from onlineauto.service.http.endpoint import Endpoint, Keeper
+from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import Metrics
 from onlineauto.service.http.routes import ROUTES
+from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from onlineauto.service.http.waiting import Waiting
+    from onlineauto.service.loop.follower import Follower
+    from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["Application", "application"]
+__all__ = ["Application", "application", "follower_application"]
 
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.02
 _TICK: Final = 0.25
-_MODEL_BYTES: Final = 1 << 30
+_BINARY_BYTES: Final = 1 << 28
+_FOLLOW: Final = 0.2
+_AGAIN: Final = 1.0
 
 
 def application(
@@ -49,11 +56,34 @@ def application(
     most : int
         Number of requests that are served at once.
     """
-    metrics = Metrics(loop)
-    handlers, keeper = Handlers(loop, metrics), Keeper(tokens or Tokens(), metrics, most=most)
+    metrics = Metrics(partial(status_of, loop))
+    keeper = Keeper(tokens or Tokens(), metrics, most=most)
+    return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
+
+
+def follower_application(
+    follower: Follower, waiting: Waiting, *, tokens: Tokens | None = None, most: int = 1000
+) -> Application:
+    """Return the application of a rank server; the parameters are those of `application`."""
+    metrics = Metrics(partial(follower_status, follower))
+    keeper = Keeper(tokens or Tokens(), metrics, most=most)
+    handlers = FollowerHandlers(follower, metrics)
+    return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
+
+
+def _application(
+    front: Loop | Follower,
+    handlers: FrontHandlers,
+    keeper: Keeper,
+    waiting: Waiting,
+    work: Callable[[threading.Event], None],
+) -> Application:
+    """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
     routes = []
     for route in ROUTES:
-        size = _MODEL_BYTES if route.body is bytes else loop.limits.body_bytes
+        if not hasattr(handlers, route.name):
+            continue
+        size = _BINARY_BYTES if route.body is bytes else front.limits.body_bytes
         endpoint = Endpoint(
             keeper, getattr(handlers, route.name), name=route.name, scope=route.scope, body_bytes=size
         )
@@ -63,19 +93,19 @@ def application(
     async def running(app: Starlette) -> AsyncIterator[None]:
         del app
         stop = threading.Event()
-        learning = threading.Thread(target=_learn, args=(loop, stop), name="onlineauto-learner", daemon=True)
+        working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
         waiting.start()
-        learning.start()
-        ticking = asyncio.create_task(_tick(loop))
+        working.start()
+        ticking = asyncio.create_task(_tick(front))
         try:
             yield
         finally:
             handlers.stopping = True
             ticking.cancel()
             stop.set()
-            await asyncio.to_thread(learning.join)
+            await asyncio.to_thread(working.join)
             waiting.stop()
-            await asyncio.to_thread(loop.close)
+            await asyncio.to_thread(front.close)
 
     return Application(Starlette(routes=routes, lifespan=running), routes)
 
@@ -119,8 +149,21 @@ def _learn(loop: Loop, stop: threading.Event) -> None:
             stop.wait(_IDLE)
 
 
-async def _tick(loop: Loop) -> None:
+def _follow(follower: Follower, stop: threading.Event) -> None:
+    """Follow the learner until it is stopped; a learner that is away is asked again."""
+    away = False
+    while not stop.is_set():
+        found = follower.follow()
+        if away != (follower.failed is not None):
+            away = not away
+            said = "the learner is away" if away else "the learner is there again"
+            _LOG.warning(said, extra={"event": "learner", "away": away})
+        if not found:
+            stop.wait(_AGAIN if away else _FOLLOW)
+
+
+async def _tick(front: Front) -> None:
     """Let time pass in the log."""
     while True:
         await asyncio.sleep(_TICK)
-        loop.tick()
+        front.tick()

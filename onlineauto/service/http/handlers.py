@@ -11,19 +11,14 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from onlineauto.service.http.endpoint import json_answer
-from onlineauto.service.http.openapi import openapi_document
+from onlineauto.service.http.front_handlers import FrontHandlers
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import (
     Evaluate,
-    PersonalizerRank,
-    PersonalizerReward,
     Policy,
-    Rank,
-    Reward,
     Settings,
-    answer_to,
-    personalizer_answer,
+    Taken,
 )
 from onlineauto.service.learning.evaluate import evaluated
 from onlineauto.service.refused import RefusedError
@@ -34,15 +29,9 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Asked
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.loop.loop import Loop
-    from onlineauto.service.ranking.answer import Ranked
-    from onlineauto.service.ranking.question import Question
 
 __all__ = ["Handlers"]
 
-_RANK = msgspec.json.Decoder(Rank)
-_PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
-_REWARD = msgspec.json.Decoder(Reward)
-_PERSONALIZER_REWARD = msgspec.json.Decoder(PersonalizerReward)
 _PAGE: Final = Path(__file__).with_name("page.html")
 _PAGE_HEADERS: Final = {
     "Cache-Control": "no-cache",
@@ -54,7 +43,7 @@ _WATCHERS: Final = 32
 _LAG: Final = 60.0
 
 
-class Handlers:
+class Handlers(FrontHandlers):
     """Answers requests by a loop.
 
     Parameters
@@ -66,38 +55,11 @@ class Handlers:
     """
 
     def __init__(self, loop: Loop, metrics: Metrics) -> None:
-        self.loop, self.metrics = loop, metrics
+        super().__init__(loop, metrics)
+        self.loop = loop
         self._watchers = 0
         self._evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
-        self.stopping = False
-
-    async def personalizer_rank(self, asked: Asked) -> Response:
-        """Rank as Personalizer does."""
-        ranked = await self._rank(_PERSONALIZER_RANK.decode(asked.body).question(_new_id()))
-        return json_answer(personalizer_answer(ranked), 201)
-
-    async def personalizer_reward(self, asked: Asked) -> Response:
-        """Take a reward as Personalizer does."""
-        value = _PERSONALIZER_REWARD.decode(asked.body).value
-        return await self._reward(asked.path["event_id"], value, asked.headers.get("idempotency-key", ""))
-
-    async def activate(self, asked: Asked) -> Response:
-        """Activate a decision."""
-        future, done = Waiting.future()
-        self.loop.activate(asked.path["event_id"], done)
-        await future
-        return Response(status_code=204)
-
-    async def rank(self, asked: Asked) -> Response:
-        """Rank."""
-        return json_answer(answer_to(await self._rank(_RANK.decode(asked.body).question(_new_id()))))
-
-    async def reward(self, asked: Asked) -> Response:
-        """Take a reward."""
-        found = _REWARD.decode(asked.body)
-        key = found.key or asked.headers.get("idempotency-key", "")
-        return await self._reward(found.event_id, found.reward, key)
 
     async def status(self, asked: Asked) -> Response:
         """Say how the service is."""
@@ -130,6 +92,16 @@ class Handlers:
         await future
         return json_answer(Policy(name), 201)
 
+    async def records(self, asked: Asked) -> Response:
+        """Take over records of the log of a rank server."""
+        source, position = asked.path["source"], asked.path["position"]
+        if not position.isascii() or not position.isdigit():
+            raise RefusedError(f"a position is a number of bytes, not {position!r}")
+        future, done = Waiting.future()
+        wanted = self.loop.take_over(source, int(position), asked.body, done)
+        await future
+        return json_answer(Taken(wanted))
+
     async def models(self, asked: Asked) -> Response:
         """List the history."""
         del asked
@@ -157,11 +129,6 @@ class Handlers:
             log, app = self.loop.log, self.loop.learner
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
-    async def alive(self, asked: Asked) -> Response:
-        """Say that the process answers."""
-        del asked
-        return Response("ok\n", media_type="text/plain")
-
     async def ready(self, asked: Asked) -> Response:
         """Say whether ranks can be answered, and whether the model goes on learning."""
         del asked
@@ -172,16 +139,6 @@ class Handlers:
         return Response(
             "stale: learning has stopped or lags\n" if stale else "ready\n", media_type="text/plain"
         )
-
-    async def prometheus(self, asked: Asked) -> Response:
-        """Give the metrics."""
-        del asked
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    async def openapi(self, asked: Asked) -> Response:
-        """Describe the endpoints."""
-        del asked
-        return json_answer(openapi_document(type(self)))
 
     async def page(self, asked: Asked) -> Response:
         """Give the page that shows all this."""
@@ -205,22 +162,6 @@ class Handlers:
                 await asyncio.sleep(1.0)
         finally:
             self._watchers -= 1
-
-    async def _rank(self, question: Question) -> Ranked:
-        future, done = Waiting.future()
-        ranked = self.loop.rank(question, done)
-        await future
-        return ranked
-
-    async def _reward(self, event_id: str, value: float, key: str) -> Response:
-        future, done = Waiting.future()
-        self.loop.reward(event_id, value, done, key=key)
-        await future
-        return Response(status_code=204)
-
-
-def _new_id() -> str:
-    return secrets.token_hex(16)
 
 
 def _from_thread(done: Any) -> Any:

@@ -8,15 +8,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from onlineauto.service.http.status import status_of
+from onlineauto.service.http.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from prometheus_client import Metric
 
-    from onlineauto.service.http.status import Status
-    from onlineauto.service.loop.loop import Loop
+    from onlineauto.service.http.status import FollowerStatus
 
 __all__ = ["COUNTERS", "GAUGES", "Metrics"]
 
@@ -40,6 +39,7 @@ COUNTERS: Final = {
 GAUGES: Final = {
     "pending": "Decisions that wait for their reward.",
     "queued": "Records that wait to be written.",
+    "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
     "lag_seconds": "Age of the oldest record that was not learnt.",
     "mean_wait": "Mean seconds that a learnt decision has waited.",
     "ready": "1 if the log can be written.",
@@ -55,12 +55,12 @@ class Metrics(Collector):
 
     Parameters
     ----------
-    loop : Loop
-        The loop that they are about.
+    status : callable
+        Returns the state of the service.
     """
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop, self._registry = loop, CollectorRegistry()
+    def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
+        self._status, self._registry = status, CollectorRegistry()
         self._registry.register(self)
         self._requests = Counter(
             "onlineauto_requests", "Requests.", ["endpoint", "status"], registry=self._registry
@@ -88,16 +88,18 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the loop."""
-        status: Status = status_of(self._loop)
+        """Yield the metrics of the service; a rank server has some of them."""
+        status = self._status()
         for name, meaning in COUNTERS.items():
-            yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
+            if hasattr(status, name):
+                yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
         for name, meaning in GAUGES.items():
-            yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+            if hasattr(status, name):
+                yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
         reward = GaugeMetricFamily(
             "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
         )
-        for value in status.values:
+        for value in status.values if isinstance(status, Status) else ():
             for bound in ("reward", "low", "high"):
                 if (number := getattr(value, bound)) is not None:
                     reward.add_metric([value.policy, bound], number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,8 @@ def openapi_document(handlers: type) -> dict[str, Any]:
     schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
+        if not hasattr(handlers, route.name):
+            continue
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
             route, schema_of, getattr(handlers, route.name).__doc__
         )
@@ -73,14 +76,16 @@ def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[s
             else {"application/json": {"schema": schema_of[str(route.body)]}}
         )
         operation["requestBody"] = {"required": True, "content": content}
-    if "{event_id}" in route.path:
+    parts = re.findall(r"\{(\w+)\}", route.path)
+    if parts:
         operation["parameters"] = [
             {
-                "name": "event_id",
+                "name": name,
                 "in": "path",
                 "required": True,
                 "schema": {"type": "string", "minLength": 1, "maxLength": 128},
             }
+            for name in parts
         ]
     if route.scope is not None:
         operation["security"] = [{"bearer": []}, {}]

@@ -15,6 +15,7 @@ from onlineauto.service.http.wire import (
     Rank,
     Reward,
     Settings,
+    Taken,
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
@@ -76,6 +77,7 @@ ROUTES: Final = (
     Endpoints("GET", "/v1/models", "models", "read", None, list[Model]),
     Endpoints("POST", "/v1/models", "keep_model", "admin", None, Policy, 201),
     Endpoints("POST", "/v1/models/use", "use_model", "admin", Policy, Policy),
+    Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, Taken),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
     Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),

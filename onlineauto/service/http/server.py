@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import msgspec
 import uvicorn
 
 from onlineauto.errors import OptionError
-from onlineauto.service.http.app import application
+from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.question import Limits
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from onlineauto.options import Configuration
+    from onlineauto.service.http.app import Application
 
 __all__ = ["Serving", "serve"]
 
@@ -42,6 +46,7 @@ class Serving(msgspec.Struct, kw_only=True):
     settings: Mapping[str, Any]
     host: str = "127.0.0.1"
     port: int = 8001
+    follow: str | None = None
     app: str = "default"
     tokens: str | None = None
     publish_every: float = 0.5
@@ -74,11 +79,38 @@ def serve(serving: Serving) -> None:
             f"{serving.host} is open to others, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
+    make = _learner if serving.follow is None else _follower
+    front, app = make(serving, waiting, tokens)
+    _LOG.info(
+        "serving",
+        extra={
+            "event": "serving",
+            "address": f"http://{serving.host}:{serving.port}/",
+            "folder": serving.folder,
+            "follows": serving.follow,
+            "options": front.join.settings.options,
+            "tokens": bool(tokens),
+            "model": front.published.name,
+            "torn_bytes": front.log.torn,
+            "loss_window_seconds": 0.0,
+        },
+    )
+    sys.setswitchinterval(_SWITCH)
+    _run(app, serving)
+    _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+
+
+def _limits(serving: Serving) -> Limits:
+    return Limits(body_bytes=serving.max_body, actions=serving.max_actions, pending=serving.max_pending)
+
+
+def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, Application]:
+    """Return a loop that decides and learns, and its application."""
     loop = Loop(
         serving.folder,
         serving.configuration,
         settings=serving.settings,
-        limits=Limits(body_bytes=serving.max_body, actions=serving.max_actions, pending=serving.max_pending),
+        limits=_limits(serving),
         every=Every(serving.publish_every, serving.snapshot_every, serving.keep_every),
         app=serving.app,
         keep=serving.keep_models,
@@ -86,22 +118,26 @@ def serve(serving: Serving) -> None:
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    _LOG.info(
-        "serving",
-        extra={
-            "event": "serving",
-            "address": f"http://{serving.host}:{serving.port}/",
-            "folder": str(serving.folder),
-            "options": loop.join.settings.options,
-            "tokens": bool(tokens),
-            "learnt": loop.learner.learnt,
-            "torn_bytes": loop.log.torn,
-            "loss_window_seconds": 0.0,
-        },
+    return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests)
+
+
+def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follower, Application]:
+    """Return a rank server, and its application; its token for the learner is in the environment."""
+    assert serving.follow is not None
+    follower = Follower(
+        serving.folder,
+        HttpUpstream(serving.follow, token=os.environ.get("ONLINEAUTO_TOKEN")),
+        limits=_limits(serving),
+        app=serving.app,
+        deliver=waiting.deliver,
     )
-    sys.setswitchinterval(_SWITCH)
+    return follower, follower_application(follower, waiting, tokens=tokens, most=serving.max_requests)
+
+
+def _run(app: Application, serving: Serving) -> None:
+    """Run an application until a signal ends it."""
     config = uvicorn.Config(
-        application(loop, waiting, tokens=tokens, most=serving.max_requests),
+        app,
         host=serving.host,
         port=serving.port,
         log_config=None,
@@ -121,7 +157,6 @@ def serve(serving: Serving) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, ended)
     server.run()
-    _LOG.info("stopped", extra={"event": "stopped", "learnt": loop.learner.learnt})
 
 
 def _is_own(host: str) -> bool:

@@ -11,9 +11,10 @@ from onlineauto.service.learning.values import Agreement, Point, Value  # noqa: 
 from onlineauto.service.loop.board import ChampionChange, LiveConfig  # noqa: TC001
 
 if TYPE_CHECKING:
+    from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["Status", "status_of"]
+__all__ = ["FollowerStatus", "Status", "follower_status", "status_of"]
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -66,6 +67,58 @@ class Status(msgspec.Struct, frozen=True):
     queued: int
     loss_window_seconds: float
     time: float
+
+
+class FollowerStatus(msgspec.Struct, frozen=True):
+    """The state of a rank server.
+
+    Attributes
+    ----------
+    ranked, rewarded : int
+        Decisions and rewards of its own log.
+    model : str
+        The name of the model that ranks.
+    behind_bytes : int
+        Bytes of its log that the learner does not have yet.
+    ready : bool
+        The log can be written.
+    learning : bool
+        The learner could be asked the last time; if not, `error` says why.
+    """
+
+    ranked: int
+    rewarded: int
+    model: str
+    behind_bytes: int
+    ready: bool
+    learning: bool
+    error: str
+    settings: JoinSettings
+    pending: int
+    log_bytes: int
+    log_groups: int
+    queued: int
+    time: float
+
+
+def follower_status(follower: Follower) -> FollowerStatus:
+    """Return the state of a rank server."""
+    counts = follower.join.counts
+    return FollowerStatus(
+        ranked=counts.ranked,
+        rewarded=counts.rewarded,
+        model=follower.published.name,
+        behind_bytes=follower.behind,
+        ready=follower.writable,
+        learning=follower.failed is None,
+        error="" if follower.failed is None else str(follower.failed),
+        settings=follower.join.settings,
+        pending=follower.join.waiting,
+        log_bytes=follower.log.end,
+        log_groups=follower.groups,
+        queued=follower.queued,
+        time=follower.clock(),
+    )
 
 
 def status_of(loop: Loop, *, points: bool = False) -> Status:

@@ -21,6 +21,7 @@ __all__ = [
     "RankedAction",
     "Reward",
     "Settings",
+    "Taken",
     "answer_to",
     "personalizer_answer",
 ]
@@ -163,6 +164,12 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/models/use``: the name of a model of the history."""
 
     name: str
+
+
+class Taken(msgspec.Struct):
+    """The answer to ``POST /v1/records``: the position from which more records are wanted."""
+
+    position: int
 
 
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True):

@@ -84,7 +84,8 @@ class Counts(msgspec.Struct):
     Attributes
     ----------
     ranked, repeated : int
-        Decisions; and decisions whose id another one had at the time, which are left out.
+        Decisions; and decisions whose id another one had at the time, or records that a rank server sent
+        twice, which are left out.
     rewarded, late, duplicate, dangling : int
         Rewards; and those that came behind the end of their decision, repeated another, or waited in vain
         for a decision.
@@ -119,6 +120,7 @@ class _State(msgspec.Struct):
     decisions: list[tuple[str, Decision]]  # in order, which the maps of a model file do not keep
     early: list[tuple[str, _Early]]
     counts: Counts
+    sources: dict[str, int]
 
 
 class Join:
@@ -137,6 +139,8 @@ class Join:
         The time of the latest record.
     counts : Counts
         What has become of the records so far.
+    sources : dict of str to int
+        The position up to which the log of each rank server is taken over.
 
     Examples
     --------
@@ -152,6 +156,7 @@ class Join:
         self.settings, self.now, self.counts = settings, 0.0, Counts()
         self._decisions: OrderedDict[str, Decision] = OrderedDict()
         self._early: OrderedDict[str, _Early] = OrderedDict()
+        self.sources: dict[str, int] = {}
         self._open = 0
 
     def __len__(self) -> int:
@@ -214,8 +219,13 @@ class Join:
         position, size : int
             Where its line is.
         """
-        self.now = max(self.now, record.time.timestamp())
+        self.now = max(self.now, (record.taken or record.time).timestamp())
         ended = list(self._expired())
+        if record.source:
+            if record.behind <= self.sources.get(record.source, 0):
+                self.counts.repeated += 1
+                return ended
+            self.sources[record.source] = record.behind
         if record.kind == "rank":
             ended += self._rank(record, position, size)
         elif record.kind == "reward":
@@ -230,7 +240,12 @@ class Join:
     def state(self) -> dict[str, Any]:
         """Return the table as values that a model file can hold."""
         kept = _State(
-            self.settings, self.now, list(self._decisions.items()), list(self._early.items()), self.counts
+            self.settings,
+            self.now,
+            list(self._decisions.items()),
+            list(self._early.items()),
+            self.counts,
+            self.sources,
         )
         found: dict[str, Any] = msgspec.to_builtins(kept)
         return found
@@ -246,7 +261,7 @@ class Join:
         """
         kept = msgspec.convert(state, _State)
         made = cls(kept.settings)
-        made.now, made.counts = kept.now, kept.counts
+        made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
         made._decisions.update(kept.decisions)
         made._early.update(kept.early)
         made._open = sum(not each.ended for _, each in kept.decisions)

@@ -21,7 +21,7 @@ import msgspec
 
 from onlineauto.errors import InputError
 
-__all__ = ["Kind", "Record", "read_record", "sealed", "stamp"]
+__all__ = ["Kind", "Record", "read_record", "sealed", "stamp", "taken_over"]
 
 Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
 """Kinds of records; a tick has nothing but its time."""
@@ -50,6 +50,9 @@ class Record(msgspec.Struct, frozen=True):
         Of settings: those that hold from here on.
     model : str
         Of a model: the name of the one that learns from here on.
+    source, behind, taken : str, int and datetime
+        Of a record that came from the log of a rank server: whose log, the position behind it there, and when
+        it was taken over.
     """
 
     kind: Kind = msgspec.field(name="Type")
@@ -62,6 +65,9 @@ class Record(msgspec.Struct, frozen=True):
     key: str = msgspec.field(name="RewardId", default="")
     settings: dict[str, Any] = msgspec.field(name="Settings", default_factory=dict)
     model: str = msgspec.field(name="Model", default="")
+    source: str = msgspec.field(name="Source", default="")
+    behind: int = msgspec.field(name="Behind", default=0)
+    taken: datetime | None = msgspec.field(name="Taken", default=None)
 
 
 _DECODER = msgspec.json.Decoder(Record)
@@ -84,6 +90,12 @@ def is_whole(line: bytes) -> bool:
     (True, False)
     """
     return line[-_TAIL:] == b',"crc":"%08x"}\n' % crc32(line[:-_TAIL])
+
+
+def taken_over(line: bytes, *, source: str, behind: int, time: float) -> bytes:
+    """Return the line of a record of another log as one of this log, which knows where it is from."""
+    origin = {"Source": source, "Behind": behind, "Taken": stamp(time)}
+    return sealed(line[:-_TAIL] + b"," + msgspec.json.encode(origin)[1:])
 
 
 def read_record(line: bytes, *, where: str = "the log") -> Record:

@@ -1,8 +1,7 @@
 """``Loop``: decides, keeps what it decided in a log, and learns from that log, in one folder.
 
 Whatever is answered is in the log before. Ranks ask an immutable predictor; one thread takes the records of
-the log, learns, and publishes the next predictor in its place. The table of decisions that a rank or a
-reward looks into is the same join as the learner's, only further on: it takes each record as it is submitted.
+the log, learns, and publishes the next predictor in its place.
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.learner import Learner
-from onlineauto.service.log.group_commit import GroupCommit, call_all
-from onlineauto.service.log.record import Record, read_record, sealed, stamp
+from onlineauto.service.log.group_commit import call_all
+from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
-from onlineauto.service.ranking.choice import choose, only, seed_of
-from onlineauto.service.ranking.question import Limits, Question, context_of
+from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
 
@@ -44,6 +42,7 @@ MODES = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
 
 _LOG = logging.getLogger("onlineauto.service")
+_MOST_SOURCES = 256
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -54,7 +53,7 @@ class Every(msgspec.Struct, frozen=True):
     keep: float = 3600.0
 
 
-class Loop:
+class Loop(Front):
     r"""A bandit with its log, its table of decisions and its model, in a folder.
 
     Any number of threads may call its methods; one thread calls `learn`.
@@ -93,6 +92,7 @@ class Loop:
 
     Examples
     --------
+    >>> from onlineauto.service.ranking.question import Question
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     loop = Loop(folder, REGISTRY.parse("--cb_explore_adf"))
@@ -120,99 +120,82 @@ class Loop:
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
         configuration = _checked(configuration)
-        self.folder, self.limits, self.every = Path(folder), limits or Limits(), every or Every()
-        self.app, self.clock, self.keep_log = app, clock, keep_log
+        self.every, self.keep_log = every or Every(), keep_log
         self.failed: Exception | None = None
         self._closing = False
         self._held = FolderLock(folder)
         try:
-            self.log = SegmentLog(self.folder / "log", segment_bytes=segment_bytes)
-            self.learner = Learner(self.folder, self.log, configuration, keep=keep)
+            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes)
+            self.learner = Learner(folder, log, configuration, keep=keep)
         except OnlineautoError:
             self._held.release()
             raise
-        self.join = Join.of(self.learner.join.state())
-        for position, line in self.log.lines(self.learner.position):
-            self.join.take(read_record(line), position, len(line))
-        self._namespaces = {each.decode("utf-8", "replace") for each in self.learner.workspace.layout.keys()}  # noqa: SIM118 - no mapping
-        self.published, self.board = self.learner.publish(), board_of(self.learner)
-        self._lock, self._learning = threading.Lock(), threading.RLock()
+        join = Join.of(self.learner.join.state())
+        for position, line in log.lines(self.learner.position):
+            join.take(read_record(line), position, len(line))
+        self.board = board_of(self.learner)
+        self._learning = threading.RLock()
         self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
-        self._commit = GroupCommit(self.log, deliver=deliver)
+        known = list(self.learner.workspace.layout.keys())
+        super().__init__(
+            folder,
+            log,
+            join,
+            self.learner.publish(),
+            limits=limits or Limits(),
+            app=app,
+            namespaces=(name.decode("utf-8", "replace") for name in known),
+            clock=clock,
+            deliver=deliver,
+        )
         options = {"options": configuration.command(kept=True)}
         changed = msgspec.structs.replace(self.join.settings, **options, **_settings(settings or {}))
         if changed != self.join.settings or not self.log.end:
-            self._append("settings", _nobody, Settings=msgspec.to_builtins(changed))
+            self._append("settings", nobody, Settings=msgspec.to_builtins(changed))
 
-    # -- what is asked ---------------------------------------------------------------------------------
+    def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
+        """Take records of the log of a rank server; return the position there from which more are wanted.
 
-    def rank(self, question: Question, done: Done) -> Ranked:
-        """Decide, and return the answer; it may be given away once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The question is malformed or too large, too much waits, or the id is that of another question.
-        """
-        context = context_of(question, self.limits, self._namespaces)
-        mode, published = self.join.settings.mode, self.published
-        seed = seed_of(self.app, question.event_id)
-        try:
-            pmf = published.predictor.predict(b'{"c":%b}\n' % context)
-        except InputError as error:
-            raise RefusedError(f"the features cannot be read: {error}") from None
-        count = len(question.ids)
-        out = [index for index, name in enumerate(question.ids) if name in question.excluded]
-        if len(pmf) != count:
-            raise RefusedError(f"the features make {len(pmf)} actions, and there are {count}")
-        if mode == "online":
-            choice = choose(pmf.tolist(), out, seed)
-        else:
-            choice = only(next(index for index in range(count) if index not in out), count)
-        answer = answer_of(choice, question.ids, event_id=question.event_id, model=published.name)
-        with self._lock:
-            now = self._now()
-            before = self.join.find(question.event_id, now)
-            if before is not None:
-                return self._again(before.position, before.size, context, done)
-            self._check_room(len(self.join), now)
-            line = line_of(answer, context, time=now, seed=seed, mode=mode, deferred=question.deferred)
-            self._submit(line, done)
-        return answer
-
-    def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
-        """Take a reward of a decision, which may have been made or not; it counts once `done` is called.
+        Parameters
+        ----------
+        source : str
+            The name of that log.
+        position : int
+            The position of the first record there.
+        content : bytes
+            Whole records, one behind the other.
+        done : callable
+            Called once they are in this log.
 
         Raises
         ------
         RefusedError
-            The id is too long, the key belongs to another reward, or too much waits.
+            Records before these are missing, one is damaged, or too much waits.
         """
-        self._check_id(event_id)
-        if len(key.encode()) > self.limits.name_bytes:
-            raise RefusedError(f"the key of a reward has at most {self.limits.name_bytes} bytes")
-        if not abs(value) < 3e38:
-            raise RefusedError(f"the reward {value} is not a finite number that single precision has")
         with self._lock:
-            known = self.join.key_of(event_id, key) if key else None
-            if known is not None and known != value:
-                raise RefusedError(f"key {key!r} belongs to a reward of {known} already", status=422)
-            self._check_parts(event_id, bool(key))
-            members = {"RewardId": key} if key else {}
-            self._append("reward", done, EventId=event_id, RewardValue=value, **members)
-
-    def activate(self, event_id: str, done: Done) -> None:
-        """Let a deferred decision be learnt; it counts once `done` is called.
-
-        Raises
-        ------
-        RefusedError
-            The id is too long, or too much waits.
-        """
-        self._check_id(event_id)
-        with self._lock:
-            self._check_parts(event_id, keyed=False)
-            self._append("activate", done, EventId=event_id)
+            known, now = self.join.sources.get(source, 0), self._now()
+            if position > known:
+                raise RefusedError(f"{source} is known up to {known}, not {position}", status=409)
+            if len(source.encode()) > self.limits.name_bytes:
+                raise RefusedError(f"the name of a rank server has at most {self.limits.name_bytes} bytes")
+            if not known and len(self.join.sources) >= _MOST_SOURCES:
+                raise RefusedError(f"{_MOST_SOURCES} rank servers are known; no more are taken", status=429)
+            taken = []
+            for line in content.splitlines(keepends=True):
+                position += len(line)
+                record = read_record(line, where=f"the log of {source}")
+                if record.kind not in ("rank", "reward", "activate"):
+                    line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
+                if position > known:
+                    taken.append(taken_over(line, source=source, behind=position, time=now))
+            self._check_room(len(self.join) + len(taken), now)
+            for line in taken[:-1]:
+                self._submit(line, nobody)
+            if taken:
+                self._submit(taken[-1], done)
+            else:
+                done(None)
+            return max(position, known)
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
         """Change how decisions are joined and who decides, from here on in the log; return what holds then.
@@ -251,12 +234,6 @@ class Loop:
         with self._learning:
             self.learner.models.put(name, content)
         self.use_model(name, done)
-
-    def tick(self) -> None:
-        """Let the time pass in the log, if decisions have waited for long enough and nothing else happens."""
-        with self._lock:
-            if self._commit.failed is None and self.join.is_due(self._now()):
-                self._append("tick", _nobody)
 
     # -- what learns -----------------------------------------------------------------------------------
 
@@ -306,21 +283,6 @@ class Loop:
             return 0.0
         return max(self.clock() - self._done_at["learn"], 0.0)
 
-    @property
-    def writable(self) -> bool:
-        """True unless the log cannot be written any more."""
-        return self._commit.failed is None
-
-    @property
-    def queued(self) -> int:
-        """The number of records that wait to be written."""
-        return len(self._commit)
-
-    @property
-    def groups(self) -> int:
-        """The number of groups that were written."""
-        return self._commit.groups
-
     def close(self) -> None:
         """Write what is waiting, learn it, and write a snapshot, unless learning has failed."""
         self._closing = True
@@ -356,77 +318,8 @@ class Loop:
         if not old or self._closing:
             return
         with self._lock:  # what is left says how to join
-            self._append("settings", _nobody, Settings=msgspec.to_builtins(self.join.settings))
+            self._append("settings", nobody, Settings=msgspec.to_builtins(self.join.settings))
         self.log.remove_first(old)
-
-    def _now(self) -> float:
-        """Return the time as the next record has it: it never runs back."""
-        return max(self.clock(), self.join.now)
-
-    def _again(self, position: int, size: int, context: bytes, done: Done) -> Ranked:
-        """Return the answer that a decision was given before.
-
-        Raises
-        ------
-        RefusedError
-            It is being written, or something else was asked.
-        """
-        if position + size > self.log.durable:
-            raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
-        answer, asked = read_answer(self.log.line_at(position, size))
-        if asked != context:
-            raise RefusedError(
-                f"event {answer.event_id!r} was ranked with other features: each decision needs its own id",
-                status=409,
-            )
-        done(None)
-        return answer
-
-    def _check_id(self, event_id: str) -> None:
-        if not event_id or len(event_id.encode()) > self.limits.name_bytes:
-            raise RefusedError(f"the event id has 1 to {self.limits.name_bytes} bytes")
-
-    def _check_parts(self, event_id: str, keyed: bool) -> None:
-        """Refuse what would take memory without end."""
-        parts = self.join.parts_of(event_id, keyed=keyed)
-        if parts >= self.limits.parts:
-            raise RefusedError(f"event {event_id!r} has {parts} rewards already", status=429)
-        self._check_room(0 if parts else self.join.early, self._now())
-
-    def _check_room(self, pending: int, now: float) -> None:
-        """Refuse a record if too much waits."""
-        if pending >= self.limits.pending:
-            raise RefusedError(
-                f"{pending} decisions wait for their rewards; no more are taken",
-                status=429,
-                retry_after=min(max(self.join.next_end - now, 1.0), 60.0),
-            )
-        if self.queued >= self.limits.queue:
-            raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
-
-    def _append(self, kind: str, done: Done, **members: Any) -> None:
-        record = {"Type": kind, "Timestamp": stamp(self._now()), **members}
-        self._submit(sealed(msgspec.json.encode(record)), done)
-
-    def _submit(self, line: bytes, done: Done) -> None:
-        """Let a line be written, and take it into the table.
-
-        Raises
-        ------
-        RefusedError
-            The log cannot be written.
-        """
-        try:
-            position = self._commit.submit(line, done)
-        except InputError as error:
-            raise RefusedError(str(error), status=503) from None
-        record: Record = read_record(line)
-        self.join.take(record, position, len(line))
-
-
-def _nobody(error: Exception | None) -> None:
-    """Let nobody wait for a record; if it cannot be written, the next one says so."""
-    del error
 
 
 def _checked(configuration: Configuration) -> Configuration:
