@@ -78,8 +78,8 @@ def settled(loop: Loop) -> None:
 def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> None:
     upstreams = [Beside(loop) for _ in range(2)]
     followers = [Follower(tmp_path / f"rank{n}", each) for n, each in enumerate(upstreams)]
-    for each in upstreams:
-        each.loses = 0.4
+    for upstream in upstreams:
+        upstream.loses = 0.4
     for number in range(60):
         here, there = followers[number % 2], followers[(number + number // 7) % 2]
         answer = here.rank(question(f"e{number}"), nobody)
@@ -96,8 +96,8 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
     settled(loop)
     counts = loop.join.counts
     assert (counts.ranked, counts.joined, counts.rewarded, loop.learner.learnt) == (60, 60, 60, 60)
-    for each in upstreams:
-        each.loses = 0.0
+    for upstream in upstreams:
+        upstream.loses = 0.0
     for each in followers:
         each.follow()
         assert each.published.name == f"{60:012d}"
@@ -182,7 +182,7 @@ def test_a_learner_that_is_away_is_named() -> None:
     upstream.close()
     refusing = httpx.MockTransport(lambda _: httpx.Response(403, text="not for admin"))
     upstream = HttpUpstream("http://learner", transport=refusing)
-    with pytest.raises(InputError, match="refuses GET /v1/model .403.: not for admin"):
+    with pytest.raises(InputError, match=r"refuses GET /v1/model \(403\): not for admin"):
         upstream.model("")
     upstream.close()
 
