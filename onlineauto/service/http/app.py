@@ -107,7 +107,7 @@ def _application(
             waiting.stop()
             await asyncio.to_thread(front.close)
 
-    return Application(Starlette(routes=routes, lifespan=running), routes)
+    return Application(Starlette(routes=routes, lifespan=running), routes, handlers)
 
 
 class Application:
@@ -119,16 +119,22 @@ class Application:
         Has all routes, and what happens before the first request and behind the last.
     routes : sequence of Route
         Its routes.
+    handlers : FrontHandlers
+        What the routes lead to.
     """
 
-    def __init__(self, app: Starlette, routes: Sequence[Route]) -> None:
-        self._app = app
+    def __init__(self, app: Starlette, routes: Sequence[Route], handlers: FrontHandlers) -> None:
+        self._app, self._handlers = app, handlers
         self._plain: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.endpoint
             for route in routes
             if "{" not in route.path
             for method in route.methods or ()
         }
+
+    def stop(self) -> None:
+        """Let streams end, and the service be no longer ready; requests are still answered."""
+        self._handlers.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end."""

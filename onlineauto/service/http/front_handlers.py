@@ -106,6 +106,13 @@ class FrontHandlers:
         await future
         return Response(status_code=204)
 
+    def _readiness(self, stale: str) -> Response:
+        """Return whether ranks can be answered, and why the model is stale, if it is."""
+        if self.stopping or not self.front.writable:
+            why = "the service stops" if self.stopping else "the log cannot be written"
+            return Response(f"no: {why}\n", 503, media_type="text/plain")
+        return Response(f"stale: {stale}\n" if stale else "ready\n", media_type="text/plain")
+
 
 class FollowerHandlers(FrontHandlers):
     """Answers requests of a rank server."""
@@ -120,10 +127,8 @@ class FollowerHandlers(FrontHandlers):
     async def ready(self, asked: Asked) -> Response:
         """Say whether ranks can be answered, and whether the learner is there."""
         del asked
-        if not self.front.writable or self.stopping:
-            return Response("no: the log cannot be written\n", 503, media_type="text/plain")
-        stale = self.front.failed is not None
-        return Response("stale: the learner is away\n" if stale else "ready\n", media_type="text/plain")
+        stale = "" if self.front.failed is None else "the learner is away"
+        return self._readiness(stale)
 
 
 def _new_id() -> str:

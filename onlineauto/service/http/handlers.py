@@ -133,12 +133,8 @@ class Handlers(FrontHandlers):
         """Say whether ranks can be answered, and whether the model goes on learning."""
         del asked
         loop = self.loop
-        if not loop.writable or self.stopping:
-            return Response("no: the log cannot be written\n", 503, media_type="text/plain")
         stale = loop.failed is not None or loop.lag_seconds() > _LAG
-        return Response(
-            "stale: learning has stopped or lags\n" if stale else "ready\n", media_type="text/plain"
-        )
+        return self._readiness("learning has stopped or lags" if stale else "")
 
     async def page(self, asked: Asked) -> Response:
         """Give the page that shows all this."""

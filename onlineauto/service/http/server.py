@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,25 +80,47 @@ def serve(serving: Serving) -> None:
             f"{serving.host} is open to others, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
-    make = _learner if serving.follow is None else _follower
-    front, app = make(serving, waiting, tokens)
-    _LOG.info(
-        "serving",
-        extra={
-            "event": "serving",
-            "address": f"http://{serving.host}:{serving.port}/",
-            "folder": serving.folder,
-            "follows": serving.follow,
-            "options": front.join.settings.options,
-            "tokens": bool(tokens),
-            "model": front.published.name,
-            "torn_bytes": front.log.torn,
-            "loss_window_seconds": 0.0,
-        },
-    )
-    sys.setswitchinterval(_SWITCH)
-    _run(app, serving)
+    with _bound(serving.host, serving.port) as opened:
+        make = _learner if serving.follow is None else _follower
+        front, app = make(serving, waiting, tokens)
+        _LOG.info(
+            "serving",
+            extra={
+                "event": "serving",
+                "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
+                "folder": serving.folder,
+                "follows": serving.follow,
+                "options": front.join.settings.options,
+                "tokens": bool(tokens),
+                "model": front.published.name,
+                "torn_bytes": front.log.torn,
+                "loss_window_seconds": 0.0,
+            },
+        )
+        sys.setswitchinterval(_SWITCH)
+        _run(app, opened)
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket with an address, to which nobody can connect yet.
+
+    Raises
+    ------
+    OptionError
+        Another process has the address, or there is none.
+    """
+    made = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
+    return made
 
 
 def _limits(serving: Serving) -> Limits:
@@ -134,19 +157,26 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
     return follower, follower_application(follower, waiting, tokens=tokens, most=serving.max_requests)
 
 
-def _run(app: Application, serving: Serving) -> None:
+class _Server(uvicorn.Server):
+    """A server that lets streams end when a signal comes, so that none keeps it waiting."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        self.config.app.stop()  # type: ignore[union-attr]
+        super().handle_exit(sig, frame)
+
+
+def _run(app: Application, opened: socket.socket) -> None:
     """Run an application until a signal ends it."""
     config = uvicorn.Config(
         app,
-        host=serving.host,
-        port=serving.port,
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     def ended(number: int, frame: FrameType | None) -> None:
         """Leave at once before the server has begun; uvicorn repeats the signal once it has ended."""
@@ -156,7 +186,7 @@ def _run(app: Application, serving: Serving) -> None:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, ended)
-    server.run()
+    server.run(sockets=[opened])
 
 
 def _is_own(host: str) -> bool:
