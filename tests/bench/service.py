@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+
+import httpx
 
 from tests.service.serving import Service, free_port
 
@@ -62,7 +65,7 @@ async def ask(
 
 async def one(port: int, number: int, until: float, latencies: list[float]) -> tuple[int, int]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draw, done, failed = Random(number), 0, 0
+    draw, done, failed = Random(time.time_ns()), 0, 0
     while time.perf_counter() < until:
         event_id = f"{number}-{draw.getrandbits(60)}"
         body = question(draw, event_id)
@@ -132,6 +135,32 @@ def service(*, connections: int, seconds: float) -> Load:
         return measured(serving.port, connections=connections, seconds=seconds)
 
 
+def resident_mb(process: int) -> float:
+    """Return the memory that a process has now."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def soak(*, connections: int, seconds: float) -> None:
+    """Load a service for long, and print its memory and its lag every so often."""
+    model = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
+    words = ("--reward_wait", "20", "--snapshot_every", "10")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Service(Path(folder) / "loop", *words, model=model) as serving,
+    ):
+        began = time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            found = asyncio.run(load(serving.port, connections=connections, seconds=min(30.0, seconds)))
+            status = json.loads(httpx.get(f"{serving.url}/v1/status").content)
+            print(
+                f"{time.perf_counter() - began:6.0f} s  {status['ranked']:9} ranked  "
+                f"{status['learnt']:9} learnt  {resident_mb(serving.process.pid):7.1f} MB  "
+                f"lag {status['lag_seconds']:.2f} s  "
+                f"{found.pairs_per_second:6.0f} a second  p99 {found.p99:.1f} ms  {found.failed} failed",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="the interpreter of the environment of the peer")
@@ -139,7 +168,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="a file for every sample")
+    parser.add_argument(
+        "--soak", type=float, help="load the service for so many seconds, and watch its memory"
+    )
     options = parser.parse_args()
+    if options.soak:
+        soak(connections=options.connections, seconds=options.soak)
+        return
     given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
     samples: dict[str, list[Load]] = {"service": []}
     for _ in range(options.rounds):

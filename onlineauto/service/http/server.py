@@ -174,6 +174,7 @@ def _run(app: Application, opened: socket.socket) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
     )
     server = _Server(config)
