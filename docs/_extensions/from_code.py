@@ -42,7 +42,7 @@ INSTEAD: Final = {
     "csoaa": "`AutoMLClassifier`, or a bandit with one action for each class",
     "csv": "`AutoML.fit(frame)`, `AutoMLRegressor.fit(frame)` in Python",
     "csv_trace": "`--journal`",
-    "daemon": "a service in Python: [A bandit service](../tutorials/bandit-service.md)",
+    "daemon": "`onlineauto serve`: [A service](service.md)",
     "ect": "`AutoMLClassifier`",
     "explore_eval": "`onlineauto evaluate`",
     "feature_mask": "`--automl` finds out which interactions help",

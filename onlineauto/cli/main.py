@@ -34,6 +34,8 @@ _OF_WORDS: Final = {
     "tune": "onlineauto.cli.tuning.tune",
     "worker": "onlineauto.cli.tuning.worker",
     "studies": "onlineauto.cli.tuning.studies",
+    "serve": "onlineauto.cli.serving.serve",
+    "loop": "onlineauto.cli.serving.loop",
     "completion": "onlineauto.cli.machine.completion",
 }
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""

@@ -43,6 +43,11 @@ _TASKS: Final = (
         ("onlineauto studies URL", "how far the studies of a store are"),
     ),
     (
+        "Serve",
+        ("onlineauto serve FOLDER --cb_explore_adf --automl 4", "decide over HTTP, and learn from rewards"),
+        ("onlineauto loop FOLDER", "look into the folder of a service"),
+    ),
+    (
         "Convert and merge",
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
         ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),

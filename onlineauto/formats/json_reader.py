@@ -12,10 +12,11 @@ from onlineauto.features.hash_kernels import murmur3
 from onlineauto.features.records import FEATURE
 from onlineauto.formats.json.line_kernels import read_json_lines
 from onlineauto.formats.json.mark_kernels import find_json_marks
-from onlineauto.formats.lines.line_reader import LineReader
+from onlineauto.formats.lines.in_place_reader import InPlaceReader
 from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 from onlineauto.formats.records.json_state_kernels import EVENT, FRAME, LOG, STAGED, Stage
 from onlineauto.formats.records.reader_state_kernels import STATE
+from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Rules
@@ -27,7 +28,7 @@ _DEPTH = 256
 _OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted 64 bytes at a time
 
 
-class JsonReader(LineReader):
+class JsonReader(InPlaceReader):
     r"""Iterator over the events of a JSON text, one a line, in Blocks; can be iterated once.
 
     Objects are namespaces and their members features: a number is the value, a string is part of the name,
@@ -75,6 +76,11 @@ class JsonReader(LineReader):
 
     def _make_room(self, end: int) -> None:
         """Fill the bitmaps, and enlarge the arrays to hold the most records that the text can have."""
+        self._make_stage(end)
+        find_json_marks(self._buffer, end, self.records.marks, self.records.breaks, self._stage.odd)
+
+    def _make_stage(self, end: int) -> None:
+        """Enlarge the bitmaps and arrays to hold the most records that a text of `end` bytes can have."""
         self._make_bitmaps(end)
         stage = self._stage
         stage.event["scratch"] = self._text_bytes
@@ -99,7 +105,21 @@ class JsonReader(LineReader):
             costs=features + lines,
             tag=end,
         )
-        find_json_marks(self._buffer, end, self.records.marks, self.records.breaks, stage.odd)
+
+    def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
+        self._make_stage(most_bytes)
+        reader, stage = self.records, self._stage
+        return (
+            Bound(find_json_marks, self._buffer, 0, reader.marks, reader.breaks, stage.odd, varying=1),
+            Bound(read_json_lines, self._buffer, 0, 0, reader, stage, varying=2),
+        )
+
+    def read(self, text: str | bytes) -> bool:
+        """Read a text of one usual event, as `InPlaceReader.read` does; the counts of the log stay."""
+        before = self._stage.log.copy()
+        fine = super().read(text)
+        self._stage.log[:] = before
+        return fine
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
         result = read_json_lines(self._buffer, p, end, self.records, self._stage)

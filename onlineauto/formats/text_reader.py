@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from onlineauto.features.hash_kernels import murmur3
-from onlineauto.formats.lines.line_kernels import DONE
-from onlineauto.formats.lines.line_reader import LineReader
+from onlineauto.formats.lines.in_place_reader import InPlaceReader
 from onlineauto.formats.lines.mark_kernels import find_marks
 from onlineauto.formats.quirks import NO_QUIRKS
-from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
 from onlineauto.formats.text.line_kernels import read_lines
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from onlineauto.formats.records.reader_state_kernels import Reader, Rules
+    from onlineauto.formats.records.reader_state_kernels import Rules
 
 __all__ = ["TextReader"]
 
-_MOST_IN_PLACE = 1 << 16
-"""Bytes of the longest text for which room is made whatever may be in it."""
 
-
-class _Bound(NamedTuple):
-    """The kernels that read one event after the other, bound to the records of a reader."""
-
-    buffer: NDArray[np.uint8]
-    reader: Reader
-    most_bytes: int
-    view: memoryview[int]
-    sizes: memoryview[int]
-    mark: Bound
-    read: Bound
-    measure: Bound
-
-
-class TextReader(LineReader):
+class TextReader(InPlaceReader):
     r"""Iterator over the events of a VW text, in Blocks; can be iterated once.
 
     Parameters, attributes and errors are those of `LineReader`. Labels are ``label [weight [initial]]``; or
@@ -63,7 +43,6 @@ class TextReader(LineReader):
     quirks = NO_QUIRKS
     _read_lines = staticmethod(read_lines)
     """The kernel that reads."""
-    _bound: _Bound | None = None
 
     @property
     def _unit(self) -> Literal["line", "event"]:
@@ -89,35 +68,7 @@ class TextReader(LineReader):
     def _read(self, p: int, end: int) -> tuple[int, int]:
         return self._read_lines(self._buffer, p, end, self.records)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but the addresses of arrays."""
-        return vars(self) | {"_bound": None}
-
-    def read(self, text: str | bytes) -> bool:
-        """Read a text of one usual event into the records, and measure it; return False if it is another."""
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-        end = len(data)
-        bound = self._bound
-        if end > min(_MOST_IN_PLACE, self._text_bytes):
-            return False
-        fits = bound is not None and bound.buffer is self._buffer and bound.reader is self.records
-        if bound is None or not fits or end > bound.most_bytes:
-            self._bound = bound = self._bind(min(2 * end, _MOST_IN_PLACE))
-        bound.view[:end] = data
-        state = self.records.state[0]
-        state["line_number"], state["fatal"] = 0, False
-        bound.mark(end)
-        reason, _ = bound.read(end)
-        bound.measure()
-        if bound.sizes[NAMES] != len(self.namespaces):
-            self._collect_names()
-        if reason == DONE and bound.sizes[FINE]:
-            return True
-        state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
-        return False
-
-    def _bind(self, most_bytes: int) -> _Bound:
-        """Return the kernels that read, bound to records with room for any text of so many bytes."""
+    def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
         self._make_bitmaps(most_bytes)
         self._make_records(
             events=most_bytes,
@@ -127,14 +78,8 @@ class TextReader(LineReader):
             costs=2 * most_bytes,
             tag=most_bytes,
         )
-        reader, buffer, sizes = self.records, self._buffer, self.sizes
-        return _Bound(
-            buffer,
-            reader,
-            most_bytes,
-            memoryview(buffer),  # type: ignore[arg-type]
-            memoryview(sizes),  # type: ignore[arg-type]
-            mark=Bound(find_marks, buffer, 0, reader.marks, reader.breaks, varying=1),
-            read=Bound(self._read_lines, buffer, 0, 0, reader, varying=2),
-            measure=Bound(measure, reader, sizes),
+        reader = self.records
+        return (
+            Bound(find_marks, self._buffer, 0, reader.marks, reader.breaks, varying=1),
+            Bound(self._read_lines, self._buffer, 0, 0, reader, varying=2),
         )

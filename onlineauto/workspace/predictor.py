@@ -85,6 +85,8 @@ class Predictor:
         The options of the workspace.
     model : Predicting
         What `snapshot` returned.
+    like : Predictor, optional
+        An earlier one of the same workspace, whose parsers and working memories this one may use as well.
 
     Attributes
     ----------
@@ -99,7 +101,9 @@ class Predictor:
         Predictions change this model, as they do in Vowpal Wabbit.
     """
 
-    def __init__(self, configuration: Configuration, model: Predicting) -> None:
+    def __init__(
+        self, configuration: Configuration, model: Predicting, *, like: Predictor | None = None
+    ) -> None:
         self._semantics = semantics_of(configuration)
         if self._semantics.notices_predicted:
             raise OptionError(
@@ -108,7 +112,7 @@ class Predictor:
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self._model, self._rules = model, rules_of(configuration)
-        self._of_thread = local()
+        self._of_thread = local() if like is None else like.memories_for(configuration, model)
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
         """Return the recipe of a copy, for which no thread has a working memory yet."""
@@ -117,6 +121,11 @@ class Predictor:
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"
+
+    def memories_for(self, configuration: Configuration, model: Predicting) -> local:
+        """Return the threads' working memories if a predictor of a model can use them, else new ones."""
+        fits = self.configuration == configuration and _lanes(self._model) == _lanes(model)
+        return self._of_thread if fits else local()
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event, given as for `Workspace.predict`; return as that does.
@@ -147,7 +156,7 @@ class Predictor:
                 self.configuration,
                 self._model.layout,
                 semantics=self._semantics,
-                live_configs=len(self._model.parts.live.lease),
+                live_configs=_lanes(self._model),
             )
         return asked
 
@@ -160,6 +169,11 @@ def _to_predict(live: Live) -> Live:
         waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
     )
     return live._replace(stack=live.stack._replace(members=small))
+
+
+def _lanes(model: Predicting) -> int:
+    """Return the largest number of live configs of a model."""
+    return len(model.parts.live.lease)
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:

@@ -62,6 +62,7 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         run["outputs"] = {name: outputs[name].of(_Output) for name in OUTPUTS if name in outputs}
     if "names" in stored:
         run["names"] = stored["names"].of(list[tuple[_Count, str]])
-    if "api" in stored:
-        run["api"] = stored["api"].of(dict[str, Any])  # its class checks it
+    for name in ("api", "service"):
+        if name in stored:
+            run[name] = stored[name].of(dict[str, Any])  # its class checks it
     return run

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
+from onlineauto.cli.serving.loop import REGISTRY as LOOP
+from onlineauto.cli.serving.serve import REGISTRY as SERVE
 from onlineauto.cli.tuning.tune_options import REGISTRY as TUNE
 from onlineauto.cli.tuning.worker import REGISTRY as WORKER
 from onlineauto.workspace.options import REGISTRY
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_OWN: Final = {"evaluate": EVALUATE, "plot": PLOT, "tune": TUNE, "worker": WORKER}
+_OWN: Final = {
+    "evaluate": EVALUATE,
+    "plot": PLOT,
+    "tune": TUNE,
+    "worker": WORKER,
+    "serve": SERVE,
+    "loop": LOOP,
+}
 """Registries of the commands that have their own; all others have the large one."""
 _MOST: Final = 70
 """Letters of an option's meaning that a shell shows."""

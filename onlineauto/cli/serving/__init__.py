@@ -1,0 +1,1 @@
+"""Verbs of the service: run one, and look into its folder."""

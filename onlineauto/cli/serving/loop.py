@@ -1,0 +1,156 @@
+"""The verb ``loop``: look into the folder of a service, and prove what it did."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.errors import InputError, OptionError
+from onlineauto.options import Registry, option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.service.log.segment_log import SegmentLog
+
+__all__ = ["REGISTRY", "LoopOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOptions:
+    """Options of the verb ``loop``."""
+
+    title: ClassVar[str] = "Options"
+
+    folder: tuple[str, ...] = option(
+        (), "The folder of a service.", vw=False, metavar="FOLDER", positional=True
+    )
+    export: str | None = option(
+        None,
+        "Write the decisions that have ended, with their rewards, as dsjson; - is standard output.",
+        vw=False,
+        metavar="FILE",
+    )
+    event: str | None = option(
+        None, "Print the records of an event, and draw its action again.", vw=False, metavar="ID"
+    )
+    app: str = option("default", "Name of the service, as it was served.", vw=False)
+    new_token: str | None = option(
+        None,
+        "Make a token for some of rank, reward, read and admin, and print it; its hash goes into the folder.",
+        vw=False,
+        metavar="SCOPES",
+        listed=True,
+    )
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((LoopOptions,))
+"""The flags of this verb."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto loop [options] FOLDER",
+    "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
+    "an action was drawn, or make a token. The service may run meanwhile.",
+    """\
+Examples:
+  onlineauto loop ./loop
+  onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
+  onlineauto loop ./loop --event e1
+  onlineauto loop ./loop --new_token rank,reward""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what is asked, and return 0.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong.
+    InputError
+        If there is no log, or it is damaged.
+    """
+    options = REGISTRY.parse(words)[LoopOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if len(options.folder) != 1:
+        raise OptionError("loop takes the folder of a service: onlineauto loop ./loop")
+    folder = Path(options.folder[0])
+    if options.new_token is not None:
+        from onlineauto.service.http.tokens import add_token
+
+        folder.mkdir(parents=True, exist_ok=True)
+        print(add_token(folder / "tokens", options.new_token.split(",")))
+        return 0
+    if not (folder / "log").is_dir():
+        raise InputError(f"{folder} is no folder of a service: it has no log")
+    from onlineauto.service.log.segment_log import SegmentLog
+
+    log = SegmentLog(folder / "log", read_only=True)
+    if options.export is not None:
+        _export(log, options.export)
+    elif options.event is not None:
+        _print_event(log, options.event, app=options.app)
+    else:
+        _print_counts(log)
+    return 0
+
+
+def _export(log: SegmentLog, target: str) -> None:
+    from onlineauto.service.learning.joined import joined_lines
+
+    if target == "-":
+        sys.stdout.buffer.writelines(joined_lines(log))
+        return
+    from onlineauto.workspace.model_file import replace_file
+
+    replace_file(target, joined_lines(log))
+
+
+def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
+    """Print the records of an event, and whether its action is the one that its id and its pmf give.
+
+    Raises
+    ------
+    InputError
+        The log has none.
+    """
+    from onlineauto.service.ranking.answer import is_drawn
+
+    found = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
+    if not found:
+        raise InputError(f"the log has no event {event_id!r}")
+    for line in found:
+        print(line.decode().rstrip())
+        if line.startswith(b'{"Type":"rank"'):
+            drawn = is_drawn(line, app=app)
+            print(f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give")
+
+
+def _is_of(line: bytes, event_id: str) -> bool:
+    from onlineauto.service.log.record import read_record
+
+    return msgspec.json.encode(event_id) in line and read_record(line).event_id == event_id
+
+
+def _print_counts(log: SegmentLog) -> None:
+    from onlineauto.service.join.join import Join, JoinSettings
+    from onlineauto.service.log.record import read_record
+
+    join = Join(JoinSettings())
+    for position, line in log.lines(log.begin):
+        join.take(read_record(line), position, len(line))
+    print(f"log        {log.begin} to {log.end} bytes")
+    for name, value in msgspec.structs.asdict(join.settings).items():
+        print(f"{name:18} {value}")
+    for name, value in msgspec.structs.asdict(join.counts).items():
+        print(f"{name:18} {value}")
+    print(f"{'waiting':18} {join.waiting}")

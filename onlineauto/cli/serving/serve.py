@@ -1,0 +1,182 @@
+"""The verb ``serve``: a contextual-bandit service over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.errors import OptionError
+from onlineauto.formats.options import InputOptions
+from onlineauto.options import Registry, option, options_of
+from onlineauto.workspace.options import REGISTRY as LEARNING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["REGISTRY", "ServeOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """Options of the verb ``serve`` that are not those of its model."""
+
+    title: ClassVar[str] = "Service"
+
+    host: str = option(
+        "127.0.0.1", "Address to listen to. Another than this machine's own needs tokens.", vw=False
+    )
+    port: int = option(8001, "Port to listen to.", vw=False, minimum=0, maximum=65535, metavar="N")
+    follow: str | None = option(
+        None,
+        "Rank with the models of a learner, and hand the log over to it. Its token is ONLINEAUTO_TOKEN in "
+        "the environment.",
+        vw=False,
+        metavar="URL",
+    )
+    reward_wait: float | None = option(
+        None,
+        "Seconds for which a decision waits for its reward. Not supplied: as before, or 600.",
+        vw=False,
+        above=0,
+        metavar="SECONDS",
+    )
+    default_reward: float | None = option(
+        None,
+        "Reward of a decision that got none. Not supplied: as before, or 0.",
+        vw=False,
+        metavar="REWARD",
+    )
+    reward_aggregation: str | None = option(
+        None,
+        "What a decision earned whose reward came in parts: first, last, sum, mean, min or max. Not "
+        "supplied: as before, or first, which is learnt at once.",
+        vw=False,
+        metavar="NAME",
+    )
+    mode: str | None = option(
+        None,
+        "Who decides: the model (online), or the baseline, which is the first action, while the model learns "
+        "(apprentice) or does not (logging-only). Not supplied: as before, or online.",
+        vw=False,
+        metavar="MODE",
+    )
+    app: str = option(
+        "default", "Name of the service; actions are drawn by it and the id of the event.", vw=False
+    )
+    tokens: str | None = option(
+        None, "File of tokens; not supplied: tokens in the folder.", vw=False, metavar="FILE"
+    )
+    publish_every: float = option(0.5, "Seconds between two models that rank.", vw=False, minimum=0)
+    snapshot_every: float = option(30.0, "Seconds between two snapshots.", vw=False, above=0)
+    keep_every: float = option(3600.0, "Seconds between two models of the history.", vw=False, above=0)
+    keep_models: int = option(10, "Number of models in the history.", vw=False, minimum=1, metavar="N")
+    keep_log: float | None = option(
+        None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
+    )
+    max_pending: int = option(
+        200_000, "Decisions that wait for their reward, at most.", vw=False, minimum=1, metavar="N"
+    )
+    max_actions: int = option(256, "Actions of a rank, at most.", vw=False, minimum=1, metavar="N")
+    max_body: int = option(65_536, "Bytes of a request, at most.", vw=False, minimum=256, metavar="BYTES")
+    max_requests: int = option(1000, "Requests at once, at most.", vw=False, minimum=1, metavar="N")
+
+
+REGISTRY: Final = Registry((ServeOptions, *LEARNING.groups))
+"""The flags of this verb: those of the service, and those of the model."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto serve [options] FOLDER --cb_explore_adf ...",
+    "Decide over HTTP, log each decision before it is answered, join the rewards that come later, and learn. "
+    "FOLDER keeps the log, the model and its history; a service that was killed goes on from there. All "
+    "options of learning are options of the model as well: onlineauto learn --help.",
+    """\
+Examples:
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait 1800
+  onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
+    options=(
+        *(each.name for each in options_of(ServeOptions)),
+        "cb_explore_adf",
+        "automl",
+        "epsilon",
+        "quiet",
+    ),
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Serve until a signal ends it, and return 0.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong, or the address is open to others and there are no tokens.
+    InputError
+        If the folder cannot be used.
+    """
+    configuration = REGISTRY.parse(words)
+    options, output = configuration[ServeOptions], configuration[OutputOptions]
+    if output.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    folders = configuration[InputOptions].data
+    if len(folders) != 1:
+        raise OptionError("serve takes one folder: onlineauto serve ./loop --cb_explore_adf --automl 4")
+    names = {each.name for each in options_of(ServeOptions)} | {"data", "quiet"}
+    beside = {each.name for group in (OutputOptions, ModelOptions) for each in options_of(group)}
+    for name in sorted((beside - {"quiet"}) & configuration.supplied):
+        raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
+    given = {name: configuration.get(name) for name in configuration.supplied - names}
+    try:
+        from onlineauto.service.http.server import Serving, serve
+    except ModuleNotFoundError as error:
+        raise OptionError(f"{error.name} is not installed: pip install 'onlineauto[service]'") from None
+    _log_as_json(quiet=output.quiet)
+    serving = Serving(
+        folder=folders[0],
+        configuration=LEARNING.from_keywords(**given),
+        settings=_settings(options),
+        host=options.host,
+        port=options.port,
+        follow=options.follow,
+        app=options.app,
+        tokens=options.tokens,
+        publish_every=options.publish_every,
+        snapshot_every=options.snapshot_every,
+        keep_every=options.keep_every,
+        keep_models=options.keep_models,
+        keep_log=options.keep_log,
+        max_pending=options.max_pending,
+        max_actions=options.max_actions,
+        max_body=options.max_body,
+        max_requests=options.max_requests,
+    )
+    serve(serving)
+    return 0
+
+
+def _settings(options: ServeOptions) -> dict[str, Any]:
+    """Return the settings that are given; all others are as the log has them."""
+    named = {
+        "reward_wait": options.reward_wait,
+        "default_reward": options.default_reward,
+        "aggregation": options.reward_aggregation,
+        "mode": options.mode,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _log_as_json(*, quiet: bool) -> None:
+    from onlineauto.service.http.logs import JsonLines
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("onlineauto", "uvicorn"):
+        log = logging.getLogger(name)
+        log.addHandler(handler)
+        log.setLevel(logging.WARNING if quiet else logging.INFO)

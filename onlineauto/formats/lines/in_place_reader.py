@@ -1,0 +1,90 @@
+"""``InPlaceReader``: reads one event after the other into records that stay where they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onlineauto.formats.lines.line_kernels import DONE
+from onlineauto.formats.lines.line_reader import LineReader
+from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
+from onlineauto.jit import Bound
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.formats.records.reader_state_kernels import Reader
+
+__all__ = ["InPlaceReader"]
+
+_MOST = 1 << 16
+"""Bytes of the longest text for which room is made whatever may be in it."""
+
+
+class _Kernels(NamedTuple):
+    """The kernels that read one event after the other, bound to the records of a reader."""
+
+    buffer: NDArray[np.uint8]
+    reader: Reader
+    most_bytes: int
+    view: memoryview[int]
+    sizes: memoryview[int]
+    mark: Bound
+    read: Bound
+    measure: Bound
+
+
+class InPlaceReader(LineReader):
+    """A reader of lines whose kernels are bound to its records, so that a call of one costs little.
+
+    A format gives `_bind`, besides what every `LineReader` does.
+    """
+
+    _kernels: _Kernels | None = None
+
+    @abstractmethod
+    def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
+        """Make room for any text of so many bytes; return what marks it and what reads it, given its end."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy: all but the addresses of arrays."""
+        return vars(self) | {"_kernels": None}
+
+    def read(self, text: str | bytes) -> bool:
+        """Read a text of one usual event into the records, and measure it; return False if it is another."""
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        end = len(data)
+        kernels = self._kernels
+        if end > min(_MOST, self._text_bytes):
+            return False
+        fits = kernels is not None and kernels.buffer is self._buffer and kernels.reader is self.records
+        if kernels is None or not fits or end > kernels.most_bytes:
+            self._kernels = kernels = self._bound(min(2 * end, _MOST))
+        kernels.view[:end] = data
+        state = self.records.state[0]
+        state["line_number"], state["fatal"] = 0, False
+        kernels.mark(end)
+        reason, _ = kernels.read(end)
+        kernels.measure()
+        if kernels.sizes[NAMES] != len(self.namespaces):
+            self._collect_names()
+        if reason == DONE and kernels.sizes[FINE]:
+            return True
+        state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
+        return False
+
+    def _bound(self, most_bytes: int) -> _Kernels:
+        """Return the kernels, bound to records with room for any text of so many bytes."""
+        mark, read = self._bind(most_bytes)
+        reader, buffer, sizes = self.records, self._buffer, self.sizes
+        return _Kernels(
+            buffer,
+            reader,
+            most_bytes,
+            memoryview(buffer),  # type: ignore[arg-type]
+            memoryview(sizes),  # type: ignore[arg-type]
+            mark,
+            read,
+            measure=Bound(measure, reader, sizes),
+        )

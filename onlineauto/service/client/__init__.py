@@ -1,0 +1,6 @@
+"""A client of the service, with and without ``await``; it decides by itself when the service is away."""
+
+from onlineauto.service.client.clients import AsyncClient, Client
+from onlineauto.service.client.messages import Decision, Retry
+
+__all__ = ["AsyncClient", "Client", "Decision", "Retry"]

@@ -1,0 +1,236 @@
+"""``Client`` and ``AsyncClient``: rank, reward and activate, with retries and a fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from onlineauto.service.client.messages import (
+    Decision,
+    Retry,
+    decided,
+    fallback,
+    headers_of,
+    must_retry,
+    rank_body,
+    refuse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["AsyncClient", "Client"]
+
+
+class Client:
+    """Asks a service. Threads may share it.
+
+    What it sends, it sends again if the service does not answer or says that it may serve it later. A
+    decision has its id, and a reward its key, so that nothing counts twice. If the service stays away, `rank`
+    gives the baseline, which is the first action, and `reward` gives False.
+
+    Parameters
+    ----------
+    url : str
+        The service, such as ``http://127.0.0.1:8001``.
+    token : str, optional
+        The bearer token.
+    retry : Retry
+        How often it is tried.
+    timeout : float
+        Seconds for which an answer is waited for.
+    transport : httpx.BaseTransport, optional
+        How requests are sent, for tests.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retry: Retry | None = None,
+        timeout: float = 1.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.retry = retry or Retry()
+        self._http = httpx.Client(
+            base_url=url, headers=headers_of(token), timeout=timeout, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        """Return this client."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def rank(
+        self,
+        context: Mapping[str, Any],
+        actions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        event_id: str | None = None,
+        excluded: Sequence[str] = (),
+        deferred: bool = False,
+    ) -> Decision:
+        """Return a decision; the baseline if the service is away.
+
+        Parameters
+        ----------
+        context : mapping
+            Features of whoever is decided for.
+        actions : mapping of str to mapping, or sequence of mapping
+            Features of each action, the baseline first.
+        event_id : str, optional
+            The id of the decision; by default one is made.
+        excluded : sequence of str
+            Ids of actions that must not be chosen.
+        deferred : bool
+            The decision has to be activated before it is learnt.
+
+        Raises
+        ------
+        InputError
+            The service has refused it.
+        """
+        event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
+        answer = self._sent("/v1/rank", body)
+        return fallback(event_id, actions, excluded) if answer is None else decided(answer)
+
+    def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
+        """Reward a decision, and return whether the service has it. One of the same key counts once.
+
+        Raises
+        ------
+        InputError
+            The service has refused it.
+        """
+        if isinstance(decision, Decision):
+            if decision.fallback:
+                return False
+            decision = decision.event_id
+        body = {"event_id": decision, "reward": value, "key": key}
+        return self._sent("/v1/reward", msgspec.json.encode(body)) is not None
+
+    def activate(self, decision: Decision | str) -> bool:
+        """Let a deferred decision be learnt, and return whether the service has this.
+
+        Raises
+        ------
+        InputError
+            The service has refused it.
+        """
+        event_id = decision.event_id if isinstance(decision, Decision) else decision
+        return self._sent(f"/v1/activate/{quote(event_id, safe='')}", b"") is not None
+
+    def _sent(self, path: str, body: bytes) -> bytes | None:
+        """Return the answer to a request, or None if the service is away.
+
+        Raises
+        ------
+        InputError
+            The service has refused it.
+        """
+        for attempt in range(self.retry.attempts):
+            after = None
+            try:
+                answer = self._http.post(path, content=body)
+                if answer.is_success:
+                    return answer.content
+                if not must_retry(answer.status_code):
+                    raise refuse(answer.status_code, answer.content)
+                after = answer.headers.get("retry-after")
+            except httpx.TransportError:
+                pass
+            if attempt + 1 < self.retry.attempts:
+                time.sleep(self.retry.seconds(attempt, after))
+        return None
+
+
+class AsyncClient:
+    """`Client` for ``async`` code; its parameters and methods are the same."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retry: Retry | None = None,
+        timeout: float = 1.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.retry = retry or Retry()
+        self._http = httpx.AsyncClient(
+            base_url=url, headers=headers_of(token), timeout=timeout, transport=transport
+        )
+
+    async def __aenter__(self) -> Self:
+        """Return this client."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def rank(
+        self,
+        context: Mapping[str, Any],
+        actions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        event_id: str | None = None,
+        excluded: Sequence[str] = (),
+        deferred: bool = False,
+    ) -> Decision:
+        """Return a decision, as `Client.rank` does."""
+        event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
+        answer = await self._sent("/v1/rank", body)
+        return fallback(event_id, actions, excluded) if answer is None else decided(answer)
+
+    async def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
+        """Reward a decision, as `Client.reward` does."""
+        if isinstance(decision, Decision):
+            if decision.fallback:
+                return False
+            decision = decision.event_id
+        body = {"event_id": decision, "reward": value, "key": key}
+        return await self._sent("/v1/reward", msgspec.json.encode(body)) is not None
+
+    async def activate(self, decision: Decision | str) -> bool:
+        """Let a deferred decision be learnt, as `Client.activate` does."""
+        event_id = decision.event_id if isinstance(decision, Decision) else decision
+        return await self._sent(f"/v1/activate/{quote(event_id, safe='')}", b"") is not None
+
+    async def _sent(self, path: str, body: bytes) -> bytes | None:
+        """Return the answer to a request, or None if the service is away.
+
+        Raises
+        ------
+        InputError
+            The service has refused it.
+        """
+        for attempt in range(self.retry.attempts):
+            after = None
+            try:
+                answer = await self._http.post(path, content=body)
+                if answer.is_success:
+                    return answer.content
+                if not must_retry(answer.status_code):
+                    raise refuse(answer.status_code, answer.content)
+                after = answer.headers.get("retry-after")
+            except httpx.TransportError:
+                pass
+            if attempt + 1 < self.retry.attempts:
+                await asyncio.sleep(self.retry.seconds(attempt, after))
+        return None

@@ -1,0 +1,134 @@
+"""Messages of clients, without any I/O: bodies, answers, waits between attempts, the fallback."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Decision", "Retry", "decided", "fallback", "headers_of", "must_retry", "rank_body", "refuse"]
+
+_AGAIN: Final = {409, 429, 500, 502, 503, 504}
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A decision of the service, or of the client while the service is away.
+
+    Attributes
+    ----------
+    event_id : str
+        By which it is rewarded.
+    action : str
+        The id of the action; of a list of actions, its index as a text.
+    index : int
+        The index of the action.
+    probability : float
+        The probability with which it was chosen.
+    pmf : mapping of str to float
+        The probabilities of all actions.
+    model : str
+        The name of the model that decided.
+    fallback : bool
+        True if the service was away and this is the baseline, the first action. It is not in the log.
+    """
+
+    event_id: str
+    action: str
+    index: int
+    probability: float
+    pmf: dict[str, float]
+    model: str
+    fallback: bool = False
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The number of times that a request is sent, and the waits between: doubled, or as the service says.
+
+    Attributes
+    ----------
+    attempts : int
+        How often it is sent, at most.
+    wait : float
+        Seconds before the second time.
+    longest : float
+        Seconds between two times, at most.
+    """
+
+    attempts: int = 3
+    wait: float = 0.05
+    longest: float = 2.0
+
+    def seconds(self, attempt: int, retry_after: str | None) -> float:
+        """Return how long to wait behind an attempt, counted from 0.
+
+        >>> [Retry().seconds(attempt, None) for attempt in (0, 1, 9)], Retry().seconds(0, "1")
+        ([0.05, 0.1, 2.0], 1.0)
+        """
+        if retry_after is not None and retry_after.isdigit():
+            return min(float(retry_after), self.longest)
+        return min(self.wait * 2.0**attempt, self.longest)
+
+
+def must_retry(status: int) -> bool:
+    """Return whether the same request may succeed later."""
+    return status in _AGAIN
+
+
+def rank_body(
+    context: Mapping[str, Any],
+    actions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    event_id: str | None,
+    excluded: Sequence[str],
+    deferred: bool,
+) -> tuple[str, bytes]:
+    """Return the id of a decision and the body that asks for it. The id makes it safe to send it again."""
+    event_id = event_id or secrets.token_hex(16)
+    body: dict[str, Any] = {"event_id": event_id, "context": context, "actions": actions}
+    if excluded:
+        body["excluded"] = list(excluded)
+    if deferred:
+        body["deferred"] = True
+    return event_id, msgspec.json.encode(body)
+
+
+def decided(content: bytes) -> Decision:
+    """Return the decision that the service has answered."""
+    return msgspec.json.decode(content, type=Decision)
+
+
+def fallback(
+    event_id: str, actions: Mapping[str, Any] | Sequence[Mapping[str, Any]], excluded: Sequence[str]
+) -> Decision:
+    """Return the baseline: the first action that is not excluded.
+
+    >>> fallback("e", {"a": {}, "b": {}}, ["a"]).action
+    'b'
+    """
+    named = isinstance(actions, Mapping)
+    ids = [str(name) for name in (actions if named else range(len(actions)))]
+    index = next(index for index, name in enumerate(ids) if name not in excluded)
+    pmf = {name: float(place == index) for place, name in enumerate(ids)}
+    return Decision(event_id, ids[index], index, 1.0, pmf, "", fallback=True)
+
+
+def headers_of(token: str | None) -> dict[str, str]:
+    """Return the headers of all requests."""
+    found = {"Content-Type": "application/json"}
+    return found if token is None else {**found, "Authorization": f"Bearer {token}"}
+
+
+def refuse(status: int, content: bytes) -> InputError:
+    """Return the error that says why the service has refused a request."""
+    try:
+        message = msgspec.json.decode(content)["error"]["message"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        message = content[:200].decode("utf-8", "replace")
+    return InputError(f"the service has refused a request ({status}): {message}")

@@ -1,0 +1,187 @@
+"""``application``: a loop as an ASGI application, with the threads that learn and let time pass."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from onlineauto.service.http.endpoint import Endpoint, Keeper
+from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
+from onlineauto.service.http.handlers import Handlers
+from onlineauto.service.http.metrics import Metrics
+from onlineauto.service.http.routes import ROUTES
+from onlineauto.service.http.status import follower_status, status_of
+from onlineauto.service.http.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from onlineauto.service.http.waiting import Waiting
+    from onlineauto.service.loop.follower import Follower
+    from onlineauto.service.loop.front import Front
+    from onlineauto.service.loop.loop import Loop
+
+__all__ = ["Application", "application", "follower_application"]
+
+_LOG = logging.getLogger("onlineauto.service")
+_IDLE: Final = 0.1
+_TICK: Final = 0.25
+_BINARY_BYTES: Final = 1 << 28
+_FOLLOW: Final = 0.2
+_AGAIN: Final = 1.0
+
+
+def application(
+    loop: Loop,
+    waiting: Waiting,
+    *,
+    tokens: Tokens | None = None,
+    most: int = 1000,
+    hosts: Collection[str] = (),
+) -> Application:
+    """Return the application of a loop; it learns while it runs, and closes the loop when it ends.
+
+    Parameters
+    ----------
+    loop : Loop
+        The loop, which was made with `waiting.deliver`.
+    waiting : Waiting
+        Lets requests wait for the log.
+    tokens : Tokens, optional
+        Who may do what; by default everybody may do everything.
+    most : int
+        Number of requests that are served at once.
+    hosts : collection of str
+        Names by which the service may be asked; none lets it be asked by all.
+    """
+    metrics = Metrics(partial(status_of, loop))
+    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
+
+
+def follower_application(
+    follower: Follower,
+    waiting: Waiting,
+    *,
+    tokens: Tokens | None = None,
+    most: int = 1000,
+    hosts: Collection[str] = (),
+) -> Application:
+    """Return the application of a rank server; the parameters are those of `application`."""
+    metrics = Metrics(partial(follower_status, follower))
+    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    handlers = FollowerHandlers(follower, metrics)
+    return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
+
+
+def _application(
+    front: Loop | Follower,
+    handlers: FrontHandlers,
+    keeper: Keeper,
+    waiting: Waiting,
+    work: Callable[[threading.Event], None],
+) -> Application:
+    """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
+    routes = []
+    for route in ROUTES:
+        if not hasattr(handlers, route.name):
+            continue
+        size = _BINARY_BYTES if route.body is bytes else front.limits.body_bytes
+        endpoint = Endpoint(
+            keeper, getattr(handlers, route.name), name=route.name, scope=route.scope, body_bytes=size
+        )
+        routes.append(Route(route.path, endpoint, methods=[route.method]))
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        del app
+        stop = threading.Event()
+        working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
+        waiting.start()
+        working.start()
+        ticking = asyncio.create_task(_tick(front))
+        try:
+            yield
+        finally:
+            handlers.stopping = True
+            ticking.cancel()
+            stop.set()
+            await asyncio.to_thread(working.join)
+            waiting.stop()
+            await asyncio.to_thread(front.close)
+
+    return Application(Starlette(routes=routes, lifespan=running), routes, handlers)
+
+
+class Application:
+    """Starlette's application, which plain paths do not go through: it costs more than what they do.
+
+    Parameters
+    ----------
+    app : Starlette
+        Has all routes, and what happens before the first request and behind the last.
+    routes : sequence of Route
+        Its routes.
+    handlers : FrontHandlers
+        What the routes lead to.
+    """
+
+    def __init__(self, app: Starlette, routes: Sequence[Route], handlers: FrontHandlers) -> None:
+        self._app, self._handlers = app, handlers
+        self._plain: dict[tuple[str, str], ASGIApp] = {
+            (method, route.path): route.endpoint
+            for route in routes
+            if "{" not in route.path
+            for method in route.methods or ()
+        }
+
+    def stop(self) -> None:
+        """Let streams end, and the service be no longer ready; requests are still answered."""
+        self._handlers.stopping = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or begin and end."""
+        plain = None
+        if scope["type"] == "http":
+            plain = self._plain.get((scope["method"], scope["path"]))
+        await (plain or self._app)(scope, receive, send)
+
+
+def _learn(loop: Loop, stop: threading.Event) -> None:
+    """Learn until it is stopped or cannot go on, which the loop keeps and its log says."""
+    while not stop.is_set() and loop.failed is None:
+        try:
+            taken = loop.learn()
+        except Exception:
+            return
+        if not taken:
+            stop.wait(_IDLE)
+
+
+def _follow(follower: Follower, stop: threading.Event) -> None:
+    """Follow the learner until it is stopped; a learner that is away is asked again."""
+    away = False
+    while not stop.is_set():
+        found = follower.follow()
+        if away != (follower.failed is not None):
+            away = not away
+            said = "the learner is away" if away else "the learner is there again"
+            _LOG.warning(said, extra={"event": "learner", "away": away})
+        if not found:
+            stop.wait(_AGAIN if away else _FOLLOW)
+
+
+async def _tick(front: Front) -> None:
+    """Let time pass in the log."""
+    while True:
+        await asyncio.sleep(_TICK)
+        front.tick()

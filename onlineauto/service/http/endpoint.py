@@ -1,0 +1,191 @@
+"""``Endpoint``: a handler behind what all of them need: scope, limits, errors as answers, metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.service.http.wire import Problem
+from onlineauto.service.refused import RefusedError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.http.tokens import Tokens
+
+__all__ = ["Asked", "Endpoint", "Handler", "Keeper", "json_answer"]
+
+_LOG = logging.getLogger("onlineauto.service")
+_CODES = {400: "BadArgument", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
+_CODES |= {413: "TooLarge", 422: "Conflict", 429: "TooManyRequests", 503: "Unavailable"}
+_JSON = "application/json"
+
+
+class Asked(NamedTuple):
+    """A request that was let in: its headers, body, and the parts of its path that vary."""
+
+    headers: Headers
+    body: bytes
+    path: dict[str, str]
+
+
+Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+"""Answers a request that was let in."""
+
+
+class Keeper:
+    """Stands before all endpoints: the tokens, the number of requests at once, the metrics.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Who may do what.
+    metrics : Metrics
+        Counts requests.
+    most : int
+        Number of requests that are served at once.
+    hosts : collection of str
+        Names by which the service may be asked; none lets it be asked by all. Without tokens, a name of
+        another site that leads to this machine would let that site's pages in.
+    """
+
+    def __init__(
+        self, tokens: Tokens, metrics: Metrics, *, most: int = 1000, hosts: Collection[str] = ()
+    ) -> None:
+        self.tokens, self.metrics, self.most, self.served = tokens, metrics, most, 0
+        self.hosts = frozenset(hosts)
+
+    def check(self, headers: Headers, scope: str | None) -> None:
+        """Refuse a request.
+
+        Raises
+        ------
+        RefusedError
+            It is one too many, comes from a page of another site, or may not do this.
+        """
+        if self.hosts and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
+            raise RefusedError(
+                "without tokens, the service is asked by the name of its own machine", status=403
+            )
+        if self.served >= self.most:
+            raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
+        origin = headers.get("origin")
+        if origin is not None and _parts(origin)[0] != headers.get("host"):
+            raise RefusedError("this is a request of a page of another site", status=403)
+        if scope is not None:
+            self.tokens.check(headers, scope)
+
+
+class Endpoint:
+    """An ASGI application of one handler.
+
+    Parameters
+    ----------
+    keeper : Keeper
+        What stands before it.
+    handler : callable
+        Answers.
+    name : str
+        Its name in metrics and logs.
+    scope : str or None
+        What a token has to be for; None lets everybody in.
+    body_bytes : int
+        Size of the largest body.
+    """
+
+    def __init__(
+        self, keeper: Keeper, handler: Handler, *, name: str, scope: str | None, body_bytes: int = 0
+    ) -> None:
+        self.keeper, self.handler, self.name, self.scope = keeper, handler, name, scope
+        self.body_bytes = body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        began, keeper = time.perf_counter(), self.keeper
+        headers = Headers(scope=scope)
+        try:
+            keeper.check(headers, self.scope)
+            keeper.served += 1
+            try:
+                body = await _read(headers, receive, self.body_bytes)
+                answer = await self.handler(Asked(headers, body, scope.get("path_params", {})))
+            finally:
+                keeper.served -= 1
+        except RefusedError as error:
+            answer = _problem(str(error), error.status, error.retry_after)
+        except (OnlineautoError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            status = 422 if isinstance(error, OptionError) else 400
+            answer = _problem(str(error) or "the body is nested too deeply", status)
+        except Exception:
+            _LOG.exception("an endpoint failed", extra={"event": "failed", "endpoint": self.name})
+            answer = _problem("the service has failed; its log says why", 500)
+        seconds = time.perf_counter() - began
+        keeper.metrics.request(self.name, answer.status_code, seconds)
+        if _LOG.isEnabledFor(logging.DEBUG) or answer.status_code >= 500:
+            _LOG.log(
+                logging.ERROR if answer.status_code >= 500 else logging.DEBUG,
+                "request",
+                extra={
+                    "event": "request",
+                    "endpoint": self.name,
+                    "status": answer.status_code,
+                    "seconds": round(seconds, 6),
+                },
+            )
+        await answer(scope, receive, send)
+
+
+def _parts(url: str) -> tuple[str, str | None]:
+    """Return the address of a URL, and the name of its host; nothing if it is malformed."""
+    try:
+        found = urlsplit(url)
+        return found.netloc, found.hostname
+    except ValueError:
+        return "", None
+
+
+def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer whose body is a value as JSON."""
+    return Response(msgspec.json.encode(value), status, headers, _JSON)
+
+
+def _problem(message: str, status: int, retry_after: float | None = None) -> Response:
+    headers = {} if retry_after is None else {"Retry-After": str(max(round(retry_after), 1))}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    text = " ".join(message.split())[:1000]
+    return json_answer(Problem({"code": _CODES.get(status, "Error"), "message": text}), status, headers)
+
+
+async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises
+    ------
+    RefusedError
+        It is larger than `most`, or the client is gone.
+    """
+    length = headers.get("content-length", "0")
+    if length.isdigit() and int(length) > most:
+        raise RefusedError(f"the body has {length} bytes; at most {most} are taken", status=413)
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RefusedError("the client is gone")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise RefusedError(f"the body has more than {most} bytes", status=413)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)

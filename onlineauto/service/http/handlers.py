@@ -1,0 +1,166 @@
+"""``Handlers``: what each endpoint does with a request."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from onlineauto.service.http.endpoint import json_answer
+from onlineauto.service.http.front_handlers import FrontHandlers
+from onlineauto.service.http.status import status_of
+from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.http.wire import (
+    Evaluate,
+    Policy,
+    Settings,
+    Taken,
+)
+from onlineauto.service.learning.evaluate import evaluated
+from onlineauto.service.refused import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from onlineauto.service.http.endpoint import Asked
+    from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.loop.loop import Loop
+
+__all__ = ["Handlers"]
+
+_PAGE: Final = Path(__file__).with_name("page.html")
+_PAGE_HEADERS: Final = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+_WATCHERS: Final = 32
+_LAG: Final = 60.0
+
+
+class Handlers(FrontHandlers):
+    """Answers requests by a loop.
+
+    Parameters
+    ----------
+    loop : Loop
+        Decides and learns.
+    metrics : Metrics
+        What Prometheus reads.
+    """
+
+    def __init__(self, loop: Loop, metrics: Metrics) -> None:
+        super().__init__(loop, metrics)
+        self.loop = loop
+        self._watchers = 0
+        self._evaluating = asyncio.Lock()
+        self._model: tuple[str, bytes] = ("", b"")
+
+    async def status(self, asked: Asked) -> Response:
+        """Say how the service is."""
+        del asked
+        return json_answer(status_of(self.loop, points=True))
+
+    async def settings(self, asked: Asked) -> Response:
+        """Change how decisions are joined and who decides."""
+        given = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
+        future, done = Waiting.future()
+        changed = self.loop.change(given, done)
+        await future
+        return json_answer(changed)
+
+    async def model(self, asked: Asked) -> Response:
+        """Give the model that ranks, to whoever does not have it."""
+        name = self.loop.published.name
+        if asked.headers.get("if-none-match") == f'"{name}"':
+            return Response(status_code=304, headers={"ETag": f'"{name}"'})
+        if self._model[0] != self.loop.learner.name:
+            self._model = await asyncio.to_thread(self.loop.model)
+        name, content = self._model
+        return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
+
+    async def put_model(self, asked: Asked) -> Response:
+        """Take a model, and let it learn and decide."""
+        name = f"put-{secrets.token_hex(6)}"
+        future, done = Waiting.future()
+        await asyncio.to_thread(self.loop.put_model, name, asked.body, _from_thread(done))
+        await future
+        return json_answer(Policy(name), 201)
+
+    async def records(self, asked: Asked) -> Response:
+        """Take over records of the log of a rank server."""
+        source, position = asked.path["source"], asked.path["position"]
+        if not position.isascii() or not position.isdigit():
+            raise RefusedError(f"a position is a number of bytes, not {position!r}")
+        future, done = Waiting.future()
+        wanted = self.loop.take_over(source, int(position), asked.body, done)
+        await future
+        return json_answer(Taken(wanted))
+
+    async def models(self, asked: Asked) -> Response:
+        """List the history."""
+        del asked
+        return json_answer(self.loop.learner.models.all())
+
+    async def keep_model(self, asked: Asked) -> Response:
+        """Write the model into the history."""
+        del asked
+        return json_answer(Policy(await asyncio.to_thread(self.loop.keep_model)), 201)
+
+    async def use_model(self, asked: Asked) -> Response:
+        """Let a model of the history learn and decide."""
+        found = msgspec.json.decode(asked.body, type=Policy)
+        future, done = Waiting.future()
+        self.loop.use_model(found.name, done)
+        await future
+        return json_answer(found)
+
+    async def evaluate(self, asked: Asked) -> Response:
+        """Say what policies would have earned over the whole log."""
+        policies = msgspec.json.decode(asked.body, type=Evaluate).policies
+        if self._evaluating.locked():
+            raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
+        async with self._evaluating:
+            log, app = self.loop.log, self.loop.learner
+            return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
+
+    async def ready(self, asked: Asked) -> Response:
+        """Say whether ranks can be answered, and whether the model goes on learning."""
+        del asked
+        loop = self.loop
+        stale = loop.failed is not None or loop.lag_seconds() > _LAG
+        return self._readiness("learning has stopped or lags" if stale else "")
+
+    async def page(self, asked: Asked) -> Response:
+        """Give the page that shows all this."""
+        del asked
+        return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
+
+    async def watch(self, asked: Asked) -> Response:
+        """Send the status every second, as server-sent events."""
+        del asked
+        if self._watchers >= _WATCHERS:
+            raise RefusedError(f"{_WATCHERS} pages watch already", status=429, retry_after=30.0)
+        return StreamingResponse(
+            self._statuses(), headers={"Cache-Control": "no-store"}, media_type="text/event-stream"
+        )
+
+    async def _statuses(self) -> AsyncIterator[bytes]:
+        self._watchers += 1
+        try:
+            while not self.stopping:
+                yield b"data: %b\n\n" % msgspec.json.encode(status_of(self.loop, points=True))
+                await asyncio.sleep(1.0)
+        finally:
+            self._watchers -= 1
+
+
+def _from_thread(done: Any) -> Any:
+    """Return what calls `done` in the event loop that runs, from any thread."""
+    loop = asyncio.get_running_loop()
+    return lambda error: loop.call_soon_threadsafe(done, error)

@@ -1,0 +1,106 @@
+"""``Metrics``: what Prometheus reads; all but requests is read off the loop when it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from onlineauto.service.http.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from onlineauto.service.http.status import FollowerStatus
+
+__all__ = ["COUNTERS", "GAUGES", "Metrics"]
+
+COUNTERS: Final = {
+    "ranked": "Decisions.",
+    "rewarded": "Rewards.",
+    "learnt": "Decisions that were learnt.",
+    "joined": "Decisions that ended with a reward.",
+    "defaulted": "Decisions that ended without one.",
+    "inactive": "Decisions that were never activated.",
+    "late": "Rewards that came behind the end of their decision.",
+    "duplicate": "Rewards that repeated another.",
+    "dangling": "Rewards that waited in vain for a decision.",
+    "repeated": "Decisions whose id another one had.",
+    "faulty": "Decisions that could not be learnt.",
+    "champion_changes": "Changes of the champion.",
+    "log_bytes": "Bytes of the log.",
+    "log_groups": "Flushes of the log.",
+}
+"""Counters, by the field of the status that each one is; they are called ``onlineauto_FIELD_total``."""
+GAUGES: Final = {
+    "pending": "Decisions that wait for their reward.",
+    "queued": "Records that wait to be written.",
+    "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
+    "lag_seconds": "Age of the oldest record that was not learnt.",
+    "mean_wait": "Mean seconds that a learnt decision has waited.",
+    "ready": "1 if the log can be written.",
+    "learning": "1 if the learner goes on.",
+}
+"""Gauges, in the same way; they are called ``onlineauto_FIELD``."""
+
+_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+
+
+class Metrics(Collector):
+    """The metrics of one service.
+
+    Parameters
+    ----------
+    status : callable
+        Returns the state of the service.
+    """
+
+    def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
+        self._status, self._registry = status, CollectorRegistry()
+        self._registry.register(self)
+        self._requests = Counter(
+            "onlineauto_requests", "Requests.", ["endpoint", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "onlineauto_request_seconds",
+            "Seconds from the head of a request to its answer.",
+            ["endpoint"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def request(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        known = self._known.get((endpoint, status))
+        if known is None:
+            known = self._requests.labels(endpoint, str(status)), self._seconds.labels(endpoint)
+            self._known[endpoint, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the service; a rank server has some of them."""
+        status = self._status()
+        for name, meaning in COUNTERS.items():
+            if hasattr(status, name):
+                yield CounterMetricFamily(f"onlineauto_{name}", meaning, value=getattr(status, name))
+        for name, meaning in GAUGES.items():
+            if hasattr(status, name):
+                yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+        reward = GaugeMetricFamily(
+            "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
+        )
+        for value in status.values if isinstance(status, Status) else ():
+            for bound in ("reward", "low", "high"):
+                if (number := getattr(value, bound)) is not None:
+                    reward.add_metric([value.policy, bound], number)
+        yield reward

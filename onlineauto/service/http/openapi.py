@@ -1,0 +1,92 @@
+"""``openapi_document``: the endpoints as an OpenAPI document, made of the types of their bodies."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from onlineauto.service.http.routes import ROUTES
+from onlineauto.service.http.wire import Problem
+
+if TYPE_CHECKING:
+    from onlineauto.service.http.routes import Endpoints
+
+__all__ = ["openapi_document"]
+
+_REF: Final = "#/components/schemas/{name}"
+_REFUSALS: Final = {
+    "400": "Malformed.",
+    "401": "No valid token.",
+    "403": "A token for other things, or a page of another site.",
+    "404": "There is no such thing.",
+    "409": "At odds with another request.",
+    "413": "Too large.",
+    "422": "At odds with an earlier request of the same key, or a value out of range.",
+    "429": "Too many; Retry-After says when it may be served.",
+    "503": "The log cannot be written.",
+}
+
+
+def openapi_document(handlers: type) -> dict[str, Any]:
+    """Return the document, as OpenAPI 3.1 has it; what an endpoint does is the docstring of its handler."""
+    types = [each for route in ROUTES for each in (route.body, route.answer) if each not in (None, bytes)]
+    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
+    schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        if not hasattr(handlers, route.name):
+            continue
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(
+            route, schema_of, getattr(handlers, route.name).__doc__
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "onlineauto", "version": version("onlineauto")},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Endpoints, schema_of: dict[str, Any], said: str) -> dict[str, Any]:
+    refusal = {"application/json": {"schema": schema_of[str(Problem)]}}
+    answers: dict[str, Any] = {
+        status: {"description": meaning, "content": refusal} for status, meaning in _REFUSALS.items()
+    }
+    success: dict[str, Any] = {"description": "Success."}
+    if route.answer is not None:
+        success["content"] = {"application/json": {"schema": schema_of[str(route.answer)]}}
+    elif route.kind:
+        success["content"] = {route.kind: {}}
+    operation: dict[str, Any] = {
+        "operationId": f"{route.method.lower()}_{route.name}_{abs(route.path.count('/'))}",
+        "summary": said,
+        "responses": {str(route.status): success, **answers},
+    }
+    if route.body is not None:
+        binary = route.body is bytes
+        content = (
+            {"application/octet-stream": {}}
+            if binary
+            else {"application/json": {"schema": schema_of[str(route.body)]}}
+        )
+        operation["requestBody"] = {"required": True, "content": content}
+    parts = re.findall(r"\{(\w+)\}", route.path)
+    if parts:
+        operation["parameters"] = [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+            }
+            for name in parts
+        ]
+    if route.scope is not None:
+        operation["security"] = [{"bearer": []}, {}]
+    return operation

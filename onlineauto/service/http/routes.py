@@ -1,0 +1,88 @@
+"""The endpoints, of which server and document are made: how they are asked, by whom, what goes in and out."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from onlineauto.service.http.status import Status
+from onlineauto.service.http.wire import (
+    Answer,
+    Evaluate,
+    PersonalizerAnswer,
+    PersonalizerRank,
+    PersonalizerReward,
+    Policy,
+    Rank,
+    Reward,
+    Settings,
+    Taken,
+)
+from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.learning.evaluate import Estimate
+from onlineauto.service.learning.models import Model
+
+__all__ = ["ROUTES", "Endpoints"]
+
+
+class Endpoints(NamedTuple):
+    """One endpoint.
+
+    Attributes
+    ----------
+    method, path : str
+        How it is asked.
+    name : str
+        The method of `Handlers` that answers.
+    scope : str or None
+        What a token has to be for; None if none is needed.
+    body, answer : type or None
+        What goes in and comes out as JSON; None for nothing, or for something else.
+    status : int
+        The status of success.
+    kind : str
+        The media type of what comes out, if that is not JSON.
+    """
+
+    method: str
+    path: str
+    name: str
+    scope: str | None
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    kind: str = ""
+
+
+_EVENT: Final = "/personalizer/v1.0/events/{event_id}"
+ROUTES: Final = (
+    Endpoints(
+        "POST",
+        "/personalizer/v1.0/rank",
+        "personalizer_rank",
+        "rank",
+        PersonalizerRank,
+        PersonalizerAnswer,
+        201,
+    ),
+    Endpoints("POST", f"{_EVENT}/reward", "personalizer_reward", "reward", PersonalizerReward, None, 204),
+    Endpoints("POST", f"{_EVENT}/activate", "activate", "reward", None, None, 204),
+    Endpoints("POST", "/v1/rank", "rank", "rank", Rank, Answer),
+    Endpoints("POST", "/v1/reward", "reward", "reward", Reward, None, 204),
+    Endpoints("POST", "/v1/activate/{event_id}", "activate", "reward", None, None, 204),
+    Endpoints("GET", "/v1/status", "status", "read", None, Status),
+    Endpoints("GET", "/v1/events", "watch", "read", kind="text/event-stream"),
+    Endpoints("PATCH", "/v1/settings", "settings", "admin", Settings, JoinSettings),
+    Endpoints("GET", "/v1/model", "model", "read", kind="application/octet-stream"),
+    Endpoints("PUT", "/v1/model", "put_model", "admin", bytes, Policy, 201),
+    Endpoints("GET", "/v1/models", "models", "read", None, list[Model]),
+    Endpoints("POST", "/v1/models", "keep_model", "admin", None, Policy, 201),
+    Endpoints("POST", "/v1/models/use", "use_model", "admin", Policy, Policy),
+    Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, Taken),
+    Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
+    Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
+    Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),
+    Endpoints("GET", "/readyz", "ready", None, kind="text/plain"),
+    Endpoints("GET", "/openapi.json", "openapi", None, None, dict[str, Any]),
+    Endpoints("GET", "/", "page", None, kind="text/html"),
+)
+"""All endpoints."""

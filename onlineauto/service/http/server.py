@@ -1,0 +1,204 @@
+"""``serve``: the application under uvicorn, until a signal ends it."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import uvicorn
+
+from onlineauto.errors import OptionError
+from onlineauto.options import Configuration
+from onlineauto.service.http.app import application, follower_application
+from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.loop.follower import Follower
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.upstream import HttpUpstream
+from onlineauto.service.loop.warm import warm_up
+from onlineauto.service.ranking.question import Limits
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from onlineauto.service.http.app import Application
+
+__all__ = ["Serving", "serve"]
+
+_LOG = logging.getLogger("onlineauto.service")
+_SWITCH: Final = 0.0005
+"""Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""
+_GRACE: Final = 10
+_OWN: Final = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, by which a service without tokens is asked."""
+
+
+class Serving(msgspec.Struct, kw_only=True):
+    """Arguments of `serve`; the fields are the flags of the command line."""
+
+    folder: str
+    configuration: Configuration
+    settings: Mapping[str, Any]
+    host: str = "127.0.0.1"
+    port: int = 8001
+    follow: str | None = None
+    app: str = "default"
+    tokens: str | None = None
+    publish_every: float = 0.5
+    snapshot_every: float = 30.0
+    keep_every: float = 3600.0
+    keep_models: int = 10
+    keep_log: float | None = None
+    max_pending: int = 200_000
+    max_actions: int = 256
+    max_body: int = 65_536
+    max_requests: int = 1000
+
+
+def serve(serving: Serving) -> None:
+    """Serve until a signal ends it; then what was taken is learnt and saved.
+
+    Raises
+    ------
+    OptionError
+        The address is open to others and there are no tokens, or an option is wrong.
+    InputError
+        The folder cannot be used.
+    """
+    path = Path(serving.tokens) if serving.tokens is not None else Path(serving.folder) / "tokens"
+    if serving.tokens is not None and not path.exists():
+        raise OptionError(f"--tokens {serving.tokens}: there is no such file")
+    tokens, waiting = Tokens(path), Waiting()
+    if not tokens and not _is_own(serving.host):
+        raise OptionError(
+            f"{serving.host} is open to others, and there are no tokens: "
+            f"onlineauto loop {serving.folder} --new_token rank,reward"
+        )
+    with _bound(serving.host, serving.port) as opened:
+        make = _learner if serving.follow is None else _follower
+        front, app = make(serving, waiting, tokens)
+        _LOG.info(
+            "serving",
+            extra={
+                "event": "serving",
+                "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
+                "folder": serving.folder,
+                "follows": serving.follow,
+                "options": front.join.settings.options,
+                "tokens": bool(tokens),
+                "model": front.published.name,
+                "torn_bytes": front.log.torn,
+                "loss_window_seconds": 0.0,
+            },
+        )
+        sys.setswitchinterval(_SWITCH)
+        _run(app, opened)
+    _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket with an address, to which nobody can connect yet.
+
+    Raises
+    ------
+    OptionError
+        Another process has the address, or there is none.
+    """
+    made = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        raise OptionError(f"cannot listen to {host}:{port}: {error.strerror}") from None
+    return made
+
+
+def _limits(serving: Serving) -> Limits:
+    return Limits(body_bytes=serving.max_body, actions=serving.max_actions, pending=serving.max_pending)
+
+
+def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, Application]:
+    """Return a loop that decides and learns, and its application."""
+    loop = Loop(
+        serving.folder,
+        serving.configuration,
+        settings=serving.settings,
+        limits=_limits(serving),
+        every=Every(serving.publish_every, serving.snapshot_every, serving.keep_every),
+        app=serving.app,
+        keep=serving.keep_models,
+        keep_log=None if serving.keep_log is None else serving.keep_log * 86400.0,
+        deliver=waiting.deliver,
+    )
+    warm_up(loop.learner.workspace.configuration)
+    hosts = () if tokens else (*_OWN, serving.host)
+    return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
+
+
+def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follower, Application]:
+    """Return a rank server, and its application; its token for the learner is in the environment."""
+    assert serving.follow is not None
+    follower = Follower(
+        serving.folder,
+        HttpUpstream(serving.follow, token=os.environ.get("ONLINEAUTO_TOKEN")),
+        limits=_limits(serving),
+        app=serving.app,
+        deliver=waiting.deliver,
+    )
+    hosts, most = () if tokens else (*_OWN, serving.host), serving.max_requests
+    return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
+
+
+class _Server(uvicorn.Server):
+    """A server that lets streams end when a signal comes, so that none keeps it waiting."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        self.config.app.stop()  # type: ignore[union-attr]
+        super().handle_exit(sig, frame)
+
+
+def _run(app: Application, opened: socket.socket) -> None:
+    """Run an application until a signal ends it."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    server = _Server(config)
+
+    def ended(number: int, frame: FrameType | None) -> None:
+        """Leave at once before the server has begun; uvicorn repeats the signal once it has ended."""
+        del frame
+        if not server.started:
+            raise SystemExit(128 + number)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, ended)
+    server.run(sockets=[opened])
+
+
+def _is_own(host: str) -> bool:
+    """Return whether an address is one of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,159 @@
+"""``Status``: what ``/v1/status`` says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.learning.values import Agreement, Point, Value
+from onlineauto.service.loop.board import ChampionChange, LiveConfig
+
+if TYPE_CHECKING:
+    from onlineauto.service.loop.follower import Follower
+    from onlineauto.service.loop.loop import Loop
+
+__all__ = ["FollowerStatus", "Status", "follower_status", "status_of"]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The state of a service.
+
+    Attributes
+    ----------
+    ranked, rewarded, learnt : int
+        Decisions, rewards, and decisions that were learnt, since the log began.
+    champion : LiveConfig
+        The config that decides.
+    champion_changes : int
+        Number of champions before it.
+    lag_seconds : float
+        Age of the oldest record that was not taken by the learner; 0 if there is none.
+    ready : bool
+        The log can be written.
+    learning : bool
+        The learner goes on; if not, `error` says why, and the model that was published last decides.
+    """
+
+    ranked: int
+    rewarded: int
+    learnt: int
+    champion: LiveConfig
+    champion_changes: int
+    lag_seconds: float
+    ready: bool
+    learning: bool
+    error: str
+    model: str
+    settings: JoinSettings
+    pending: int
+    joined: int
+    defaulted: int
+    inactive: int
+    late: int
+    duplicate: int
+    dangling: int
+    repeated: int
+    faulty: int
+    mean_wait: float
+    live_configs: list[LiveConfig]
+    changes: list[ChampionChange]
+    values: list[Value]
+    agreement: Agreement
+    points: list[Point]
+    log_bytes: int
+    log_groups: int
+    queued: int
+    loss_window_seconds: float
+    time: float
+
+
+class FollowerStatus(msgspec.Struct, frozen=True):
+    """The state of a rank server.
+
+    Attributes
+    ----------
+    ranked, rewarded : int
+        Decisions and rewards of its own log.
+    model : str
+        The name of the model that ranks.
+    behind_bytes : int
+        Bytes of its log that the learner does not have yet.
+    ready : bool
+        The log can be written.
+    learning : bool
+        The learner could be asked the last time; if not, `error` says why.
+    """
+
+    ranked: int
+    rewarded: int
+    model: str
+    behind_bytes: int
+    ready: bool
+    learning: bool
+    error: str
+    settings: JoinSettings
+    pending: int
+    log_bytes: int
+    log_groups: int
+    queued: int
+    time: float
+
+
+def follower_status(follower: Follower) -> FollowerStatus:
+    """Return the state of a rank server."""
+    counts = follower.join.counts
+    return FollowerStatus(
+        ranked=counts.ranked,
+        rewarded=counts.rewarded,
+        model=follower.published.name,
+        behind_bytes=follower.behind,
+        ready=follower.writable,
+        learning=follower.failed is None,
+        error="" if follower.failed is None else str(follower.failed),
+        settings=follower.join.settings,
+        pending=follower.join.waiting,
+        log_bytes=follower.log.end,
+        log_groups=follower.groups,
+        queued=follower.queued,
+        time=follower.clock(),
+    )
+
+
+def status_of(loop: Loop, *, points: bool = False) -> Status:
+    """Return the state of a service, with its curve if `points`."""
+    board, counts = loop.board, loop.join.counts
+    return Status(
+        ranked=counts.ranked,
+        rewarded=counts.rewarded,
+        learnt=board.learnt,
+        champion=board.live_configs[0],
+        champion_changes=board.champion_changes,
+        lag_seconds=loop.lag_seconds(),
+        ready=loop.writable,
+        learning=loop.failed is None,
+        error="" if loop.failed is None else str(loop.failed),
+        model=board.model,
+        settings=loop.join.settings,
+        pending=loop.join.waiting,
+        joined=counts.joined,
+        defaulted=counts.defaulted,
+        inactive=counts.inactive,
+        late=counts.late,
+        duplicate=counts.duplicate,
+        dangling=counts.dangling,
+        repeated=counts.repeated,
+        faulty=board.faulty,
+        mean_wait=board.waited,
+        live_configs=board.live_configs,
+        changes=board.changes,
+        values=board.values,
+        agreement=board.agreement,
+        points=board.points if points else [],
+        log_bytes=loop.log.end,
+        log_groups=loop.groups,
+        queued=loop.queued,
+        loss_window_seconds=0.0,  # an answer waits for the disk
+        time=loop.clock(),
+    )

@@ -1,0 +1,56 @@
+"""``Waiting``: lets tasks wait for groups of the log; one call into the event loop wakes all of a group."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from onlineauto.service.log.group_commit import call_all
+from onlineauto.service.refused import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.service.log.group_commit import Done
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """The way from the thread of the log to the tasks of an event loop.
+
+    Its `deliver` is what `GroupCommit` wants; before `start` and behind `stop`, it calls in its own thread.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Deliver to the event loop that runs."""
+        self._loop = asyncio.get_running_loop()
+
+    def stop(self) -> None:
+        """Deliver to nobody else any more."""
+        self._loop = None
+
+    def deliver(self, waiting: Sequence[Done], error: Exception | None) -> None:
+        """Wake all who waited for a group."""
+        if self._loop is None:
+            call_all(waiting, error)
+        else:
+            self._loop.call_soon_threadsafe(call_all, waiting, error)
+
+    @staticmethod
+    def future() -> tuple[asyncio.Future[None], Callable[[Exception | None], None]]:
+        """Return a future, and what wakes it."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(RefusedError(f"the log cannot be written: {error}", status=503))
+
+        return future, done

@@ -1,0 +1,205 @@
+"""Bodies of requests and answers: those of Azure Personalizer, and our own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
+from onlineauto.service.ranking.question import Features, Question
+
+__all__ = [
+    "Answer",
+    "Evaluate",
+    "PersonalizerAnswer",
+    "PersonalizerRank",
+    "PersonalizerReward",
+    "Policy",
+    "Problem",
+    "Rank",
+    "RankedAction",
+    "Reward",
+    "Settings",
+    "Taken",
+    "answer_to",
+    "personalizer_answer",
+]
+
+Objects = list[Features] | Features | None
+
+
+class RankableAction(msgspec.Struct, rename="camel"):
+    """An action of Personalizer: its id, and objects of features."""
+
+    id: str
+    features: Objects = None
+
+
+class PersonalizerRank(msgspec.Struct, rename="camel"):
+    """The body of ``POST /personalizer/v1.0/rank``."""
+
+    actions: list[RankableAction]
+    context_features: Objects = None
+    excluded_actions: list[str] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+    def question(self, event_id: str) -> Question:
+        """Return what is asked; `event_id` is that of the decision if the body has none."""
+        return Question(
+            self.event_id or event_id,
+            _objects(self.context_features),
+            [each.id for each in self.actions],
+            [_objects(each.features) for each in self.actions],
+            frozenset(self.excluded_actions or ()),
+            bool(self.defer_activation),
+        )
+
+
+class RankedAction(msgspec.Struct):
+    """An action of an answer: its id, and the probability with which it was chosen."""
+
+    id: str
+    probability: float
+
+
+class PersonalizerAnswer(msgspec.Struct, rename="camel"):
+    """The answer of Personalizer to a rank: all actions, the chosen one first."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+class PersonalizerReward(msgspec.Struct):
+    """The body of ``POST /personalizer/v1.0/events/{eventId}/reward``."""
+
+    value: float
+
+
+class Rank(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/rank``.
+
+    Attributes
+    ----------
+    context : mapping
+        Features of whoever is decided for: namespaces, and features without one.
+    actions : mapping or list
+        Features of each action, by its id; or in a list, where the ids are ``"0"``, ``"1"`` and so on.
+    event_id : str
+        The id of the decision; by default one is made.
+    excluded : list of str
+        Ids of actions that must not be chosen.
+    deferred : bool
+        The decision has to be activated before it is learnt.
+    """
+
+    actions: dict[str, Features] | list[Features]
+    context: Features = msgspec.field(default_factory=dict)
+    event_id: str | None = None
+    excluded: list[str] = msgspec.field(default_factory=list)
+    deferred: bool = False
+
+    def question(self, event_id: str) -> Question:
+        """Return what is asked; `event_id` is that of the decision if the body has none."""
+        named = self.actions
+        if isinstance(named, list):
+            named = {str(index): each for index, each in enumerate(named)}
+        return Question(
+            event_id if self.event_id is None else self.event_id,
+            [self.context],
+            list(named),
+            [[each] for each in named.values()],
+            frozenset(self.excluded),
+            self.deferred,
+        )
+
+
+class Answer(msgspec.Struct):
+    """The answer to ``POST /v1/rank``.
+
+    Attributes
+    ----------
+    event_id : str
+        The id of the decision, by which it is rewarded.
+    action : str
+        The id of the chosen action.
+    index : int
+        Its index in the order in which actions were asked.
+    probability : float
+        The probability with which it was chosen.
+    pmf : mapping of str to float
+        The probabilities of all actions, by id.
+    model : str
+        The name of the model that ranked.
+    """
+
+    event_id: str
+    action: str
+    index: int
+    probability: float
+    pmf: dict[str, float]
+    model: str
+
+
+class Reward(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/reward``; a reward that is sent again with the same key counts once."""
+
+    event_id: str
+    reward: float
+    key: str = ""
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The body of ``PATCH /v1/settings``: what changes from here on."""
+
+    reward_wait: float | msgspec.UnsetType = msgspec.UNSET
+    default_reward: float | msgspec.UnsetType = msgspec.UNSET
+    aggregation: str | msgspec.UnsetType = msgspec.UNSET
+    mode: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Policy(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/models/use``: the name of a model of the history."""
+
+    name: str
+
+
+class Taken(msgspec.Struct):
+    """The answer to ``POST /v1/records``: the position from which more records are wanted."""
+
+    position: int
+
+
+class Evaluate(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/evaluate``: flags of policies that learn as they go."""
+
+    policies: Annotated[list[str], msgspec.Meta(min_length=1, max_length=8)]
+
+
+class Problem(msgspec.Struct):
+    """The body of every refusal, as Personalizer has it: ``error`` with a ``code`` and a ``message``."""
+
+    error: dict[str, Any]
+
+
+def personalizer_answer(ranked: Ranked) -> PersonalizerAnswer:
+    """Return an answer in the words of Personalizer."""
+    ranking = [RankedAction(*each) for each in zip(ranked.ids, ranked.probabilities, strict=True)]
+    return PersonalizerAnswer(ranking, ranked.event_id, ranked.ids[0])
+
+
+def answer_to(ranked: Ranked) -> Answer:
+    """Return an answer in our own words."""
+    order = sorted(range(len(ranked.ids)), key=lambda place: ranked.actions[place])
+    pmf = {ranked.ids[place]: ranked.probabilities[place] for place in order}
+    return Answer(
+        ranked.event_id, ranked.ids[0], ranked.actions[0], ranked.probabilities[0], pmf, ranked.model
+    )
+
+
+def _objects(features: Objects) -> list[Features]:
+    if features is None:
+        return []
+    return features if isinstance(features, list) else [features]

@@ -1,0 +1,1 @@
+"""The join of decisions and rewards, by the order of the log."""

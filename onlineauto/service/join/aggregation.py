@@ -1,0 +1,34 @@
+"""Aggregations: what a decision earned, if its reward came in parts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["AGGREGATIONS", "aggregated", "combined"]
+
+AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
+"""Names of the aggregations. With ``first`` a decision is learnt at once, else when it has waited."""
+
+
+def combined(how: str, count: int, value: float, reward: float) -> float:
+    """Return the running value of `count` rewards, which is `value`, and one more.
+
+    >>> combined("max", 0, 0.0, -3.0), combined("mean", 1, 2.0, 4.0)
+    (-3.0, 6.0)
+    """
+    if count == 0 or how == "last":
+        return reward
+    if how == "first":
+        return value
+    if how in ("sum", "mean"):
+        return value + reward
+    return min(value, reward) if how == "min" else max(value, reward)
+
+
+def aggregated(how: str, count: int, value: float) -> float:
+    """Return the reward of a decision from its running value.
+
+    >>> aggregated("mean", 2, 6.0), aggregated("sum", 2, 6.0)
+    (3.0, 6.0)
+    """
+    return value / count if how == "mean" else value

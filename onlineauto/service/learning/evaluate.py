@@ -1,0 +1,95 @@
+"""``evaluated``: what policies would have earned over a log, with intervals that hold at all times."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from onlineauto.engine.options.registry import ModelOptions, OutputOptions
+from onlineauto.errors import OptionError
+from onlineauto.evaluation.evaluation import Evaluation
+from onlineauto.formats.options import InputOptions
+from onlineauto.options import options_of
+from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.values import Value
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.evaluation.evaluation import PolicyValue
+    from onlineauto.options import Configuration
+    from onlineauto.service.log.segment_log import SegmentLog
+
+__all__ = ["Estimate", "evaluated"]
+
+_REFUSED: Final = {
+    option.name for group in (OutputOptions, ModelOptions, InputOptions) for option in options_of(group)
+}
+_MOST_BITS: Final = 22
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A policy's value, in rewards: by its own probabilities (SNIPS), and doubly robust."""
+
+    snips: Value
+    doubly_robust: Value
+
+
+def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configuration) -> dict[str, Estimate]:
+    """Return the values of policies that learn as they go, and of what decided, which is ``(as logged)``.
+
+    Parameters
+    ----------
+    log : SegmentLog
+        The log.
+    policies : sequence of str
+        Flags of each.
+    configuration : Configuration
+        The options of the service, whose way to read events the policies have too.
+
+    Raises
+    ------
+    OptionError
+        A flag is unknown, or is not one of a policy.
+    """
+    workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
+    evaluation = Evaluation(workspaces)
+    for _ in evaluation.stream(joined_lines(log, explored=True), trace=False):
+        pass
+    return {each.policy: _estimate(each) for each in evaluation.values()}
+
+
+def _policy(flags: str, configuration: Configuration) -> Configuration:
+    try:
+        given = REGISTRY.parse(shlex.split(flags))
+    except ValueError as error:
+        raise OptionError(f"policy {flags!r}: {error}") from None
+    for name in sorted(_REFUSED & given.supplied):
+        raise OptionError(f"policy {flags!r}: --{name} is not an option of a policy here")
+    if int(str(given.get("bit_precision"))) > _MOST_BITS:
+        raise OptionError(f"policy {flags!r}: --bit_precision is at most {_MOST_BITS} here")
+    reading = {
+        name: configuration.get(name) for name in ("chain_hash", "hash", "hash_seed", "missing_probability")
+    }
+    options = {name: given.get(name) for name in given.supplied}
+    return REGISTRY.from_keywords(**{**reading, **options, "dsjson": True})
+
+
+def _estimate(value: PolicyValue) -> Estimate:
+    def in_rewards(way: str) -> Value:
+        found = getattr(value, way)
+        known = abs(found.low) < float("inf") and abs(found.high) < float("inf")
+        return Value(
+            policy=value.policy,
+            events=value.events,
+            reward=0.0 - found.value,
+            low=0.0 - found.high if known else None,
+            high=0.0 - found.low if known else None,
+            effective_sample_size=value.effective_sample_size,
+        )
+
+    return Estimate(in_rewards("snips"), in_rewards("dr"))

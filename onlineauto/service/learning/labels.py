@@ -1,0 +1,30 @@
+"""``labelled``: the line of a decision with its reward, as the model learns it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from onlineauto.service.log.record import Record
+
+__all__ = ["labelled"]
+
+
+def labelled(line: bytes, decision: Record, reward: float) -> bytes:
+    """Return the line of a decision, which is dsjson, with the label that its reward makes.
+
+    >>> from onlineauto.service.log.record import Record
+    >>> from datetime import datetime
+    >>> decision = Record("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25])
+    >>> labelled(b'{"Type":"rank"}', decision, 1.0).decode()
+    '{"_label_cost":-1.0,"_label_probability":0.75,"_label_Action":2,"_labelIndex":1,"Type":"rank"}'
+    """
+    label = {
+        "_label_cost": 0.0 - reward,
+        "_label_probability": decision.probabilities[0],
+        "_label_Action": decision.ranked[0],
+        "_labelIndex": decision.ranked[0] - 1,
+    }
+    return msgspec.json.encode(label)[:-1] + b"," + line[1:]

@@ -1,0 +1,95 @@
+"""``Models``: the history of models, each a whole checkpoint that learning can go on from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from onlineauto.errors import InputError
+from onlineauto.workspace.model_file import replace_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+__all__ = ["Model", "Models"]
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+class Model(msgspec.Struct, frozen=True):
+    """A model of the history: its name, and when it was written, in seconds."""
+
+    name: str
+    time: float
+    bytes: int
+
+
+class Models:
+    """Model files in a folder, of which the latest ones are kept.
+
+    Parameters
+    ----------
+    folder : path
+        The folder; it is made if it is not there.
+    keep : int
+        How many are kept.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
+        self.folder, self.keep = Path(folder), keep
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def all(self) -> list[Model]:
+        """Return the models, the oldest first."""
+        found = []
+        for path in self.folder.glob("*.oam"):
+            status = path.stat()
+            found.append(Model(path.stem, status.st_mtime, status.st_size))
+        return sorted(found, key=lambda each: (each.time, each.name))
+
+    def path(self, name: str) -> Path:
+        """Return the file of a model.
+
+        Raises
+        ------
+        InputError
+            There is no such model.
+        """
+        found = self.folder / f"{name}.oam"
+        if not _NAME.fullmatch(name) or not found.is_file():
+            names = ", ".join(each.name for each in self.all()) or "none"
+            raise InputError(f"there is no model {name!r} in the history; it has {names}")
+        return found
+
+    def add(self, name: str, write: Callable[[Path], object]) -> None:
+        """Let `write` write a model under a name, unless it is there, and remove the oldest ones.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        path = self.folder / f"{name}.oam"
+        if not path.exists():
+            write(path)
+        for old in self.all()[: -self.keep]:
+            if old.name != name:
+                (self.folder / f"{old.name}.oam").unlink(missing_ok=True)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write the bytes of a model under a name.
+
+        Raises
+        ------
+        InputError
+            The name is not one of a model.
+        OSError
+            The file cannot be written.
+        """
+        if not _NAME.fullmatch(name):
+            raise InputError(f"a model cannot be called {name!r}: a to z, 0 to 9 and '-', at most 64 of them")
+        self.add(name, lambda path: replace_file(path, [content]))

@@ -1,0 +1,219 @@
+"""``Values``: what policies would have earned, with intervals that hold at all times.
+
+Every joined decision has the probability with which it was taken. So it says something of policies that would
+have decided otherwise: of the model as it was before it learnt the decision, of the baseline, which is the
+first action, and of a uniform choice. Where the baseline decides itself, as in apprentice mode, other actions
+are never seen. Then there is only how often the model agrees, and what was earned there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from onlineauto.estimators.evaluation_kernels import (
+    EVENTS,
+    REWARDS,
+    SNIPS,
+    SQUARES,
+    WEIGHTS,
+    Evidence,
+    Logged,
+    bounds_of,
+    evaluate_events,
+)
+from onlineauto.estimators.evidence import make_evidence
+from onlineauto.features.stored import Stored
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.outcomes import Outcomes
+
+__all__ = ["POLICIES", "Agreement", "Point", "Value", "Values"]
+
+POLICIES: Final = ("live", "model", "baseline", "uniform")
+"""Policies: what decided; the model before it learnt each decision; the first action; a uniform choice."""
+
+_ALPHA: Final = 0.05
+_MOST_POINTS: Final = 256
+
+
+class Value(msgspec.Struct, frozen=True):
+    """The mean reward of a policy, and an interval; None where too little is known."""
+
+    policy: str
+    events: int
+    reward: float | None
+    low: float | None
+    high: float | None
+    effective_sample_size: float
+
+
+class Agreement(msgspec.Struct):
+    """Sums over the decisions of a baseline: how often the model agrees, and what was earned.
+
+    Attributes
+    ----------
+    events : int
+        Number of decisions of the baseline.
+    agreed : float
+        Sum of the model's probabilities of the baseline's actions.
+    earned, earned_agreed : float
+        Sum of the rewards; and the same, each times the model's probability of the action.
+    """
+
+    events: int = 0
+    agreed: float = 0.0
+    earned: float = 0.0
+    earned_agreed: float = 0.0
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The values after a number of events, for a curve; `recent` is the mean reward since the last point."""
+
+    events: int
+    recent: float
+    values: list[Value]
+
+
+class _State(msgspec.Struct):
+    evidence: dict[str, list[Any]]
+    agreement: Agreement
+    points: list[Point]
+    stride: int
+    recent: tuple[int, float]
+
+
+class Values:
+    """Evidence about each of `POLICIES`, and a curve of at most 256 points."""
+
+    def __init__(self) -> None:
+        self.agreement = Agreement()
+        self.points: list[Point] = []
+        self._evidence = {name: make_evidence(np.inf, -np.inf, floor=None) for name in POLICIES}
+        self._stride, self._recent = 64, (0, 0.0)
+
+    def take(self, outcomes: Outcomes, *, explored: bool) -> None:
+        """Take what was learnt; `explored` is False if the baseline decided."""
+        known, start = outcomes.labelled, outcomes.action_start
+        first = start[:-1][known]
+        sizes = np.diff(start)[known]
+        reward = -outcomes.known_cost[known].astype(float)
+        pmf = _by_action(outcomes)
+        logged = first + outcomes.known_action[known]
+        if not explored:
+            self._agree(pmf[logged], reward)
+            return
+        baseline = np.zeros(len(pmf))
+        baseline[first] = 1.0
+        uniform = np.repeat(1.0 / np.maximum(np.diff(start), 1), np.diff(start))
+        probability = outcomes.known_probability[known].astype(float)
+        events = Logged(
+            weight=np.ones(len(logged)),
+            reward=reward,
+            probability=probability,
+            action=logged.astype(np.int64),
+            start=np.column_stack([first, first + sizes]).astype(np.int64),
+            predicted=np.zeros(len(pmf)),
+            pmf=np.zeros(0),
+        )
+        policies = dict(zip(POLICIES[1:], (pmf, baseline, uniform), strict=True))
+        of = {
+            name: events._replace(weight=policies[name][logged] / probability, pmf=policies[name])
+            for name in policies
+        }
+        done = 0
+        while done < len(logged):  # points lie at the same events, however these come in blocks
+            end = min(done + self._stride - self._recent[0], len(logged))
+            for name, evidence in self._evidence.items():
+                part = _part(of.get(name, events), done, end)
+                evaluate_events(evidence, part, _ALPHA, np.empty((0, 3, 2)))
+            self._count(reward[done:end])
+            done = end
+
+    def values(self) -> list[Value]:
+        """Return the values of all policies, over the events so far."""
+        return [_value(name, evidence) for name, evidence in self._evidence.items()]
+
+    def state(self) -> dict[str, Any]:
+        """Return the evidence and the curve as values that a model file can hold."""
+        evidence = {name: list(each) for name, each in self._evidence.items()}
+        kept = _State(evidence, self.agreement, self.points, self._stride, self._recent)
+        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(np.ndarray,))
+        return found
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> Values:
+        """Return the values of a `state`.
+
+        Raises
+        ------
+        ValueError
+            It is no such state.
+        """
+        made, kept = cls(), msgspec.convert(state, _State)
+        made.agreement, made.points = kept.agreement, kept.points
+        made._stride, made._recent = kept.stride, kept.recent
+        for name, fresh in made._evidence.items():
+            stored = Stored(kept.evidence[name], f"values.{name}").items()
+            arrays = [each.like(array).copy() for each, array in zip(stored, fresh, strict=True)]
+            made._evidence[name] = Evidence(*arrays)
+        return made
+
+    def _agree(self, probability: NDArray[np.float64], reward: NDArray[np.float64]) -> None:
+        for chance, earned in zip(probability.tolist(), reward.tolist(), strict=True):
+            self.agreement.events += 1
+            self.agreement.agreed += chance
+            self.agreement.earned += earned
+            self.agreement.earned_agreed += chance * earned
+
+    def _count(self, reward: NDArray[np.float64]) -> None:
+        """Add a point to the curve each time that `stride` more events are there."""
+        for each in reward.tolist():
+            events, earned = self._recent
+            self._recent = events + 1, earned + each
+        if self._recent[0] >= self._stride:
+            done = int(self._evidence["live"].totals[EVENTS])
+            self.points.append(Point(done, self._recent[1] / self._recent[0], self.values()))
+            self._recent = 0, 0.0
+        if len(self.points) > _MOST_POINTS:
+            del self.points[::2]
+            self._stride *= 2
+
+
+def _part(events: Logged, begin: int, end: int) -> Logged:
+    """Return some of the events."""
+    at = slice(begin, end)
+    return events._replace(
+        weight=events.weight[at],
+        reward=events.reward[at],
+        probability=events.probability[at],
+        action=events.action[at],
+        start=events.start[at],
+    )
+
+
+def _value(name: str, evidence: Evidence) -> Value:
+    totals = evidence.totals
+    weights = float(totals[WEIGHTS])
+    low, high = bounds_of(evidence, SNIPS, _ALPHA)
+    known = bool(np.isfinite(low) and np.isfinite(high))
+    return Value(
+        policy=name,
+        events=int(totals[EVENTS]),
+        reward=float(totals[REWARDS]) / weights if weights else None,
+        low=float(low) if known else None,
+        high=float(high) if known else None,
+        effective_sample_size=float(weights * weights / totals[SQUARES]) if weights else 0.0,
+    )
+
+
+def _by_action(outcomes: Outcomes) -> NDArray[np.float64]:
+    """Return the probability of every action, event by event, actions in ascending order."""
+    start = outcomes.action_start
+    pmf = np.empty(len(outcomes.score))
+    pmf[np.repeat(start[:-1], np.diff(start)) + outcomes.action] = outcomes.score
+    return pmf

@@ -1,0 +1,110 @@
+"""``GroupCommit``: a thread that writes what came in since it last looked, and flushes it once for all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from onlineauto.service.log.segment_log import SegmentLog
+
+__all__ = ["Done", "GroupCommit", "call_all"]
+
+Done: TypeAlias = Callable[[Exception | None], object]
+"""Called once a line is in the log, or with the error that kept it out."""
+
+
+def call_all(waiting: Sequence[Done], error: Exception | None) -> None:
+    """Call everybody who waited for a group."""
+    for done in waiting:
+        done(error)
+
+
+class GroupCommit:
+    """Appends lines to a log in the order in which they are submitted, many at once.
+
+    Parameters
+    ----------
+    log : SegmentLog
+        The log; nobody else appends to it.
+    deliver : callable
+        Given those who waited for a group and the error, if any; it calls them, here or in another thread.
+
+    Attributes
+    ----------
+    position : int
+        Where the next line will be.
+    failed : Exception or None
+        Why nothing can be written any more.
+    groups : int
+        Number of groups that were written.
+    """
+
+    def __init__(
+        self,
+        log: SegmentLog,
+        *,
+        deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
+    ) -> None:
+        self.log, self.deliver, self.position = log, deliver, log.end
+        self.failed: Exception | None = None
+        self.groups = 0
+        self._lines: list[bytes] = []
+        self._waiting: list[Done] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="onlineauto-log", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        """Count the lines that wait to be written."""
+        return len(self._lines)
+
+    def submit(self, line: bytes, done: Done) -> int:
+        """Let a line be written, and `done` be called then; return the position that it will have.
+
+        Raises
+        ------
+        InputError
+            Nothing can be written any more.
+        """
+        with self._changed:
+            if self.failed is not None or self._closing:
+                raise InputError(f"the log takes no more records: {self.failed or 'it is closed'}")
+            position = self.position
+            self.position += len(line)
+            self._lines.append(line)
+            self._waiting.append(done)
+            self._changed.notify()
+            return position
+
+    def close(self) -> None:
+        """Write what is waiting, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines and not self._closing:
+                    self._changed.wait()
+                if not self._lines:
+                    return
+                lines, self._lines = self._lines, []
+                waiting, self._waiting = self._waiting, []
+            if self.failed is None:
+                self._write(lines)
+            self.deliver(waiting, self.failed)
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            self.log.append(lines)
+            self.log.sync()
+            self.groups += 1
+        except OSError as error:
+            self.failed = error

@@ -1,0 +1,130 @@
+"""Records: lines of JSON that end with their checksum. A decision is a line of dsjson as it is.
+
+::
+
+    {"Type":"rank","EventId":"e1","Timestamp":"…","a":[2,1],"p":[0.9,0.1],…,"c":{…},"crc":"0b7e1d5a"}
+
+A newline ends a record, and no JSON has one inside: it frames the record as a length would, and the file
+stays one that people, ``jq`` and Vowpal Wabbit read. The checksum is the CRC-32 of all bytes before its own
+member.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, Literal
+from zlib import crc32
+
+import msgspec
+
+from onlineauto.errors import InputError
+
+__all__ = ["Kind", "Record", "read_record", "sealed", "stamp", "taken_over"]
+
+Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
+"""Kinds of records; a tick has nothing but its time."""
+
+_TAIL: Final = len(b',"crc":"00000000"}\n')
+
+
+class Record(msgspec.Struct, frozen=True):
+    """The members of a record that the join reads; those of a decision's context are not among them.
+
+    Attributes
+    ----------
+    kind : str
+        What it is about.
+    time : datetime
+        When it was written.
+    event_id : str
+        The decision that it is about.
+    ranked, probabilities : list
+        Of a decision: its actions, counted from 1, the chosen one first; and their probabilities.
+    deferred : bool
+        Of a decision: it has to be activated before it is learnt.
+    reward, key : float and str
+        Of a reward: its value, and the key by which a repetition of it is known; empty if it has none.
+    settings : mapping
+        Of settings: those that hold from here on.
+    model : str
+        Of a model: the name of the one that learns from here on.
+    source, behind, taken : str, int and datetime
+        Of a record that came from the log of a rank server: whose log, the position behind it there, and when
+        it was taken over.
+    """
+
+    kind: Kind = msgspec.field(name="Type")
+    time: datetime = msgspec.field(name="Timestamp")
+    event_id: str = msgspec.field(name="EventId", default="")
+    ranked: list[int] = msgspec.field(name="a", default_factory=list)
+    probabilities: list[float] = msgspec.field(name="p", default_factory=list)
+    deferred: bool = msgspec.field(name="DeferredAction", default=False)
+    reward: float = msgspec.field(name="RewardValue", default=0.0)
+    key: str = msgspec.field(name="RewardId", default="")
+    settings: dict[str, Any] = msgspec.field(name="Settings", default_factory=dict)
+    model: str = msgspec.field(name="Model", default="")
+    source: str = msgspec.field(name="Source", default="")
+    behind: int = msgspec.field(name="Behind", default=0)
+    taken: datetime | None = msgspec.field(name="Taken", default=None)
+
+
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def sealed(record: bytes) -> bytes:
+    r"""Return a JSON object as the line of a record, with its checksum.
+
+    >>> sealed(b'{"Type":"tick"}')
+    b'{"Type":"tick","crc":"53c100da"}\n'
+    """
+    body = record[:-1]
+    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
+def is_whole(line: bytes) -> bool:
+    r"""Return whether a line is a record whose checksum is right.
+
+    >>> is_whole(sealed(b'{"Type":"tick"}')), is_whole(b'{"Type":"tock","crc":"53c100da"}\n')
+    (True, False)
+    """
+    return line[-_TAIL:] == b',"crc":"%08x"}\n' % crc32(line[:-_TAIL])
+
+
+def taken_over(line: bytes, *, source: str, behind: int, time: float) -> bytes:
+    """Return the line of a record of another log as one of this log, which knows where it is from."""
+    origin = {"Source": source, "Behind": behind, "Taken": stamp(time)}
+    return sealed(line[:-_TAIL] + b"," + msgspec.json.encode(origin)[1:])
+
+
+def read_record(line: bytes, *, where: str = "the log") -> Record:
+    """Return the members of a record that the join reads.
+
+    Raises
+    ------
+    InputError
+        The checksum is wrong, or it is no record.
+    """
+    if not is_whole(line):
+        raise InputError(f"{where}: the record is damaged: its checksum does not match its content")
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not a record of a service's log: {error}") from None
+
+
+def stamp(seconds: float) -> str:
+    """Return a time as records have it.
+
+    >>> stamp(1.25)
+    '1970-01-01T00:00:01.250000Z'
+    """
+    microseconds = round(seconds * 1e6)
+    second, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(second)}.{rest:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))

@@ -1,0 +1,244 @@
+"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage is refused.
+
+A position in the log is the number of bytes before it, counted over all segments; each segment is named
+after the position of its first byte. So positions stay valid when old segments are removed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from bisect import bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import InputError
+from onlineauto.service.log.record import is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["SegmentLog"]
+
+_NAME: Final = re.compile(r"(\d{20})\.dsjson")
+_CHUNK: Final = 1 << 20
+
+
+class SegmentLog:
+    """Lines in segments. One thread appends and syncs; any number of threads read what is there.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the segments; it is made if it is not there.
+    segment_bytes : int
+        A segment that is as long is followed by a new one.
+    read_only : bool
+        Change nothing, while another process may append; what is whole now is what is there.
+
+    Attributes
+    ----------
+    end : int
+        The position behind the last line.
+    durable : int
+        The position before which the disk has confirmed everything.
+    torn : int
+        Number of bytes that were cut from the end when the log was opened.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be used, a segment is missing, or a line is damaged that others follow.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from onlineauto.service.log.record import sealed
+    >>> line = sealed(b'{"Type":"tick"}')
+    >>> with TemporaryDirectory() as folder:
+    ...     log = SegmentLog(folder)
+    ...     log.append([line, line])
+    ...     log.sync()
+    ...     list(log.lines(0)) == [(0, line), (len(line), line)], log.durable == 2 * len(line)
+    ...     log.close()
+    (True, True)
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20, read_only: bool = False
+    ) -> None:
+        self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
+        self._file = -1
+        self._opened: dict[int, int] = {}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._starts = self._found()
+            if read_only:
+                self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
+                return
+            self._open_last()
+        except OSError as error:
+            raise InputError(f"cannot keep a log in {self.folder}: {error.strerror}") from None
+        self.end = self.durable = self._starts[-1] + os.fstat(self._file).st_size
+
+    @property
+    def begin(self) -> int:
+        """The position of the first line that is still there."""
+        return self._starts[0]
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write lines behind the last one, in one step; `sync` waits until the disk has them.
+
+        Raises
+        ------
+        OSError
+            They cannot be written.
+        """
+        if self.end - self._starts[-1] >= self.segment_bytes:
+            self._rotate()
+        data = memoryview(b"".join(lines))
+        size = len(data)
+        while data:
+            data = data[os.write(self._file, data) :]
+        self.end += size
+
+    def sync(self) -> None:
+        """Wait until the disk has everything that was appended.
+
+        Raises
+        ------
+        OSError
+            The disk reports an error.
+        """
+        end = self.end
+        os.fdatasync(self._file)
+        self.durable = end
+
+    def lines(self, position: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield each line from a position on, with its own position, up to `end` or what is durable now.
+
+        Raises
+        ------
+        InputError
+            There is no such position: it is behind the end, or its segment was removed.
+        """
+        end = self.durable if end is None else end
+        if not self._starts[0] <= position <= end:
+            raise InputError(f"{self.folder} has the positions {self._starts[0]} to {end}, not {position}")
+        rest = b""
+        while position + len(rest) < end:
+            data = self._read(position + len(rest), min(_CHUNK, end - position - len(rest)))
+            *whole, rest = (rest + data).split(b"\n")
+            for text in whole:
+                yield position, text + b"\n"
+                position += len(text) + 1
+
+    def line_at(self, position: int, size: int) -> bytes:
+        """Return the line of `size` bytes at a position."""
+        return self._read(position, size)
+
+    def old_segments(self, position: int, *, written_before: float = math.inf) -> int:
+        """Return how many segments end before a position and were last written before a time."""
+        count = 0
+        for start in self._starts[: max(bisect_right(self._starts, position) - 1, 0)]:
+            if self._path(start).stat().st_mtime >= written_before:
+                break
+            count += 1
+        return count
+
+    def remove_first(self, count: int) -> None:
+        """Remove the first segments."""
+        gone, self._starts = self._starts[:count], self._starts[count:]
+        for start in gone:
+            self._path(start).unlink(missing_ok=True)
+            if start in self._opened:
+                os.close(self._opened.pop(start))
+
+    def close(self) -> None:
+        """Sync and close the file; nothing can be appended any more."""
+        if self._file >= 0:
+            self.sync()
+            os.close(self._file)
+            self._file = -1
+        while self._opened:
+            os.close(self._opened.popitem()[1])
+
+    def _path(self, start: int) -> Path:
+        return self.folder / f"{start:020d}.dsjson"
+
+    def _found(self) -> tuple[int, ...]:
+        """Return the positions at which the segments begin; make the first one if there is none."""
+        names = sorted(each.name for each in self.folder.iterdir())
+        starts = tuple(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        for start, following in itertools.pairwise(starts):
+            if start + self._path(start).stat().st_size != following:
+                raise InputError(
+                    f"{self._path(start)} does not end where the next segment begins: bytes are missing"
+                )
+        return starts or (0,)
+
+    def _open_last(self) -> None:
+        """Open the last segment to append to it, without the tail that was torn off."""
+        path = self._path(self._starts[-1])
+        made = not path.exists()
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        if made:
+            self._sync_folder()
+            return
+        good, size = self._good_bytes(path), os.fstat(self._file).st_size
+        if good < size:
+            os.ftruncate(self._file, good)
+            os.fsync(self._file)
+            self.torn = size - good
+
+    @staticmethod
+    def _good_bytes(path: Path) -> int:
+        """Return the length of a segment up to its torn tail.
+
+        Raises
+        ------
+        InputError
+            A line is damaged, and one behind it is not: that is no torn tail.
+        """
+        good = read = 0
+        with path.open("rb") as file:
+            for line in file:
+                read += len(line)
+                if not is_whole(line):
+                    continue
+                if good != read - len(line):
+                    raise InputError(
+                        f"{path} is damaged at byte {good}: records follow that are not, so it is no torn "
+                        "tail; restore the file, or cut it there to go on without what follows"
+                    )
+                good = read
+        return good
+
+    def _rotate(self) -> None:
+        """End the segment, and begin a new one."""
+        self.sync()
+        path = self._path(self.end)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._sync_folder()
+        os.close(self._file)
+        self._file = file
+        self._starts = (*self._starts, self.end)
+
+    def _read(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes at a position, from one segment."""
+        starts = self._starts
+        start = starts[bisect_right(starts, position) - 1]
+        if start not in self._opened:
+            descriptor = os.open(self._path(start), os.O_RDONLY)
+            if self._opened.setdefault(start, descriptor) != descriptor:
+                os.close(descriptor)  # another thread was faster
+        return os.pread(self._opened[start], size, position - start)
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The loop: ranks, rewards and learning by one log, without HTTP."""

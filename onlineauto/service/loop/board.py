@@ -1,0 +1,107 @@
+"""``Board``: what is known of the model when it is published, as plain values that any thread may read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from onlineauto.api.champion import champion_of
+from onlineauto.automl.text import namespace_text
+from onlineauto.service.learning.values import Agreement, Point, Value
+
+if TYPE_CHECKING:
+    from onlineauto.service.learning.learner import Learner
+
+__all__ = ["Board", "ChampionChange", "LiveConfig", "board_of"]
+
+_MOST_CHANGES: Final = 20
+
+
+class LiveConfig(msgspec.Struct, frozen=True):
+    """A live config: what it crosses, its settings, bounds on its reward and on the champion's since then."""
+
+    interactions: list[str]
+    settings: dict[str, float | str]
+    events: int
+    low: float
+    high: float
+    champion_low: float
+    champion_high: float
+
+
+class ChampionChange(msgspec.Struct, frozen=True):
+    """A change of the champion: after how many events of its search, and what the new one crosses."""
+
+    events: int
+    interactions: list[str]
+
+
+class Board(msgspec.Struct, frozen=True):
+    """The state of the model and of its search.
+
+    Attributes
+    ----------
+    model : str
+        The name of the model.
+    learnt, faulty : int
+        Decisions that were learnt, and that could not be.
+    waited : float
+        Mean seconds that a learnt decision has waited.
+    champion_changes : int
+        Number of champions before this one.
+    changes : list of ChampionChange
+        The latest of these changes.
+    live_configs : list of LiveConfig
+        The champion first.
+    values, points, agreement
+        Of `onlineauto.service.learning.values`.
+    """
+
+    model: str
+    learnt: int
+    faulty: int
+    waited: float
+    champion_changes: int
+    changes: list[ChampionChange]
+    live_configs: list[LiveConfig]
+    values: list[Value]
+    points: list[Point]
+    agreement: Agreement
+
+
+def board_of(learner: Learner) -> Board:
+    """Return the state of the model of a learner; its thread calls this."""
+    workspace, values = learner.workspace, learner.values
+    champion, estimates = champion_of(workspace), workspace.estimates
+    live = []
+    for index, config in enumerate(workspace.searching.live_configs.configs):
+        names = workspace.searching.interactions(index)
+        live.append(
+            LiveConfig(
+                interactions=list(champion.interactions)
+                if index == 0
+                else ["*".join(map(namespace_text, each)) for each in names],
+                settings=dict(champion.settings) | dict(config.settings),
+                events=champion.events if index == 0 else estimates.updates(index),
+                low=estimates.lower(index),
+                high=estimates.upper(index),
+                champion_low=estimates.champion_lower(index) if index else estimates.lower(0),
+                champion_high=estimates.champion_upper(index) if index else estimates.upper(0),
+            )
+        )
+    return Board(
+        model=learner.name,
+        learnt=learner.learnt,
+        faulty=learner.faulty,
+        waited=learner.waited / max(learner.learnt, 1),
+        champion_changes=champion.changes,
+        changes=[
+            ChampionChange(each.events, ["*".join(map(namespace_text, names)) for names in each.after])
+            for each in list(workspace.searching.changes)[-_MOST_CHANGES:]
+        ],
+        live_configs=live,
+        values=values.values(),
+        points=list(values.points),
+        agreement=msgspec.structs.replace(values.agreement),
+    )

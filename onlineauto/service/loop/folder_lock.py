@@ -1,0 +1,37 @@
+"""``FolderLock``: one service to a folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from onlineauto.errors import InputError
+
+__all__ = ["FolderLock"]
+
+
+class FolderLock:
+    """Holds a folder for this process, until `release` or its end.
+
+    Raises
+    ------
+    InputError
+        Another process has it, or it cannot be made.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self._file = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise InputError(f"cannot use the folder {folder}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise InputError(f"another service runs in {folder}; each needs a folder of its own") from None
+
+    def release(self) -> None:
+        """Let another process have the folder."""
+        os.close(self._file)

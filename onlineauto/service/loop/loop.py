@@ -1,0 +1,366 @@
+"""``Loop``: decides, keeps what it decided in a log, and learns from that log, in one folder.
+
+Whatever is answered is in the log before. Ranks ask an immutable predictor; one thread takes the records of
+the log, learns, and publishes the next predictor in its place.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.service.join.aggregation import AGGREGATIONS
+from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.log.group_commit import call_all
+from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.board import board_of
+from onlineauto.service.loop.folder_lock import FolderLock
+from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.ranking.question import Limits
+from onlineauto.service.refused import RefusedError
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from onlineauto.options import Configuration
+    from onlineauto.service.log.group_commit import Done
+
+__all__ = ["MODES", "Every", "Loop"]
+
+MODES = ("online", "apprentice", "logging-only")
+"""The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
+
+_LOG = logging.getLogger("onlineauto.service")
+_MOST_SOURCES = 256
+
+
+class Every(msgspec.Struct, frozen=True):
+    """Seconds between two publications, two snapshots, and two models of the history."""
+
+    publish: float = 0.5
+    snapshot: float = 30.0
+    keep: float = 3600.0
+
+
+class Loop(Front):
+    r"""A bandit with its log, its table of decisions and its model, in a folder.
+
+    Any number of threads may call its methods; one thread calls `learn`.
+
+    Parameters
+    ----------
+    folder : path
+        The folder; it is made if it is not there. One process uses it at a time.
+    configuration : Configuration
+        Options of the model, of ``--cb_explore_adf``.
+    settings : mapping, optional
+        Entries of `JoinSettings` to change; all others are as the log has them, or the default.
+    limits : Limits
+        How much is taken.
+    every : Every
+        How often `learn` publishes and saves.
+    app : str
+        Names the service; with the id of an event it gives the number from which its action is drawn.
+    keep : int
+        Number of models in the history.
+    keep_log : float, optional
+        Seconds for which a segment of the log is kept behind its last record; by default all are.
+    segment_bytes : int
+        Size of a segment of the log.
+    clock : callable
+        Returns the time in seconds.
+    deliver : callable
+        As for `GroupCommit`.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be used, or what is in it is damaged.
+    OptionError
+        The options are not of a bandit with actions, or those of another model.
+
+    Examples
+    --------
+    >>> from onlineauto.service.ranking.question import Question
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     loop = Loop(folder, REGISTRY.parse("--cb_explore_adf"))
+    ...     actions = [[{"topic": msgspec.Raw(b'"art"')}], [{"topic": msgspec.Raw(b'"sports"')}]]
+    ...     answer = loop.rank(Question("e1", [{}], ["a", "b"], actions), lambda error: None)
+    ...     loop.reward("e1", 1.0, lambda error: None)
+    ...     loop.close()
+    >>> answer.ids, answer.probabilities
+    (['a', 'b'], [0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        configuration: Configuration,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        every: Every | None = None,
+        app: str = "default",
+        keep: int = 10,
+        keep_log: float | None = None,
+        segment_bytes: int = 64 << 20,
+        clock: Callable[[], float] = time.time,
+        deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
+    ) -> None:
+        configuration = _checked(configuration)
+        self.every, self.keep_log = every or Every(), keep_log
+        self.failed: Exception | None = None
+        self._closing = False
+        self._held = FolderLock(folder)
+        try:
+            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes)
+            self.learner = Learner(folder, log, configuration, keep=keep)
+        except OnlineautoError:
+            self._held.release()
+            raise
+        join = Join.of(self.learner.join.state())
+        for position, line in log.lines(self.learner.position):
+            join.take(read_record(line), position, len(line))
+        self.board = board_of(self.learner)
+        self._learning = threading.RLock()
+        self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
+        known = list(self.learner.workspace.layout.keys())
+        super().__init__(
+            folder,
+            log,
+            join,
+            self.learner.publish(),
+            limits=limits or Limits(),
+            app=app,
+            namespaces=(name.decode("utf-8", "replace") for name in known),
+            clock=clock,
+            deliver=deliver,
+        )
+        options = {"options": configuration.command(kept=True)}
+        changed = msgspec.structs.replace(self.join.settings, **options, **_settings(settings or {}))
+        if changed != self.join.settings or not self.log.end:
+            self._append("settings", nobody, Settings=msgspec.to_builtins(changed))
+
+    def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
+        """Take records of the log of a rank server; return the position there from which more are wanted.
+
+        Parameters
+        ----------
+        source : str
+            The name of that log.
+        position : int
+            The position of the first record there.
+        content : bytes
+            Whole records, one behind the other.
+        done : callable
+            Called once they are in this log.
+
+        Raises
+        ------
+        RefusedError
+            Records before these are missing, one is damaged, or too much waits.
+        """
+        with self._lock:
+            known, now = self.join.sources.get(source, 0), self._now()
+            if position > known:
+                raise RefusedError(f"{source} is known up to {known}, not {position}", status=409)
+            if len(source.encode()) > self.limits.name_bytes:
+                raise RefusedError(f"the name of a rank server has at most {self.limits.name_bytes} bytes")
+            if not known and len(self.join.sources) >= _MOST_SOURCES:
+                raise RefusedError(f"{_MOST_SOURCES} rank servers are known; no more are taken", status=429)
+            taken = []
+            for line in content.splitlines(keepends=True):
+                position += len(line)
+                record = read_record(line, where=f"the log of {source}")
+                if record.kind not in ("rank", "reward", "activate"):
+                    line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
+                if position > known:
+                    taken.append(taken_over(line, source=source, behind=position, time=now))
+            self._check_room(len(self.join) + len(taken), now)
+            for line in taken[:-1]:
+                self._submit(line, nobody)
+            if taken:
+                self._submit(taken[-1], done)
+            else:
+                done(None)
+            return max(position, known)
+
+    def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
+        """Change how decisions are joined and who decides, from here on in the log; return what holds then.
+
+        Raises
+        ------
+        OptionError
+            A setting is unknown or out of range.
+        """
+        with self._lock:
+            changed = msgspec.structs.replace(self.join.settings, **_settings(settings))
+            self._append("settings", done, Settings=msgspec.to_builtins(changed))
+        return changed
+
+    def use_model(self, name: str, done: Done) -> None:
+        """Let a model of the history learn and decide, from here on in the log.
+
+        Raises
+        ------
+        InputError
+            There is no such model.
+        """
+        self.learner.models.path(name)
+        with self._lock:
+            self._append("model", done, Model=name)
+
+    def put_model(self, name: str, content: bytes, done: Done) -> None:
+        """Take the bytes of a model into the history, and let it learn and decide.
+
+        Raises
+        ------
+        InputError
+            It is no model of these options.
+        """
+        self.learner.check(content)
+        with self._learning:
+            self.learner.models.put(name, content)
+        self.use_model(name, done)
+
+    # -- what learns -----------------------------------------------------------------------------------
+
+    def learn(self) -> int:
+        """Take some records of the log and learn; publish and save what is due. Return the number of records.
+
+        Raises
+        ------
+        OnlineautoError, OSError
+            It cannot go on. Ranks are still answered, by the model that was published last.
+        """
+        with self._learning:
+            if self.failed is not None:
+                return 0
+            try:
+                taken = self.learner.step()
+                if self.learner.position >= self.log.durable:
+                    self._done_at["learn"] = self.clock()
+                self._publish_and_save()
+            except Exception as error:
+                self.failed = error
+                _LOG.exception("learning stopped", extra={"event": "learning_stopped"})
+                raise
+            return taken
+
+    def keep_model(self) -> str:
+        """Write the model as it is now into the history, and return its name.
+
+        Raises
+        ------
+        OSError
+            It cannot be written.
+        """
+        with self._learning:
+            return self.learner.keep()
+
+    def model(self) -> tuple[str, bytes]:
+        """Return the name and the bytes of the champion alone, which others can rank with."""
+        with self._learning:
+            file = io.BytesIO()
+            self.learner.workspace.save(file, predict_only=True)
+            return self.learner.name, file.getvalue()
+
+    def lag_seconds(self) -> float:
+        """Return for how long there have been records that were not taken; 0 if there are none."""
+        if self.learner.position >= self.log.durable:
+            return 0.0
+        return max(self.clock() - self._done_at["learn"], 0.0)
+
+    def close(self) -> None:
+        """Write what is waiting, learn it, and write a snapshot, unless learning has failed."""
+        self._closing = True
+        self._commit.close()
+        with self._learning:
+            while self.failed is None and self.learn():
+                pass
+            self.learner.close(snapshot=self.failed is None)
+            self.log.close()
+        self._held.release()
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _publish_and_save(self) -> None:
+        now, every = self.clock(), self.every
+        if self.learner.name != self.published.name and now - self._done_at["publish"] >= every.publish:
+            self.published, self.board = self.learner.publish(), board_of(self.learner)
+            self._done_at["publish"] = now
+        if now - self._done_at["snapshot"] >= every.snapshot:
+            self.learner.snapshot()
+            self._done_at["snapshot"] = now
+            if self.keep_log is not None:
+                self._forget(now - self.keep_log)
+        if now - self._done_at["keep"] >= every.keep:
+            self.learner.keep()
+            self._done_at["keep"] = now
+
+    def _forget(self, before: float) -> None:
+        """Remove the segments of the log that nobody needs and that were last written before a time."""
+        positions = (self.learner.position, self.learner.join.oldest, self.join.oldest)
+        needed = min(each for each in positions if each is not None)
+        old = self.log.old_segments(needed, written_before=before)
+        if not old or self._closing:
+            return
+        with self._lock:  # what is left says how to join
+            self._append("settings", nobody, Settings=msgspec.to_builtins(self.join.settings))
+        self.log.remove_first(old)
+
+
+def _checked(configuration: Configuration) -> Configuration:
+    """Return the options of a model that a service can use: of decisions with actions, read as dsjson.
+
+    Raises
+    ------
+    OptionError
+        They are of something else.
+    """
+    if not configuration.get("cb_explore_adf"):
+        raise OptionError("a service decides among actions that have features: give --cb_explore_adf")
+    given = {
+        option.name: configuration.get(option.name)
+        for option in REGISTRY.options
+        if option.name in configuration.supplied
+    }
+    return REGISTRY.from_keywords(**{**given, "dsjson": True})
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that are within range.
+
+    Raises
+    ------
+    OptionError
+        One is not.
+    """
+    try:
+        found = msgspec.convert({**msgspec.to_builtins(JoinSettings()), **given}, JoinSettings)
+    except msgspec.ValidationError as error:
+        raise OptionError(f"settings: {error}") from None
+    if found.aggregation not in AGGREGATIONS:
+        raise OptionError(
+            f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {found.aggregation}"
+        )
+    if found.mode not in MODES:
+        raise OptionError(f"mode takes one of {', '.join(MODES)}, not {found.mode}")
+    if not 0 < found.reward_wait <= 30 * 86400 or not abs(found.default_reward) < 3e38:
+        raise OptionError(
+            f"reward_wait is {found.reward_wait} and default_reward {found.default_reward}; the first is "
+            "above 0 and at most 30 days in seconds, the second finite"
+        )
+    return {name: getattr(found, name) for name in given}

@@ -1,0 +1,98 @@
+"""``Upstream``: the learner that a rank server follows: its model, its settings, and where its records go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import httpx
+import msgspec
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["HttpUpstream", "Upstream"]
+
+
+class Upstream(Protocol):
+    """What a rank server asks of its learner. Each raises `InputError` if it is away."""
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        """Return the name and the bytes of the model, or None if it is still the known one."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return how decisions are joined, and who decides."""
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        """Hand over records, and return the position from which more are wanted."""
+
+
+class HttpUpstream:
+    """A learner by its address.
+
+    Parameters
+    ----------
+    url : str
+        The address.
+    token : str, optional
+        A token for ``admin``.
+    transport : httpx.BaseTransport, optional
+        How requests are sent, for tests.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=10.0, transport=transport)
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        """Return the name and the bytes of the model, or None if it is still the known one.
+
+        Raises
+        ------
+        InputError
+            The learner is away, or refuses.
+        """
+        answer = self._asked("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
+        if answer.status_code == 304:
+            return None
+        return answer.headers.get("etag", "").strip('"'), answer.content
+
+    def settings(self) -> dict[str, Any]:
+        """Return how decisions are joined, and who decides.
+
+        Raises
+        ------
+        InputError
+            The learner is away, or refuses.
+        """
+        found: dict[str, Any] = msgspec.json.decode(self._asked("GET", "/v1/status").content)["settings"]
+        return found
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        """Hand over records, and return the position from which more are wanted.
+
+        Raises
+        ------
+        InputError
+            The learner is away, or refuses.
+        """
+        answer = self._asked("POST", f"/v1/records/{source}/{position}", content=content)
+        return int(msgspec.json.decode(answer.content)["position"])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _asked(self, method: str, path: str, **given: Any) -> httpx.Response:
+        try:
+            answer = self._http.request(method, path, **given)
+        except httpx.HTTPError as error:
+            raise InputError(f"the learner is away: {error}") from None
+        if answer.status_code != 304 and not answer.is_success:
+            raise InputError(
+                f"the learner refuses {method} {path} ({answer.status_code}): {answer.text[:300]}"
+            )
+        return answer

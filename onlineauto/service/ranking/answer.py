@@ -1,0 +1,137 @@
+"""``Ranked``: the answer to a rank, its line in the log, and the answer read back from that line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from onlineauto.api.decisions.draw import drawn
+from onlineauto.service.log.record import sealed, stamp
+from onlineauto.service.ranking.choice import seed_of, uniform_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.service.ranking.choice import Choice
+
+__all__ = ["Ranked", "answer_of", "is_drawn", "line_of", "read_answer"]
+
+
+class Ranked(NamedTuple):
+    """The answer to a rank.
+
+    Attributes
+    ----------
+    event_id : str
+        The id of the decision.
+    ids : list of str
+        Ids of all actions, the chosen one first.
+    actions : list of int
+        The indices of the same actions, in the order in which they were asked.
+    probabilities : list of float
+        Their probabilities.
+    model : str
+        The name of the model that ranked.
+    """
+
+    event_id: str
+    ids: list[str]
+    actions: list[int]
+    probabilities: list[float]
+    model: str
+
+
+class _Head(msgspec.Struct):
+    """The members of a decision that stand before its context, in the order of the line."""
+
+    kind: str = msgspec.field(name="Type")
+    event_id: str = msgspec.field(name="EventId")
+    time: str = msgspec.field(name="Timestamp")
+    ranked: list[int] = msgspec.field(name="a")
+    probabilities: list[float] = msgspec.field(name="p")
+    state: dict[str, str] = msgspec.field(name="VWState")
+    seed: int
+    mode: str
+
+
+class _Action(msgspec.Struct):
+    tag: str = msgspec.field(name="_tag")
+
+
+class _Context(msgspec.Struct):
+    actions: list[_Action] = msgspec.field(name="_multi")
+
+
+class _Line(msgspec.Struct):
+    event_id: str = msgspec.field(name="EventId")
+    ranked: list[int] = msgspec.field(name="a")
+    probabilities: list[float] = msgspec.field(name="p")
+    state: dict[str, str] = msgspec.field(name="VWState")
+    context: msgspec.Raw = msgspec.field(name="c")
+
+
+_ENCODER = msgspec.json.Encoder()
+_LINE = msgspec.json.Decoder(_Line)
+_CONTEXT = msgspec.json.Decoder(_Context)
+
+
+def line_of(
+    ranked: Ranked, context: bytes, *, time: float, seed: int, mode: str, deferred: bool = False
+) -> bytes:
+    """Return the line of a decision in the log.
+
+    Parameters
+    ----------
+    ranked : Ranked
+        The answer.
+    context : bytes
+        What was asked, as `context_of` has it.
+    time : float
+        The time, in seconds.
+    seed : int
+        The number from which the action was drawn.
+    mode : str
+        Who decided: ``online`` is the model, else the baseline.
+    deferred : bool
+        It has to be activated.
+    """
+    head = _Head(
+        "rank",
+        ranked.event_id,
+        stamp(time),
+        [each + 1 for each in ranked.actions],
+        ranked.probabilities,
+        {"m": ranked.model},
+        seed,
+        mode,
+    )
+    waits = b',"DeferredAction":true' if deferred else b""
+    return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], waits, context))
+
+
+def answer_of(choice: Choice, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
+    """Return the answer that a choice makes."""
+    return Ranked(event_id, [ids[each] for each in choice.actions], *choice, model)
+
+
+def is_drawn(line: bytes, *, app: str) -> bool:
+    """Return whether the action of a decision is the one that its id and its probabilities give.
+
+    Of the action of a baseline, that says whether it was certain.
+    """
+    answer, _ = read_answer(line)
+    chances = dict(zip(answer.actions, answer.probabilities, strict=True))
+    pmf = [chances[action] for action in range(len(chances))]
+    return drawn(pmf, uniform_of(seed_of(app, answer.event_id))) == answer.actions[0]
+
+
+def read_answer(line: bytes) -> tuple[Ranked, bytes]:
+    """Return the answer that a line of the log has, and the context that was asked."""
+    found = _LINE.decode(line)
+    tags = [each.tag for each in _CONTEXT.decode(found.context).actions]
+    order = [each - 1 for each in found.ranked]
+    answer = Ranked(
+        found.event_id, [tags[each] for each in order], order, found.probabilities, found.state["m"]
+    )
+    return answer, bytes(found.context)

@@ -1,0 +1,69 @@
+"""The choice of an action: drawn by a number that the id of the event gives, so it can be drawn again."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from onlineauto.api.decisions.draw import drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Choice", "choose", "only", "seed_of", "uniform_of"]
+
+_BITS: Final = 53
+
+
+class Choice(NamedTuple):
+    """All actions by their indices, the chosen one first, then from likely to unlikely, and probabilities."""
+
+    actions: list[int]
+    probabilities: list[float]
+
+
+def seed_of(app: str, event_id: str) -> int:
+    """Return the number from which the action of an event is drawn, from 0 to 2^53 - 1.
+
+    >>> seed_of("default", "e1") == seed_of("default", "e1") != seed_of("other", "e1")
+    True
+    """
+    key = blake2b(event_id.encode(), digest_size=8, key=blake2b(app.encode(), digest_size=32).digest())
+    return int.from_bytes(key.digest()) >> (64 - _BITS)
+
+
+def uniform_of(seed: int) -> float:
+    """Return a seed as a number from [0, 1)."""
+    return seed / 2.0**_BITS
+
+
+def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> Choice:
+    """Draw an action from a pmf, of which some actions are excluded.
+
+    >>> choose([0.25, 0.5, 0.25], [1], seed=0)
+    Choice(actions=[0, 2, 1], probabilities=[0.5, 0.5, 0.0])
+    """
+    chances = [float(each) for each in pmf]
+    for action in (out := set(excluded)):
+        chances[action] = 0.0
+    total = sum(chances)
+    if total <= 0.0:
+        chances = [float(action not in out) for action in range(len(chances))]
+        total = sum(chances)
+    chances = [each / total for each in chances]
+    return _first(drawn(chances, uniform_of(seed)), chances)
+
+
+def only(action: int, count: int) -> Choice:
+    """Return the choice of an action that is certain.
+
+    >>> only(1, 3)
+    Choice(actions=[1, 0, 2], probabilities=[1.0, 0.0, 0.0])
+    """
+    return _first(action, [float(each == action) for each in range(count)])
+
+
+def _first(action: int, chances: list[float]) -> Choice:
+    rest = sorted((each for each in range(len(chances)) if each != action), key=lambda each: -chances[each])
+    order = [action, *rest]
+    return Choice(order, [chances[each] for each in order])

@@ -1,0 +1,191 @@
+"""``Question``: what a rank is asked, within limits, as the context of a line of dsjson."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from onlineauto.service.refused import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Features", "Limits", "Question", "context_of"]
+
+Features = dict[str, msgspec.Raw]
+"""Features or namespaces by name; the values are JSON that nobody has read yet."""
+
+_HIDDEN: Final = re.compile(rb'"(?:_|\\u005[fF])')
+_ALLOWED: Final = "_text"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds on the size of requests, and on how much may wait.
+
+    Attributes
+    ----------
+    body_bytes : int
+        Size of the body of a request.
+    actions : int
+        Number of actions of a rank.
+    members : int
+        Number of namespaces and features without one, of the context and of each action.
+    name_bytes : int
+        Length of an id, and of the name of a namespace.
+    namespaces : int
+        Number of distinct names of namespaces, over all requests.
+    pending : int
+        Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
+    parts : int
+        Number of rewards of one decision that have keys, or came before it.
+    queue : int
+        Number of records that wait to be written.
+    """
+
+    body_bytes: int = 1 << 16
+    actions: int = 256
+    members: int = 64
+    name_bytes: int = 128
+    namespaces: int = 512
+    pending: int = 200_000
+    parts: int = 64
+    queue: int = 10_000
+
+
+class Question(NamedTuple):
+    """A question of a rank.
+
+    Attributes
+    ----------
+    event_id : str
+        The id of the decision.
+    context : sequence of Features
+        Features of the context, in one or several objects.
+    ids : sequence of str
+        The id of each action.
+    actions : sequence of sequence of Features
+        Features of each action. The first one is the baseline.
+    excluded : frozenset of str
+        Ids of actions that must not be chosen.
+    deferred : bool
+        The decision has to be activated before it is learnt.
+    """
+
+    event_id: str
+    context: Sequence[Features]
+    ids: Sequence[str]
+    actions: Sequence[Sequence[Features]]
+    excluded: frozenset[str] = frozenset()
+    deferred: bool = False
+
+
+def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
+    """Return the context and the actions of a question as one JSON object, as dsjson has it in ``c``.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    limits : Limits
+        How large it may be.
+    known : set of str
+        Names of namespaces so far; new ones are added.
+
+    Raises
+    ------
+    RefusedError
+        It is too large, has a name that would mean something else in a log, or contradicts itself.
+
+    Examples
+    --------
+    >>> user, topic = msgspec.Raw(b'{"age":3}'), msgspec.Raw(b'"art"')
+    >>> question = Question("e", [{"user": user}], ["a"], [[{"topic": topic}]])
+    >>> context_of(question, Limits(), set())
+    b'{"user":{"age":3},"_multi":[{"_tag":"a","topic":"art"}]}'
+    """
+    _check_ids(question, limits)
+    names: set[str] = set()
+    context = _members(question.context, limits, names, where="the context")
+    objects = []
+    for event_id, action in zip(question.ids, question.actions, strict=True):
+        members = _members(action, limits, names, where=f"action {event_id!r}")
+        objects.append(b'{"_tag":%b}' % b",".join([msgspec.json.encode(event_id), *members]))
+    text = b'{%b"_multi":[%b]}' % (b"".join(each + b"," for each in context), b",".join(objects))
+    _check_names(names, known, limits)
+    body = b"".join(context) + b"".join(
+        raw for action in question.actions for each in action for raw in map(bytes, each.values())
+    )
+    if _HIDDEN.search(body):
+        _refuse_hidden(msgspec.json.decode(text), top=True)
+    known |= names
+    return text.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def _check_ids(question: Question, limits: Limits) -> None:
+    """Refuse ids that are missing, too long, given twice, or excluded altogether."""
+    if not question.ids:
+        raise RefusedError("there are no actions: a rank chooses one of one or more")
+    if len(question.ids) > limits.actions:
+        raise RefusedError(
+            f"there are {len(question.ids)} actions; at most {limits.actions} are taken", status=413
+        )
+    for name, what in (
+        (question.event_id, "event id"),
+        *((each, "id of an action") for each in question.ids),
+    ):
+        if not name or len(name.encode()) > limits.name_bytes:
+            raise RefusedError(f"the {what} has 1 to {limits.name_bytes} bytes, not {len(name.encode())}")
+    if len(set(question.ids)) < len(question.ids):
+        raise RefusedError("two actions have the same id; each needs one of its own")
+    if question.excluded and question.excluded.issuperset(question.ids):
+        raise RefusedError("all actions are excluded: one has to be left to choose")
+
+
+def _members(
+    objects: Iterable[Mapping[str, msgspec.Raw]], limits: Limits, names: set[str], *, where: str
+) -> list[bytes]:
+    """Return the members of objects as JSON, and add the names of their namespaces to `names`."""
+    members = []
+    for each in objects:
+        for name, raw in each.items():
+            value = bytes(raw)
+            if name.startswith("_") and name != _ALLOWED:
+                raise RefusedError(f"{where}: {name!r} begins with '_', which names of features cannot")
+            if value[:1] in (b"{", b"["):
+                names.add(name)
+                if len(name.encode()) > limits.name_bytes:
+                    raise RefusedError(
+                        f"{where}: a namespace's name has at most {limits.name_bytes} bytes", status=413
+                    )
+            members.append(b"%b:%b" % (msgspec.json.encode(name), value))
+    if len(members) > limits.members:
+        raise RefusedError(
+            f"{where} has {len(members)} namespaces and features; at most {limits.members} are taken: put "
+            "features into a namespace",
+            status=413,
+        )
+    return members
+
+
+def _check_names(names: set[str], known: set[str], limits: Limits) -> None:
+    new = names - known
+    if new and len(known) + len(new) > limits.namespaces:
+        raise RefusedError(
+            f"namespace {min(new)!r} is new, and {limits.namespaces} are known already: names of namespaces "
+            "are few and fixed; what varies is the name or the value of a feature",
+            status=413,
+        )
+
+
+def _refuse_hidden(value: Any, *, top: bool = False) -> None:
+    """Refuse names that begin with ``_``, wherever they are: a log has labels and the like there."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name.startswith("_") and name != _ALLOWED and not (top and name in ("_multi", "_tag")):
+                raise RefusedError(f"{name!r} begins with '_', which names of features cannot")
+            _refuse_hidden(each, top=top and name == "_multi")
+    elif isinstance(value, list):
+        for each in value:
+            _refuse_hidden(each, top=top)

@@ -1,0 +1,26 @@
+"""``RefusedError``: a request is not served, with the reason and the status of HTTP that says so."""
+
+from __future__ import annotations
+
+from onlineauto.errors import InputError
+
+__all__ = ["RefusedError"]
+
+
+class RefusedError(InputError):
+    """A request that is not served.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong, and what would be valid.
+    status : int
+        400 malformed, 404 unknown, 409 at odds with another request, 413 too large, 422 at odds with an
+        earlier request of the same key, 429 too many, 503 cannot be written.
+    retry_after : float, optional
+        Seconds after which the same request may be served.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after

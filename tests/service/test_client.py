@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from onlineauto.errors import InputError
+from onlineauto.service.client import AsyncClient, Client, Decision, Retry
+
+ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
+ANSWER = b'{"event_id":"e","action":"b","index":1,"probability":0.9,"pmf":{"a":0.1,"b":0.9},"model":"m"}'
+QUICK = Retry(wait=0.0)
+
+
+class Script:
+    """Answers requests one after the other; an exception is raised."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers, self.asked = list(answers), list[bytes]()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request.content)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def client(script: Script) -> Client:
+    return Client("http://service", token="t" * 3, retry=QUICK, transport=httpx.MockTransport(script))
+
+
+def test_a_decision_is_ranked_and_rewarded() -> None:
+    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    with client(script) as asking:
+        decision = asking.rank({"u": {"x": 1}}, ACTIONS)
+        assert decision == Decision("e", "b", 1, 0.9, {"a": 0.1, "b": 0.9}, "m")
+        assert asking.reward(decision, 1.0)
+
+
+def test_what_failed_is_sent_again_as_it_was() -> None:
+    script = Script(
+        httpx.ConnectError("away"),
+        httpx.Response(503),
+        httpx.Response(200, content=ANSWER),
+        httpx.Response(204),
+    )
+    with client(script) as asking:
+        assert asking.rank({}, ACTIONS).action == "b"
+        assert len(set(script.asked)) == 1
+        assert asking.activate("e/1")
+
+
+def test_the_client_decides_when_the_service_is_away() -> None:
+    with client(Script(*[httpx.ConnectError("away")] * 3)) as asking:
+        decision = asking.rank({}, ACTIONS, excluded=["a"])
+        assert (decision.action, decision.fallback, decision.probability) == ("b", True, 1.0)
+        assert not asking.reward(decision, 1.0)  # nobody is asked
+    with client(Script(*[httpx.ReadTimeout("slow")] * 3)) as asking:
+        assert not asking.reward("e", 1.0)
+
+
+def test_refusals_say_why() -> None:
+    problem = httpx.Response(400, json={"error": {"code": "BadArgument", "message": "no actions"}})
+    with client(Script(problem)) as asking, pytest.raises(InputError, match=r"\(400\): no actions"):
+        asking.rank({}, {})
+
+
+def test_the_asynchronous_client_does_the_same() -> None:
+    script = Script(
+        httpx.ConnectError("away"),
+        httpx.Response(200, content=ANSWER),
+        httpx.Response(204),
+        httpx.Response(204),
+        *[httpx.Response(429, headers={"Retry-After": "0"})] * 3,
+    )
+
+    async def ask() -> tuple[Decision, bool, bool, Decision]:
+        transport = httpx.MockTransport(script)
+        async with AsyncClient("http://service", retry=QUICK, transport=transport) as asking:
+            decision = await asking.rank({}, ACTIONS)
+            return (
+                decision,
+                await asking.reward(decision, 1.0),
+                await asking.activate(decision),
+                await asking.rank({}, ACTIONS),
+            )
+
+    decision, rewarded, activated, away = asyncio.run(ask())
+    assert (decision.action, rewarded, activated, away.fallback) == ("b", True, True, True)

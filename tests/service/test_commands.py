@@ -1,0 +1,115 @@
+"""The verbs ``serve`` and ``loop``, as one types them."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.service.http.tokens import Tokens
+from onlineauto.workspace.workspace import Workspace
+from tests.service.serving import MODEL, Service
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def said(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "one folder"),
+        (["loop"], "give --cb_explore_adf"),
+        (["loop", "--cb_explore_adf", "--host", "0.0.0.0"], "there are no tokens"),  # noqa: S104
+        (["loop", "--cb_explore_adf", "-f", "x"], "--final_regressor has no effect on a service"),
+        (["loop", "--cb_explore_adf", "--mode", "never"], "mode takes one of online"),
+        (["loop", "--cb_explore_adf", "--reward_aggregation", "median"], "one of first, last"),
+        (["loop", "--cb_explore_adf", "--reward_wait", "1e9"], "at most 30 days"),
+        (["loop", "--cb_explore_adf", "--tokens", "nowhere"], "there is no such file"),
+        (["loop", "--cb_explore_adf", "--host", "no.such.host.invalid"], "there are no tokens"),
+        (["loop", "--cb_explore_adf", "--prot", "1"], "--port"),
+    ],
+)
+def test_mistakes_are_named(
+    words: list[str],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = said(capfd, "serve", *words, "--port", "0")
+    assert code == 2
+    assert message in err
+
+
+def test_an_address_that_is_taken_is_named(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, err = said(capfd, "serve", "loop", "--cb_explore_adf", "--port", port)
+    assert code == 2
+    assert f"cannot listen to 127.0.0.1:{port}" in err
+
+
+def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "loop"
+    with Service(folder) as service, httpx.Client(base_url=service.url, timeout=10) as client:
+        for number in range(40):
+            actions = {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}
+            body = {"event_id": f"e{number}", "context": {"u": {f"v{number % 3}": 1}}, "actions": actions}
+            answer = client.post("/v1/rank", json=body).json()
+            client.post("/v1/reward", json={"event_id": f"e{number}", "reward": float(answer["index"])})
+        for host in ("rebound.example:8001", "[bad", ""):
+            assert client.get("/v1/status", headers={"Host": host}).status_code == 403
+        assert client.get("/healthz", headers={"Host": "localhost"}).status_code == 200
+        with client.stream("GET", "/v1/events") as stream:
+            assert next(stream.iter_lines()).startswith('data: {"ranked":40')
+            assert service.stop() == 0  # a page that watches does not keep it waiting
+    assert "e1" not in re.sub(r'"time":"[^"]*"', "", service.log.read_text())  # no ids, no features
+    code, out, _ = said(capfd, "loop", str(folder))
+    assert code == 0
+    assert re.search(r"joined +40", out)
+    code, out, _ = said(capfd, "loop", str(folder), "--event", "e7")
+    assert "the action is the one that its id and its probabilities give" in out
+    assert out.count('"EventId":"e7"') == 2
+    assert said(capfd, "loop", str(folder), "--event", "nobody")[0] == 1
+    code, token, _ = said(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    headers = {"authorization": f"Bearer {token.strip()}"}
+    assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
+    assert said(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
+    log, model = tmp_path / "joined.dsjson", tmp_path / "model.oam"
+    assert said(capfd, "loop", str(folder), "--export", str(log))[0] == 0
+    assert said(capfd, "-d", str(log), "--dsjson", *MODEL, "-f", str(model), "--quiet")[0] == 0
+    assert weights_of(model) == weights_of(folder / "snapshot.oam")
+    assert (
+        said(capfd, "evaluate", str(log), "--dsjson", "--policy", "--cb_explore_adf -q ::", "--quiet")[0] == 0
+    )
+
+
+def weights_of(path: Path) -> bytes:
+    file = io.BytesIO()
+    workspace = Workspace.load(path, dsjson=True)
+    workspace.learner.current_pass = 0  # the command line has ended a pass, and a service never does
+    workspace.save(file)
+    return file.getvalue()
+
+
+def test_a_folder_without_a_log_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capfd, "loop", str(tmp_path))
+    assert (code, "it has no log" in err) == (1, True)
+    assert said(capfd, "loop")[0] == 2

@@ -1,0 +1,196 @@
+"""Rank servers that follow a learner: models come down, records go up, each once, whatever breaks."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import msgspec
+import pytest
+
+from onlineauto.errors import InputError
+from onlineauto.service.log.record import read_record
+from onlineauto.service.loop.follower import Follower
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.upstream import HttpUpstream
+from onlineauto.service.ranking.question import Question
+from onlineauto.service.refused import RefusedError
+from tests.service.serving import Service
+from tests.service.traffic import CONFIGURATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TOPICS = ("politics", "sports", "music")
+ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
+
+
+def question(event_id: str, user: str = "tom") -> Question:
+    context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
+    return Question(event_id, context, TOPICS, ACTIONS)
+
+
+def nobody(error: Exception | None) -> None:
+    assert error is None
+
+
+class Beside:
+    """A learner in the same process; it loses requests or answers now and then."""
+
+    def __init__(self, loop: Loop, *, loses: float = 0.0) -> None:
+        self.loop, self.loses, self.draw = loop, loses, Random(1)
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        self._lose()
+        name, content = self.loop.model()
+        return None if name == known else (name, content)
+
+    def settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(self.loop.join.settings)
+        return found
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        self._lose()
+        wanted = self.loop.take_over(source, position, content, nobody)
+        self._lose()
+        return wanted
+
+    def _lose(self) -> None:
+        if self.draw.random() < self.loses:
+            raise InputError("the learner is away: lost")
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    made = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 100.0}, every=Every(publish=0.0))
+    yield made
+    made.close()
+
+
+def settled(loop: Loop) -> None:
+    while loop.unwritten or loop.learn():
+        time.sleep(0.005)
+
+
+def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> None:
+    upstreams = [Beside(loop) for _ in range(2)]
+    followers = [Follower(tmp_path / f"rank{n}", each) for n, each in enumerate(upstreams)]
+    for upstream in upstreams:
+        upstream.loses = 0.4
+    for number in range(60):
+        here, there = followers[number % 2], followers[(number + number // 7) % 2]
+        answer = here.rank(question(f"e{number}"), nobody)
+        there.reward(answer.event_id, float(answer.actions[0]), nobody)  # perhaps on the other server
+        if number % 5 == 0:
+            for each in followers:
+                each.follow()
+    for each in followers:
+        for _ in range(200):
+            each.follow()
+            if each.failed is None and not each.behind:
+                break
+        assert each.behind == 0
+    settled(loop)
+    counts = loop.join.counts
+    assert (counts.ranked, counts.joined, counts.rewarded, loop.learner.learnt) == (60, 60, 60, 60)
+    for upstream in upstreams:
+        upstream.loses = 0.0
+    for each in followers:
+        each.follow()
+        assert each.published.name == f"{60:012d}"
+        each.close()
+
+
+def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> None:
+    for begin in (0, 10):
+        follower = Follower(tmp_path / "rank", Beside(loop))
+        for number in range(begin, begin + 10):
+            follower.rank(question(f"e{number}"), nobody)
+        if begin:
+            assert follower.rank(question("e3"), nobody).ids  # as it was answered before
+        follower.close()
+    settled(loop)
+    assert loop.join.counts.ranked == 20
+    assert list(loop.join.sources) == [(tmp_path / "rank/source").read_text()]
+
+
+def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> None:
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    assert follower.join.settings == loop.join.settings
+    loop.change({"mode": "apprentice"}, nobody)
+    loop.rank(question("x"), nobody)
+    loop.reward("x", 1.0, nobody)
+    settled(loop)
+    follower.follow()
+    assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    follower.close()
+
+
+def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
+    with pytest.raises(RefusedError, match="known up to 0") as refused:
+        loop.take_over("rank", 100, b"", nobody)
+    assert refused.value.status == 409
+    with pytest.raises(InputError, match="checksum"):
+        loop.take_over("rank", 0, b'{"Type":"rank"}\n', nobody)
+
+
+def test_three_processes_share_one_model(tmp_path: Path) -> None:
+    with Service(tmp_path / "loop", "--publish_every", "0.1") as learner:
+        following = [Service(tmp_path / f"rank{n}", "--follow", learner.url, model=()) for n in range(2)]
+        with following[0] as one, following[1] as other:
+            draw = Random(3)
+            with httpx.Client(timeout=10) as client:
+                for number in range(200):
+                    here, there = draw.choice([one, other]), draw.choice([one, other])
+                    body = {
+                        "event_id": f"e{number}",
+                        "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}},
+                    }
+                    answer = client.post(f"{here.url}/v1/rank", json=body).json()
+                    reward = {"event_id": f"e{number}", "reward": float(answer["action"] == "b"), "key": "k"}
+                    assert client.post(f"{there.url}/v1/reward", json=reward).status_code == 204
+                for _ in range(300):
+                    if client.get(f"{learner.url}/v1/status").json()["learnt"] == 200:
+                        break
+                    time.sleep(0.1)
+                for each in (one, other):
+                    for _ in range(100):
+                        if client.get(f"{each.url}/v1/status").json()["model"] == f"{200:012d}":
+                            break
+                        time.sleep(0.1)
+                    status = client.get(f"{each.url}/v1/status").json()
+                    assert (status["model"], status["behind_bytes"]) == (f"{200:012d}", 0)
+                status = client.get(f"{learner.url}/v1/status").json()
+                assert (status["ranked"], status["joined"], status["repeated"]) == (200, 200, 0)
+                learner.kill()
+                alone = client.post(f"{one.url}/v1/rank", json={"actions": {"a": {"x": {"one": 1}}}})
+                assert alone.status_code == 200
+                for _ in range(100):
+                    if client.get(f"{one.url}/readyz").text.startswith("stale"):
+                        break
+                    time.sleep(0.1)
+                assert "behind_bytes" in client.get(f"{one.url}/metrics").text
+
+
+def test_a_learner_that_is_away_is_named() -> None:
+    upstream = HttpUpstream("http://127.0.0.1:9")
+    with pytest.raises(InputError, match="the learner is away"):
+        upstream.settings()
+    upstream.close()
+    refusing = httpx.MockTransport(lambda _: httpx.Response(403, text="not for admin"))
+    upstream = HttpUpstream("http://learner", transport=refusing)
+    with pytest.raises(InputError, match=r"refuses GET /v1/model \(403\): not for admin"):
+        upstream.model("")
+    upstream.close()
+
+
+def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower.rank(question("e"), nobody)
+    follower.close()
+    settled(loop)
+    records = [read_record(line) for _, line in loop.log.lines(0)]
+    assert [each.source for each in records if each.kind == "rank"] == [follower.source]

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from onlineauto.service.http.app import application
+from onlineauto.service.http.tokens import Tokens, add_token
+from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.ranking.question import Limits
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12 --epsilon 0.2")
+RANK = {
+    "contextFeatures": [{"user": {"age": 30, "city": "Oslo"}}, {"hour": 9}],
+    "actions": [
+        {"id": "politics", "features": [{"topic": "politics", "text": {"words": 300}}]},
+        {"id": "sports", "features": [{"topic": "sports"}]},
+        {"id": "music", "features": []},
+    ],
+}
+OWN = {"context": {"user": {"age": 30}}, "actions": {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}}
+
+Serve = "Callable[..., TestClient]"
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
+    clients: list[TestClient] = []
+
+    def make(*, tokens: Tokens | None = None, limits: Limits | None = None, **settings: Any) -> TestClient:
+        waiting = Waiting()
+        loop = Loop(
+            tmp_path / "loop",
+            CONFIGURATION,
+            settings=settings,
+            limits=limits,
+            every=Every(publish=0.0),
+            deliver=waiting.deliver,
+        )
+        client = TestClient(application(loop, waiting, tokens=tokens))
+        client.app_state["loop"] = loop
+        clients.append(client)
+        return client.__enter__()
+
+    yield make
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+def learnt(client: TestClient, count: int) -> dict[str, Any]:
+    """Return the status once so many decisions are learnt."""
+    import time
+
+    for _ in range(300):
+        status: dict[str, Any] = client.get("/v1/status").json()
+        if status["learnt"] >= count:
+            return status
+        time.sleep(0.02)
+    raise AssertionError(status)
+
+
+def test_personalizer_ranks_rewards_and_activates(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    answer = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e1"})
+    assert answer.status_code == 201
+    body = answer.json()
+    assert body["eventId"] == "e1"
+    assert {each["id"] for each in body["ranking"]} == {"politics", "sports", "music"}
+    assert body["rewardActionId"] == body["ranking"][0]["id"]
+    assert sum(each["probability"] for each in body["ranking"]) == pytest.approx(1.0)
+    assert client.post("/personalizer/v1.0/events/e1/reward", json={"value": 1}).status_code == 204
+    assert learnt(client, 1)["joined"] == 1
+    deferred = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e2", "deferActivation": True})
+    assert deferred.status_code == 201
+    client.post("/personalizer/v1.0/events/e2/reward", json={"value": 1})
+    assert client.get("/v1/status").json()["joined"] == 1
+    assert client.post("/personalizer/v1.0/events/e2/activate").status_code == 204
+    assert learnt(client, 2)["joined"] == 2
+
+
+def test_the_same_event_has_the_same_answer(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    first = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e"})
+    again = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e"})
+    other = client.post("/personalizer/v1.0/rank", json={**RANK, "eventId": "e", "contextFeatures": []})
+    assert (first.status_code, again.status_code, other.status_code) == (201, 201, 409)
+    assert first.json() == again.json()
+    assert client.get("/v1/status").json()["ranked"] == 1
+
+
+def test_rewards_are_idempotent_by_key(serve: Callable[..., TestClient]) -> None:
+    client = serve(aggregation="sum", reward_wait=1000.0)
+    client.post("/v1/rank", json={**OWN, "event_id": "e"})
+    one = {"event_id": "e", "reward": 1.0, "key": "k"}
+    assert [client.post("/v1/reward", json=one).status_code for _ in range(3)] == [204] * 3
+    assert client.post("/v1/reward", json={**one, "reward": 2.0}).status_code == 422
+    header = client.post(
+        "/v1/reward", json={"event_id": "e", "reward": 1.0}, headers={"Idempotency-Key": "k"}
+    )
+    assert header.status_code == 204
+    status = client.get("/v1/status").json()
+    assert (status["rewarded"], status["duplicate"]) == (4, 3)
+
+
+def test_our_own_rank_and_status(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    for number in range(60):
+        answer = client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"}).json()
+        assert answer["action"] == ["a", "b"][answer["index"]]
+        assert answer["pmf"][answer["action"]] == pytest.approx(answer["probability"])
+        client.post("/v1/reward", json={"event_id": answer["event_id"], "reward": float(answer["index"])})
+    status = learnt(client, 60)
+    assert status["ranked"] == status["rewarded"] == status["learnt"] == 60
+    assert status["lag_seconds"] == 0
+    assert status["champion"]["interactions"] == ["user*x"]
+    assert status["champion_changes"] == 0
+    assert {each["policy"] for each in status["values"]} == {"live", "model", "baseline", "uniform"}
+    listed = client.post("/v1/rank", json={"actions": [{"x": 1}, {"y": 1}], "excluded": ["0"]}).json()
+    assert (listed["action"], listed["pmf"]) == ("1", {"0": 0.0, "1": 1.0})
+
+
+def test_the_baseline_decides_until_the_model_may(serve: Callable[..., TestClient]) -> None:
+    client = serve(mode="apprentice")
+    answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(20)]
+    assert {each["rewardActionId"] for each in answers} == {"politics"}
+    for each in answers:
+        client.post(f"/personalizer/v1.0/events/{each['eventId']}/reward", json={"value": 1})
+    assert learnt(client, 20)["agreement"]["events"] == 20
+    changed = client.patch("/v1/settings", json={"mode": "online"})
+    assert changed.json()["mode"] == "online"
+    assert client.patch("/v1/settings", json={"mode": "never"}).status_code == 422
+    assert client.patch("/v1/settings", json={"reward_wait": -1}).status_code == 422
+    answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(50)]
+    assert all(each["ranking"][0]["probability"] < 1 for each in answers)
+
+
+def test_models_are_kept_used_and_exchanged(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    name = client.post("/v1/models").json()["name"]
+    client.post("/v1/rank", json={**OWN, "event_id": "e"})
+    client.post("/v1/reward", json={"event_id": "e", "reward": 1.0})
+    learnt(client, 1)
+    assert [each["name"] for each in client.get("/v1/models").json()] == [name]
+    model = client.get("/v1/model")
+    assert client.get("/v1/model", headers={"If-None-Match": model.headers["etag"]}).status_code == 304
+    assert client.post("/v1/models/use", json={"name": name}).status_code == 200
+    assert client.post("/v1/models/use", json={"name": "../x"}).status_code == 400
+    assert client.put("/v1/model", content=b"nothing").status_code == 400
+    kept = client.post("/v1/models").json()["name"]
+    content = (client.app_state["loop"].folder / "models" / f"{kept}.oam").read_bytes()
+    assert client.put("/v1/model", content=content).status_code == 201
+
+
+def test_policies_are_evaluated(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    for number in range(30):
+        client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"})
+        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
+    learnt(client, 30)
+    found = client.post("/v1/evaluate", json={"policies": ["--cb_explore_adf -q ::"]}).json()
+    assert found["(as logged)"]["snips"]["events"] == 30
+    assert found["--cb_explore_adf -q ::"]["snips"]["reward"] == pytest.approx(1.0)
+    assert client.post("/v1/evaluate", json={"policies": ["--cb_explore_adf -f x"]}).status_code == 422
+
+
+def test_health_metrics_page_and_document(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    client.post("/v1/rank", json=OWN)
+    assert client.get("/healthz").text == "ok\n"
+    assert client.get("/readyz").text == "ready\n"
+    metrics = client.get("/metrics").text
+    assert "onlineauto_ranked_total 1.0" in metrics
+    assert 'onlineauto_requests_total{endpoint="rank",status="200"} 1.0' in metrics
+    document = client.get("/openapi.json").json()
+    assert "/v1/rank" in document["paths"]
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "http" not in page.headers["content-security-policy"]
+
+
+def test_tokens_open_what_they_are_for(serve: Callable[..., TestClient], tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    rank, reward = add_token(path, ["rank"]), add_token(path, ["reward"])
+    admin = add_token(path, ["admin"])
+    assert rank not in path.read_text()
+    client = serve(tokens=Tokens(path))
+
+    def asked(token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        return int(client.post("/v1/rank", json=OWN, headers=headers).status_code)
+
+    assert [asked(each) for each in (rank, reward, admin, "wrong", "")] == [200, 403, 200, 401, 401]
+    key = client.post("/personalizer/v1.0/rank", json=RANK, headers={"Ocp-Apim-Subscription-Key": rank})
+    assert key.status_code == 201
+    assert client.get("/v1/status").status_code == 401
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/").status_code == 200
+
+
+def test_pages_of_other_sites_are_refused(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    for origin in ("https://evil.example", "null", "http://[bad", ""):
+        assert client.post("/v1/rank", json=OWN, headers={"Origin": origin}).status_code == 403
+    assert client.post("/v1/rank", json=OWN, headers={"Origin": "http://testserver"}).status_code == 200
+
+
+def test_limits_have_reasons(serve: Callable[..., TestClient]) -> None:
+    limits = Limits(body_bytes=2000, actions=3, members=3, name_bytes=32, namespaces=4, pending=5, parts=2)
+    client = serve(limits=limits, aggregation="sum")
+
+    def refused(body: Any, status: int, reason: str, path: str = "/v1/rank") -> None:
+        answer = client.post(path, content=body if isinstance(body, bytes) else json.dumps(body).encode())
+        assert answer.status_code == status, answer.text
+        assert reason in answer.json()["error"]["message"]
+
+    refused(b"x" * 3000, 413, "at most 2000")
+    refused({"actions": [{}, {}, {}, {}]}, 413, "at most 3 are taken")
+    refused({"actions": []}, 400, "no actions")
+    refused({"actions": [{}], "context": {"a": 1, "b": 2, "c": 3, "d": 4}}, 413, "at most 3")
+    refused({"actions": [{}], "context": {"n" * 33: {}}}, 413, "at most 32 bytes")
+    refused({"actions": [{}], "event_id": "e" * 33}, 400, "1 to 32 bytes")
+    refused({"actions": [{}], "event_id": ""}, 400, "1 to 32 bytes")
+    refused({"actions": {"a": {}}, "excluded": ["a"]}, 400, "all actions are excluded")
+    refused({"actions": [{"_label_cost": 1}]}, 400, "begins with '_'")
+    refused({"actions": [{"x": {"_label_cost": 1}}]}, 400, "begins with '_'")
+    refused(b'{"actions":[{"x":{"\\u005flabel_cost":1}}]}', 400, "begins with '_'")
+    refused({"actions": [{}], "unknown": 1}, 400, "unknown")
+    refused(b'{"actions":[{"x":1e999}]}', 400, "cannot be read")
+    names = [{"actions": [{f"n{number}": {"a": 1}}], "event_id": f"e{number}"} for number in range(5)]
+    assert [client.post("/v1/rank", json=each).status_code for each in names] == [200] * 4 + [413]
+    assert client.post("/v1/rank", json={"actions": [{}], "event_id": "e5"}).status_code == 200
+    full = client.post("/v1/rank", json={"actions": [{}], "event_id": "e6"})
+    assert (full.status_code, full.headers["retry-after"] != "0") == (429, True)
+    for key in "ab":
+        assert client.post("/v1/reward", json={"event_id": "e5", "reward": 1, "key": key}).status_code == 204
+    refused({"event_id": "e5", "reward": 1, "key": "c"}, 429, "2 rewards already", "/v1/reward")
+    for number in range(5):
+        body = {"event_id": f"x{number}", "reward": 1}
+        assert client.post("/v1/reward", json=body).status_code == 204
+    refused({"event_id": "x5", "reward": 1}, 429, "no more are taken", "/v1/reward")
+    refused(b'{"event_id":"e","reward":1e39}', 400, "finite", "/v1/reward")
+    refused(b'{"event_id":"e","reward":"1"}', 400, "Expected `float`", "/v1/reward")
+
+
+def test_what_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
+    def started() -> TestClient:
+        waiting = Waiting()
+        loop = Loop(tmp_path / "loop", CONFIGURATION, every=Every(publish=0.0), deliver=waiting.deliver)
+        return TestClient(application(loop, waiting))
+
+    with started() as client:
+        answer = client.post("/v1/rank", json={**OWN, "event_id": "e"}).json()
+        client.post("/v1/rank", json={**OWN, "event_id": "f"})
+        client.post("/v1/reward", json={"event_id": "f", "reward": 1.0})
+        learnt(client, 1)
+    with started() as client:
+        status = client.get("/v1/status").json()
+        assert (status["ranked"], status["rewarded"], status["learnt"], status["pending"]) == (2, 1, 1, 1)
+        assert client.post("/v1/rank", json={**OWN, "event_id": "e"}).json() == answer
+        client.post("/v1/reward", json={"event_id": "e", "reward": 1.0})
+        assert learnt(client, 2)["pending"] == 0

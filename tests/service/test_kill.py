@@ -1,0 +1,143 @@
+"""Kill a service under load, again and again: nothing acknowledged is lost, and nothing learnt twice."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.log.record import read_record
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.workspace.options import REGISTRY
+from tests.service.serving import MODEL, Service
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIGURATION = REGISTRY.parse([*MODEL, "--dsjson"])
+
+
+class Load:
+    """Ranks and rewards from several threads, and remembers what was acknowledged."""
+
+    def __init__(self, url: str, *, seed: int) -> None:
+        self.url, self.seed = url, seed
+        self.ranked: dict[str, list[Any]] = {}
+        self.rewarded: set[str] = set()
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self._run, args=(number,)) for number in range(4)]
+
+    def start(self) -> None:
+        for each in self.threads:
+            each.start()
+
+    def join(self) -> None:
+        self.stop.set()
+        for each in self.threads:
+            each.join()
+
+    def _run(self, number: int) -> None:
+        draw = Random(f"{self.seed} {number}")
+        with httpx.Client(base_url=self.url, timeout=5.0) as client:
+            while not self.stop.is_set():
+                event_id = f"{self.seed}-{number}-{draw.getrandbits(40)}"
+                user = draw.choice(["tom", "ann"])
+                actions = {each: {"topic": {each: 1}} for each in ("art", "sports", "music")}
+                body = {"event_id": event_id, "context": {"user": {user: 1}}, "actions": actions}
+                try:
+                    answer = client.post("/v1/rank", json=body)
+                    if answer.status_code != 200:
+                        continue
+                    self.ranked[event_id] = [answer.json()["action"], answer.json()["probability"]]
+                    liked = float(answer.json()["action"] == ("art" if user == "tom" else "music"))
+                    if draw.random() < 0.8:
+                        reward = {"event_id": event_id, "reward": liked, "key": "k"}
+                        if client.post("/v1/reward", json=reward).status_code == 204:
+                            self.rewarded.add(event_id)
+                except httpx.TransportError:
+                    time.sleep(0.01)
+
+
+def killed(folder: Path, times: int, *, seed: int) -> tuple[dict[str, list[Any]], set[str]]:
+    draw = Random(seed)
+    ranked: dict[str, list[Any]] = {}
+    rewarded: set[str] = set()
+    for number in range(times):
+        words = ("--reward_wait", "1", "--snapshot_every", "0.05", "--publish_every", "0.1")
+        service = Service(folder, *words).start()
+        load = Load(service.url, seed=seed * 1000 + number)
+        try:
+            if draw.random() < 0.8:
+                service.wait()
+            load.start()
+            time.sleep(draw.random() * 0.8)
+        finally:
+            service.kill()
+            if load.threads[0].is_alive():
+                load.join()
+        ranked |= load.ranked
+        rewarded |= load.rewarded
+    return ranked, rewarded
+
+
+def model_of(folder: Path, log: SegmentLog) -> tuple[bytes, int]:
+    learner = Learner(folder, log, CONFIGURATION)
+    while learner.step():
+        pass
+    file = io.BytesIO()
+    learner.workspace.save(file)
+    learner.close(snapshot=False)
+    return file.getvalue(), learner.learnt
+
+
+def check(folder: Path, ranked: dict[str, list[Any]], rewarded: set[str]) -> None:
+    log = SegmentLog(folder / "log")
+    records = [read_record(line) for _, line in log.lines(0)]
+    ranks = {each.event_id: each for each in records if each.kind == "rank"}
+    assert ranked.keys() <= ranks.keys()
+    assert rewarded <= {each.event_id for each in records if each.kind == "reward"}
+    assert all(ranks[event].probabilities[0] == chance for event, (_, chance) in ranked.items())
+    whole = folder.with_name("whole")
+    whole.mkdir()
+    wanted, learnt = model_of(whole, log)
+    assert (folder / "snapshot.oam").exists()
+    again, learnt_again = model_of(folder, log)
+    assert learnt_again == learnt
+    assert again == wanted
+    assert learnt > 20
+    log.close()
+    shutil.rmtree(whole)
+
+
+def test_killed_ten_times_under_load(tmp_path: Path) -> None:
+    folder = tmp_path / "loop"
+    check(folder, *killed(folder, 10, seed=1))
+
+
+@pytest.mark.slow
+def test_killed_a_hundred_times_under_load(tmp_path: Path) -> None:
+    folder = tmp_path / "loop"
+    check(folder, *killed(folder, int(os.environ.get("ONLINEAUTO_KILLS", "100")), seed=2))
+
+
+def test_a_service_that_is_asked_to_stop_learns_all_and_saves(tmp_path: Path) -> None:
+    folder = tmp_path / "loop"
+    with Service(folder, "--reward_wait", "100") as service, httpx.Client(base_url=service.url) as client:
+        for number in range(30):
+            body = {"event_id": f"e{number}", "actions": {"a": {"x": 1}, "b": {"y": 1}}}
+            client.post("/v1/rank", json=body)
+            client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
+        assert service.stop() == 0
+    log = SegmentLog(folder / "log")
+    learner = Learner(folder, log, CONFIGURATION)
+    assert (learner.learnt, learner.position) == (30, log.end)
+    learner.close(snapshot=False)
+    log.close()

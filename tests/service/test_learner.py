@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import io
+import shutil
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.engine.search.journal import read_journal
+from onlineauto.errors import InputError, OptionError
+from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
+from tests.service.traffic import CONFIGURATION, TOPICS, decision, record, reward
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SETTINGS = JoinSettings(reward_wait=30.0)
+
+
+_OPEN: list[Learner] = []
+
+
+@pytest.fixture(autouse=True)
+def close_learners() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close(snapshot=False)
+
+
+def learner_of(folder: Path, log: SegmentLog) -> Learner:
+    folder.mkdir(exist_ok=True)
+    _OPEN.append(Learner(folder, log, CONFIGURATION, settings=SETTINGS))
+    return _OPEN[-1]
+
+
+def model_of(workspace: Workspace) -> bytes:
+    file = io.BytesIO()
+    workspace.save(file)
+    return file.getvalue()
+
+
+def finished(learner: Learner) -> bytes:
+    while learner.step():
+        pass
+    return model_of(learner.workspace)
+
+
+def test_a_learner_that_is_stopped_anywhere_ends_with_the_same_bytes(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = learner_of(tmp_path / "whole", log)
+    wanted = finished(whole)
+    assert whole.learnt == 400
+    draw = Random(5)
+    folder = tmp_path / "pieces"
+    learner = learner_of(folder, log)
+    for _ in range(30):
+        monkeypatch.setattr("onlineauto.service.learning.learner._RECORDS", draw.randrange(1, 60))
+        learner.step()
+        if draw.random() < 0.5:
+            learner.snapshot()
+        if draw.random() < 0.5:  # what was learnt since the snapshot is lost with the process
+            learner.close(snapshot=False)
+            learner = learner_of(folder, log)
+    assert finished(learner) == wanted
+    assert learner.values.state()["points"] == whole.values.state()["points"]
+    assert learner.values.values() == whole.values.values()
+    assert learner.join.state() == whole.join.state()
+    learner.close()
+    whole.close()
+    assert (folder / "journals/000000000000.jsonl").read_bytes() == (
+        tmp_path / "whole/journals/000000000000.jsonl"
+    ).read_bytes()
+
+
+def test_snapshots_do_not_change_what_is_learnt(tmp_path: Path, log: SegmentLog) -> None:
+    one, other = learner_of(tmp_path / "one", log), learner_of(tmp_path / "other", log)
+    while other.step():
+        other.snapshot()
+        other.publish()
+        other.keep()
+    assert finished(one) == model_of(other.workspace)
+
+
+def test_the_command_line_learns_the_same_model_from_the_joined_lines(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    lines: list[bytes] = []
+    read = Workspace.read
+
+    def keep(self: Workspace, source: bytes, **given: object) -> object:
+        lines.append(source)
+        return read(self, source, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Workspace, "read", keep)
+    wanted = finished(learner)
+    monkeypatch.undo()
+    fresh = Workspace(configuration=CONFIGURATION)
+    for block in fresh.read(b"".join(lines)):
+        fresh.learn_block(block)
+    assert model_of(fresh) == wanted
+
+
+def test_what_is_published_stays_as_it_is(
+    tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.service.learning.learner._RECORDS", 200)
+    learner = learner_of(tmp_path / "loop", log)
+    learner.step()
+    published = learner.publish()
+    asked = decision("x", 0.0, user="ann")
+    before = published.predictor.predict(asked).tolist()
+    finished(learner)
+    assert published.predictor.predict(asked).tolist() == before
+    assert learner.publish().name > published.name
+
+
+def test_values_of_policies_are_those_of_the_rewards(tmp_path: Path, log: SegmentLog) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    found = {each.policy: each for each in learner.values.values()}
+    assert all(each.events == 400 for each in found.values())
+    assert found["live"].effective_sample_size == 400
+    assert found["model"].reward is not None
+    assert found["live"].reward is not None
+    assert found["model"].reward > found["live"].reward + 0.05  # of a log that was drawn at random
+    assert all(each.low is None or each.low <= (each.reward or 0) for each in found.values())
+
+
+def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> None:
+    folder = tmp_path / "loop"
+    learner = learner_of(folder, log)
+    finished(learner)
+    name = learner.keep()
+    kept = model_of(learner.workspace)
+    log.append([decision("later", 2000.0), reward("later", 2000.5, 1.0)])
+    log.append([record("model", 2001.0, Model=name)])
+    log.sync()
+    assert finished(learner) == kept
+    log.append([decision("last", 2002.0), reward("last", 2002.5, 1.0)])
+    log.sync()
+    wanted = finished(learner)
+    assert learner.learnt == 402
+    again = learner_of(tmp_path / "again", log)
+    shutil.copytree(folder / "models", tmp_path / "again/models", dirs_exist_ok=True)
+    assert finished(again) == wanted
+
+
+def test_logging_only_learns_nothing(tmp_path: Path, log: SegmentLog) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    learner.join.settings = JoinSettings(reward_wait=30.0, mode="logging-only")
+    finished(learner)
+    assert learner.learnt == 0
+    assert learner.join.counts.joined + learner.join.counts.defaulted == 400
+
+
+def test_an_apprentice_counts_how_often_it_agrees(tmp_path: Path, log: SegmentLog) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    learner.join.settings = JoinSettings(reward_wait=30.0, mode="apprentice")
+    finished(learner)
+    assert learner.learnt == learner.values.agreement.events == 400
+    assert 0 < learner.values.agreement.agreed < 400
+    assert learner.values.values()[0].events == 0
+
+
+def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "log")
+    broken = record("rank", 0.0, EventId="b", a=[1], p=[1.0], c={"_multi": []})
+    twice = record(
+        "rank",
+        0.0,
+        EventId="t",
+        a=[1],
+        p=[1.0],
+        c={"_multi": [{"_label_cost": 1, "_label_probability": 1}] * 2},
+    )
+    good = decision("g", 0.0)
+    log.append([broken, twice, good, *(reward(each, 1.0, 1.0) for each in "btg")])
+    log.sync()
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    assert (learner.learnt, learner.faulty) == (1, 2)
+
+
+def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLog) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    learner.close()
+    other = REGISTRY.parse("--cb_explore_adf --automl 8 --dsjson --bit_precision 12")
+    with pytest.raises(OptionError, match="automl"):
+        Learner(tmp_path / "loop", log, other)
+    with pytest.raises(InputError, match="not of one service"):
+        Learner(tmp_path / "loop", SegmentLog(tmp_path / "empty"), CONFIGURATION)
+
+
+def test_journals_can_be_read(tmp_path: Path, log: SegmentLog) -> None:
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    learner.close()
+    with (tmp_path / "loop/journals/000000000000.jsonl").open("rb") as file:
+        assert len(list(read_journal(file))) > 2
+
+
+def test_actions_are_known_by_their_tags() -> None:
+    assert all(f'"_tag":"{topic}"'.encode() in decision("e", 0.0) for topic in TOPICS)

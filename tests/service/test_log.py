@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.errors import InputError
+from onlineauto.service.log.group_commit import GroupCommit
+from onlineauto.service.log.record import is_whole, read_record, sealed
+from onlineauto.service.log.segment_log import SegmentLog
+from tests.service.traffic import decision, records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = list(records(50))
+
+
+def filled(folder: Path, *, segment_bytes: int = 4000) -> SegmentLog:
+    log = SegmentLog(folder, segment_bytes=segment_bytes)
+    for line in LINES:
+        log.append([line])
+    log.sync()
+    return log
+
+
+def test_positions_and_lines_survive_segments_and_reopening(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    found = list(log.lines(0))
+    log.close()
+    again = SegmentLog(tmp_path)
+    assert [line for _, line in found] == LINES
+    assert len(list(tmp_path.iterdir())) > 3
+    assert list(again.lines(0)) == found
+    assert all(again.line_at(position, len(line)) == line for position, line in found)
+    assert list(again.lines(found[7][0])) == found[7:]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 100, 199])
+def test_a_torn_tail_is_cut_and_nothing_else(tmp_path: Path, cut: int) -> None:
+    filled(tmp_path, segment_bytes=1 << 20).close()
+    (path,) = tmp_path.iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:-cut])
+    log = SegmentLog(tmp_path)
+    kept = [line for _, line in log.lines(0)]
+    assert kept == LINES[: len(kept)]
+    assert log.torn == len(data) - cut - sum(map(len, kept))
+    log.append([LINES[0]])
+    log.sync()
+    assert [line for _, line in log.lines(0)] == [*kept, LINES[0]]
+
+
+def test_zeros_behind_the_end_are_a_torn_tail(tmp_path: Path) -> None:
+    filled(tmp_path, segment_bytes=1 << 20).close()
+    (path,) = tmp_path.iterdir()
+    with path.open("ab") as file:
+        file.write(bytes(5000))
+    log = SegmentLog(tmp_path)
+    assert [line for _, line in log.lines(0)] == LINES
+    assert log.torn == 5000
+
+
+def test_damage_before_good_records_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path, segment_bytes=1 << 20).close()
+    (path,) = tmp_path.iterdir()
+    data = bytearray(path.read_bytes())
+    data[300] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="no torn tail"):
+        SegmentLog(tmp_path)
+
+
+def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    sorted(tmp_path.iterdir())[1].unlink()
+    with pytest.raises(InputError, match="bytes are missing"):
+        SegmentLog(tmp_path)
+
+
+def test_old_segments_are_removed_whole(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    middle = list(log.lines(0))[25][0]
+    old = log.old_segments(middle)
+    assert old > 0
+    assert log.old_segments(middle, written_before=0.0) == 0
+    log.remove_first(old)
+    assert 0 < log.begin <= middle
+    assert list(log.lines(middle))
+    with pytest.raises(InputError, match="has the positions"):
+        list(log.lines(0))
+    assert SegmentLog(tmp_path).begin == log.begin
+
+
+def test_any_changed_byte_is_noticed() -> None:
+    line = decision("e", 0.0)
+    for place in range(len(line)):
+        damaged = line[:place] + bytes([line[place] ^ 4]) + line[place + 1 :]
+        assert not is_whole(damaged)
+    with pytest.raises(InputError, match="checksum"):
+        read_record(line[:-3] + b"\n")
+    with pytest.raises(InputError, match="not a record"):
+        read_record(sealed(b'{"Type":"other"}'))
+
+
+def test_groups_keep_order_and_answer_everybody(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path)
+    commit = GroupCommit(log)
+    durable: list[tuple[int, int]] = []
+    lock = threading.Lock()
+
+    def submit(part: list[bytes]) -> None:
+        for line in part:
+            answered = threading.Event()
+            places: list[int] = []
+
+            def done(error: Exception | None) -> None:
+                assert error is None
+                answered.set()  # noqa: B023 - called before the next round
+
+            places.append(commit.submit(line, done))
+            assert answered.wait(10)
+            with lock:
+                durable.append((places[0], log.durable))
+
+    threads = [threading.Thread(target=submit, args=(LINES[n::4],)) for n in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    commit.close()
+    assert sorted(line for _, line in log.lines(0)) == sorted(LINES)
+    assert all(position < end for position, end in durable)
+    assert {position for position, _ in durable} == {position for position, _ in log.lines(0)}
+    with pytest.raises(InputError, match="no more records"):
+        commit.submit(LINES[0], lambda _: None)
+
+
+def test_a_full_disk_answers_with_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SegmentLog(tmp_path)
+
+    def full(lines: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(log, "append", full)
+    heard: list[Exception | None] = []
+    commit = GroupCommit(log)
+    commit.submit(LINES[0], heard.append)
+    commit.close()
+    assert isinstance(heard[0], OSError)
+    assert commit.failed is heard[0]

@@ -1,0 +1,214 @@
+"""Bodies that nobody should send: each is refused or served, and none is an error of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from onlineauto.service.http.app import application
+from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.loop.loop import Loop
+from onlineauto.service.ranking.question import Limits
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import Message
+
+    from onlineauto.service.http.app import Application
+
+CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 2 --bit_precision 10")
+PATHS = (
+    *("/v1/rank", "/personalizer/v1.0/rank", "/v1/reward", "/personalizer/v1.0/events/e/reward"),
+    *("/v1/settings", "/v1/models/use", "/v1/evaluate", "/personalizer/v1.0/events/x%00y/activate"),
+)
+SEEDS = (
+    b'{"context":{"user":{"age":30}},"actions":{"a":{"x":{"one":1}},"b":{"x":{"two":1}}},"event_id":"e"}',
+    b'{"contextFeatures":[{"user":{"a":[1,2.5]}}],"actions":[{"id":"a","features":[{"t":"x"}]}],"eventId":"f"}',
+    b'{"event_id":"e","reward":1.5,"key":"k"}',
+    b'{"value":-1e3}',
+    b'{"actions":[{"n":{"_label_cost":1}},{"n":{"_tag":"x"}}]}',
+    b'{"reward_wait":5}',
+    b'{"name":"000000000000"}',
+)
+WORDS = (
+    *(
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b":",
+        b",",
+        b"\\",
+        b"\x00",
+        b"\n",
+        b"\xff",
+        b"\xc3",
+        b"\\ud800",
+        b"\\u0000",
+    ),
+    *(
+        b"1e999",
+        b"-0",
+        b"NaN",
+        b"null",
+        b"true",
+        b'"_multi":[{}],',
+        b'"_slots":[{}],',
+        b'"_label":1,',
+        b"[" * 300,
+    ),
+    *(
+        b'"_label_cost":1,',
+        b'"\\u005flabel_cost":1,',
+        b'"c":{',
+        b'"crc":"0"',
+        b'{"a":' * 200,
+        b"9" * 400,
+        b"'",
+    ),
+)
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process has now; 0 where the system does not say."""
+    status = Path("/proc/self/statm")
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
+
+
+def mutated(draw: Random) -> bytes:
+    body = bytearray(draw.choice(SEEDS))
+    for _ in range(draw.randrange(1, 6)):
+        place = draw.randrange(len(body) + 1)
+        how = draw.randrange(4)
+        if how == 0:
+            body[place:place] = draw.choice(WORDS)
+        elif how == 1:
+            del body[place : place + draw.randrange(1, 9)]
+        elif how == 2 and body:
+            body[place % len(body)] = draw.randrange(256)
+        else:
+            other = draw.choice(SEEDS)
+            begin = draw.randrange(len(other))
+            body[place:place] = other[begin : begin + draw.randrange(1, 30)]
+    return bytes(body)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    waiting = Waiting()
+    limits = Limits(pending=500, namespaces=64)
+    settings = {"reward_wait": 0.5}
+    loop = Loop(tmp_path / "loop", CONFIGURATION, settings=settings, limits=limits, deliver=waiting.deliver)
+    with TestClient(application(loop, waiting), raise_server_exceptions=True) as made:
+        made.app_state["loop"] = loop
+        yield made
+
+
+def pelted(client: TestClient, count: int, seed: int) -> dict[int, int]:
+    draw, statuses = Random(seed), dict[int, int]()
+    for _ in range(count):
+        path, body = draw.choice(PATHS), mutated(draw)
+        method = "PATCH" if path == "/v1/settings" else "POST"
+        answer = client.request(method, path, content=body)
+        statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
+        assert answer.status_code < 500, (path, body, answer.text)
+        if answer.status_code >= 400:
+            assert answer.json()["error"]["message"]
+    return statuses
+
+
+async def pelted_directly(app: Application, count: int, seed: int) -> dict[int, int]:
+    """Send bodies to the application itself, which is faster than a client."""
+    draw, statuses = Random(seed), dict[int, int]()
+    for number in range(count):
+        path, body = draw.choice(PATHS), mutated(draw)
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "PATCH" if path == "/v1/settings" else "POST",
+            "path": path.replace("%00", "\0"),
+            "headers": [],
+            "query_string": b"",
+            "root_path": "",
+        }
+        sent: list[Message] = []
+
+        async def receive(body: bytes = body) -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Message, sent: list[Message] = sent) -> None:
+            sent.append(message)
+
+        await asyncio.wait_for(app(scope, receive, send), 30)
+        status = sent[0]["status"]
+        statuses[status] = statuses.get(status, 0) + 1
+        assert status < 500, (path, body, sent)
+        if number % 64 == 0:
+            await asyncio.sleep(0)
+    return statuses
+
+
+def in_order(client: TestClient) -> None:
+    loop: Any = client.app_state["loop"]
+    answer = client.post("/v1/rank", json={"actions": {"a": {"x": 1}, "b": {}}, "event_id": "fine"})
+    assert answer.status_code in (200, 429)
+    assert loop.failed is None
+    assert loop.learner.faulty == 0
+    assert client.get("/readyz").text == "ready\n"
+
+
+def test_malformed_bodies_are_refused(client: TestClient) -> None:
+    statuses = pelted(client, 3000, seed=1)
+    assert statuses.get(400, 0) > 500
+    in_order(client)
+
+
+@pytest.mark.fuzz
+def test_a_million_malformed_bodies_are_refused(client: TestClient) -> None:
+    count, seed = int(os.environ.get("BODIES", "1000000")), int(os.environ.get("BODIES_SEED", "2"))
+    app: Any = client.app
+    assert client.portal is not None
+    before = resident_bytes()
+    statuses = client.portal.call(pelted_directly, app, count, seed)
+    assert statuses[400] > count // 5
+    assert resident_bytes() - before < 100 << 20
+    in_order(client)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'{"actions":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"actions":[{"n":' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]}",
+        b'{"actions":[{"n":{"a":"\\ud800"}}]}',
+        b'{"actions":[{"n":{"\\u0000":1}}]}',
+        b'{"actions":[{"n":{"a":1}}],"event_id":"\\u0000\\n"}',
+        json.dumps({"actions": {"": {}}}).encode(),
+        b'{"actions":[{"a":1,"a":{"b":2}}],"actions":[{}]}',
+    ],
+)
+def test_odd_bodies_have_an_answer(client: TestClient, body: bytes) -> None:
+    assert client.post("/v1/rank", content=body).status_code in (200, 400)
+    in_order(client)
+
+
+def test_memory_is_flat_under_a_flood_of_ids_and_names(client: TestClient) -> None:
+    loop: Any = client.app_state["loop"]
+    for number in range(1500):
+        client.post("/v1/rank", json={"actions": [{f"hostile{number}": {"a": 1}}], "event_id": f"e{number}"})
+        client.post("/v1/reward", json={"event_id": f"nobody{number}", "reward": 1})
+        assert len(loop.join) <= 500
+        assert loop.join.early <= 500
+    assert len(loop.learner.workspace.layout.keys()) <= 70

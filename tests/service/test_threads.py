@@ -1,0 +1,182 @@
+"""Threads that rank, reward and learn at once: no torn answer, and a model that is that of the log."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.log.record import read_record
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.ranking.answer import is_drawn, read_answer
+from onlineauto.service.ranking.question import Question
+from onlineauto.service.refused import RefusedError
+from tests.service.traffic import CONFIGURATION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPICS = ("politics", "sports", "music")
+ACTIONS = [[{"article": msgspec.Raw(b'{"%b":1}' % topic.encode())}] for topic in TOPICS]
+
+
+def question(event_id: str, user: str) -> Question:
+    context = [{"user": msgspec.Raw(b'{"%b":1}' % user.encode())}]
+    return Question(event_id, context, TOPICS, ACTIONS)
+
+
+def nobody(error: Exception | None) -> None:
+    assert error is None
+
+
+def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION, every=Every(publish=0.0, snapshot=0.05))
+    stop = threading.Event()
+    errors: list[BaseException] = []
+    models: set[str] = set()
+
+    def learn() -> None:
+        try:
+            while not stop.is_set():
+                loop.learn()
+        except BaseException as error:
+            errors.append(error)
+
+    def ask(number: int) -> None:
+        try:
+            for step in range(250):
+                user = ("tom", "ann")[step % 2]
+                answer = loop.rank(question(f"{number}-{step}", user), nobody)
+                assert sorted(answer.ids) == sorted(TOPICS)
+                assert sum(answer.probabilities) == pytest.approx(1.0)
+                assert answer.probabilities[0] > 0
+                models.add(answer.model)
+                time.sleep(0.001)  # models change meanwhile
+                loop.reward(answer.event_id, float(answer.ids[0] == "music"), nobody)
+        except BaseException as error:
+            errors.append(error)
+
+    learning = threading.Thread(target=learn)
+    asking = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for each in (learning, *asking):
+        each.start()
+    for each in asking:
+        each.join()
+    stop.set()
+    learning.join()
+    assert not errors
+    loop.close()
+    assert len(models) > 3
+    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    counts = loop.join.counts
+    assert (counts.ranked, counts.joined, loop.learner.learnt) == (1000, 1000, 1000)
+    again = tmp_path / "again"
+    again.mkdir()
+    whole = Learner(again, loop.log, CONFIGURATION)
+    while whole.step():
+        pass
+    saved = [io.BytesIO(), io.BytesIO()]
+    whole.workspace.save(saved[0])
+    loop.learner.workspace.save(saved[1])
+    assert saved[0].getvalue() == saved[1].getvalue()
+    whole.close(snapshot=False)
+    loop.close()
+
+
+def test_any_action_can_be_drawn_again(tmp_path: Path) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION, app="shop")
+    for number in range(200):
+        loop.rank(question(f"e{number}", "tom"), nobody)
+    loop.close()
+    lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
+    ranks = [line for line in lines if read_record(line).kind == "rank"]
+    assert len(ranks) == 200
+    assert all(is_drawn(line, app="shop") for line in ranks)
+    assert not all(is_drawn(line, app="other") for line in ranks)
+    assert {read_answer(line)[0].ids[0] for line in ranks} == set(TOPICS)
+
+
+def test_ranks_go_on_when_learning_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION)
+
+    def broken(self: object) -> int:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Learner, "step", broken)
+    loop.rank(question("a", "tom"), nobody)
+    with pytest.raises(OSError, match="Input/output"):
+        loop.learn()
+    assert loop.failed is not None
+    assert loop.learn() == 0
+    assert loop.rank(question("b", "tom"), nobody).ids
+    monkeypatch.undo()
+    loop.close()
+    again = Loop(tmp_path / "loop", CONFIGURATION)
+    assert again.join.counts.ranked == 2
+    again.close()
+
+
+def test_one_process_has_a_folder(tmp_path: Path) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    with pytest.raises(Exception, match="another service runs"):
+        Loop(tmp_path / "loop", CONFIGURATION)
+    loop.close()
+
+
+def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    heard: list[Exception | None] = []
+    answered = threading.Event()
+
+    def done(error: Exception | None) -> None:
+        heard.append(error)
+        answered.set()
+
+    def full(lines: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    while not loop.log.durable:  # the settings are written
+        time.sleep(0.01)
+    monkeypatch.setattr(loop.log, "append", full)
+    loop.rank(question("a", "tom"), done)
+    assert answered.wait(5)
+    assert isinstance(heard[0], OSError)
+    assert not loop.writable
+    with pytest.raises(RefusedError, match="No space left") as refused:
+        loop.rank(question("b", "tom"), done)
+    assert refused.value.status == 503
+    loop.close()
+
+
+def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> None:
+    loop = Loop(
+        tmp_path / "loop",
+        CONFIGURATION,
+        settings={"reward_wait": 0.05, "default_reward": 0.5},
+        every=Every(snapshot=0.0),
+        keep_log=0.0,
+        segment_bytes=5000,
+    )
+    for number in range(60):
+        loop.rank(question(f"e{number}", "tom"), nobody)
+        time.sleep(0.002)
+    time.sleep(0.1)
+    for number in range(5):
+        loop.rank(question(f"f{number}", "tom"), nobody)
+        time.sleep(0.01)
+        loop.tick()
+        loop.learn()
+    assert loop.log.begin > 0
+    loop.close()
+    again = Loop(tmp_path / "loop", CONFIGURATION)
+    assert again.join.settings.default_reward == 0.5
+    assert again.join.counts.ranked == 65
+    assert all(b'"_label_cost":-0.5' in line for line in joined_lines(again.log))
+    again.close()

@@ -1,0 +1,46 @@
+"""Records of a made-up service, with a clock of their own."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from onlineauto.service.log.record import sealed, stamp
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONFIGURATION = REGISTRY.parse("--cb_explore_adf --automl 4 --dsjson --bit_precision 12 --epsilon 0.2")
+TOPICS = ("politics", "sports", "music")
+BEGIN = 1_700_000_000.0
+
+
+def record(kind: str, time: float, **members: Any) -> bytes:
+    return sealed(msgspec.json.encode({"Type": kind, "Timestamp": stamp(BEGIN + time), **members}))
+
+
+def decision(event_id: str, time: float, action: int = 0, *, user: str = "tom", **members: Any) -> bytes:
+    ranked = [action + 1, *(each + 1 for each in range(3) if each != action)]
+    actions = [{"_tag": topic, "article": {topic: 1}} for topic in TOPICS]
+    chances = {"a": ranked, "p": [0.5, 0.25, 0.25]}
+    context = {"user": {user: 1}, "_multi": actions}
+    return record("rank", time, EventId=event_id, **chances, **members, c=context)
+
+
+def reward(event_id: str, time: float, value: float, key: str = "") -> bytes:
+    return record("reward", time, EventId=event_id, RewardValue=value, **({"RewardId": key} if key else {}))
+
+
+def records(count: int, *, seed: int = 1) -> Iterator[bytes]:
+    """Yield `count` decisions, a second apart, with rewards for most of them behind them."""
+    draw = Random(seed)
+    for number in range(count):
+        user, action = draw.choice(["tom", "ann"]), draw.randrange(3)
+        yield decision(f"e{number}", number, action, user=user)
+        if draw.random() < 0.7:
+            liked = action == (0 if user == "tom" else 2)
+            yield reward(f"e{max(number - draw.randrange(4), 0)}", number + 0.5, float(liked))
+    yield record("tick", count + 1000.0)
