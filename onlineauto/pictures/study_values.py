@@ -1,4 +1,4 @@
-"""What is computed of a study before it is drawn: which trials to compare, what explains their values."""
+"""Numbers of a study before it is drawn: which trials can be compared, what explains their values."""
 
 from __future__ import annotations
 

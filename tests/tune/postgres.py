@@ -48,9 +48,9 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it answers; after a kill it syncs the files of all databases."""
         options = f"-k {self._folder} -c listen_addresses= -c max_connections=60 -c shared_buffers=16MB"
-        self._run("pg_ctl", "-o", options, "-w", "-l", str(self._folder / "log"), "start")
+        self._run("pg_ctl", "-o", options, "-w", "-t", "300", "-l", str(self._folder / "log"), "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server; `immediate` is as if it had been killed."""

@@ -1,4 +1,4 @@
-"""What verbs about studies share: trainables of this folder, a good end, and names."""
+"""Parts that verbs about studies share: trainables of this folder, a good end, and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verb ``tune`` tunes: the flags of a stream, or the config of a function."""
+"""Both things that the verb ``tune`` tunes: the flags of a stream, and the config of a function."""
 
 from __future__ import annotations
 

@@ -111,5 +111,6 @@ class FunctionOptions:
 
 
 OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
+"""The options that no other verb has."""
 REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
 """The flags of this verb: its own, and those of learners."""

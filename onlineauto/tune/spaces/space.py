@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,5 +175,10 @@ def _read(name: str, declared: object) -> Parameter:
         raise OptionError(f"{name}: give a Float, Int or Choice, or a table with type = {' | '.join(_KINDS)}")
     try:
         return _KINDS[declared["type"]](**{key: each for key, each in declared.items() if key != "type"})
-    except (TypeError, OptionError) as error:
+    except OptionError as error:
         raise OptionError(f"{name}: {error}") from error
+    except TypeError:
+        keys = ", ".join(each.name for each in fields(_KINDS[declared["type"]]))
+        raise OptionError(
+            f"{name}: a {declared['type']} has {keys}; the table has {', '.join(declared)}"
+        ) from None

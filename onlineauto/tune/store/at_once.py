@@ -30,7 +30,7 @@ _MINE: Final = sa.and_(
 
 def _text(statement: Any) -> str:
     """Return a statement as psycopg takes it: compiled once, and not each time that it is run."""
-    return str(statement.compile(dialect=PGDialect_psycopg()))
+    return str(statement.compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
 
 
 def _recorded(change: Any) -> str:

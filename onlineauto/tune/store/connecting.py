@@ -134,11 +134,13 @@ def explained(engine: sa.Engine) -> Iterator[None]:
     StoreError
         The database is damaged, or is not ours.
     """
-    url = engine.url.set(query={}).render_as_string(hide_password=True)
+    shown_url = engine.url.set(query={}, drivername=engine.url.get_backend_name())
+    url = shown_url.render_as_string(hide_password=True)
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        raise UnreachableError(f"{url} cannot be used: {_first_line(error)}") from error
+        asked = "" if engine.dialect.name == "sqlite" else "; is this the URL of a server that runs?"
+        raise UnreachableError(f"{url} cannot be used: {_first_line(error)}{asked}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
             raise UnreachableError(f"{url} has gone away: {_first_line(error)}") from error

@@ -255,7 +255,7 @@ class SqlStore:
 
     @property
     def _at_once(self) -> bool:
-        """Whether one statement may change several tables."""
+        """True if one statement may change several tables."""
         return self.engine.dialect.name == "postgresql"
 
     @property

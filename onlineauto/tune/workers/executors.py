@@ -7,7 +7,6 @@ import traceback
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.errors import OptionError
 from onlineauto.tune.workers.process import Failed, Process, Step, perform
 from onlineauto.tune.workers.resources import Free, Workers
 from onlineauto.tune.workers.trainable import Trainable, arguments
@@ -56,9 +55,7 @@ def run_in_processes(controller: Controller, what: What, workers: int | Workers)
         The number of workers is not positive, or the trainable cannot be sent to a process.
     """
     _check(what)
-    workers = Workers(workers) if isinstance(workers, int) else workers
-    if workers.count < 1:
-        raise OptionError(f"workers={workers.count}: it takes one process at least, or 0 for this process")
+    workers = workers if isinstance(workers, Workers) else Workers(workers)
     pool = _Pool(controller, what, workers)
     with controller:
         try:

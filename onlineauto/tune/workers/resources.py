@@ -46,6 +46,11 @@ class Workers:
     needs: Mapping[str, float] | Callable[[Config], Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        count: Any = self.count
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise OptionError(
+                f"workers = {count!r}: a whole number of processes, or 0 for this process, or Workers(…)"
+            )
         if wrong := [name for name, amount in self.has.items() if not _is_amount(amount)]:
             raise OptionError(f"has {wrong[0]} = {self.has[wrong[0]]!r}: give a number, 0 or more")
         if not callable(self.needs):
@@ -69,7 +74,7 @@ class Workers:
 
 
 class Free:
-    """What is free of what workers share.
+    """Keeps account of what is free.
 
     Parameters
     ----------

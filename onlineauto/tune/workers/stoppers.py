@@ -67,6 +67,8 @@ class Rounds(Stopper):
     """
 
     def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:
+        if rounds < 1:
+            raise OptionError(f"rounds={rounds}: once at least")
         self._rounds, self._so_far = rounds, so_far
 
     def ends_run(self) -> bool:

@@ -281,7 +281,7 @@ def test_a_server_that_is_away_for_a_while_loses_nothing(server: Server) -> None
     study = Ladder(store, "me", configs=configs, resources=(5,))
     result: list[list[Record]] = []
     thread = threading.Thread(
-        target=lambda: result.append(run(study, trainables.Counter, workers=2, patience=30))
+        target=lambda: result.append(run(study, trainables.Counter, workers=2, patience=300))
     )
     thread.start()
     while not jobs(store):
@@ -289,7 +289,7 @@ def test_a_server_that_is_away_for_a_while_loses_nothing(server: Server) -> None
     server.stop("immediate")
     time.sleep(0.5)
     server.start()
-    thread.join(60)
+    thread.join(300)
     [records] = result
     assert ends(records) == [(trial, 5, 5.0) for trial in range(4)]
     steps = [(each["trial"], each["step"]) for each in records if each["kind"] == "reported"]

@@ -31,6 +31,7 @@ _MUTATIONS: Mapping[str, tuple[int, Mutation]] = {
 }
 """By name: how many parents, and the mutation."""
 STRATEGIES = tuple(f"{mutation}_{kind}" for mutation in _MUTATIONS for kind in ("bin", "exp"))
+"""A mutation and a crossover each, by name."""
 
 
 def parents_of(strategy: str) -> int:
