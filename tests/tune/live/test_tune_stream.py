@@ -8,13 +8,13 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
-from onlineauto.tune import Study
-from onlineauto.tune.live import flags_of, tune_stream
+from onlineauto.tune import Float, Study
+from onlineauto.tune.live import LiveLearner, flags_of, tune_stream
 from onlineauto.tune.live.budget import spent
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
-from tests.tune.live.streams import bandits, numbers
+from tests.tune.live.streams import bandits, numbers, take
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,22 +79,29 @@ def test_every_scheduler_runs_live_learners() -> None:
         assert study.best.resource >= 90
 
 
-def test_members_of_a_population_go_on_from_their_donors(tmp_path: Path) -> None:
-    path = tmp_path / "train.txt"
-    path.write_text("\n".join(numbers(2000)))
-    study = tune_stream(
-        path, scheduler=Pbt(population=4, interval=200), searcher="random", max_trials=12, workers=2
-    )
-    copies = [
-        trial for trial in study.trials if trial.resume_from and trial.resume_from.trial != trial.number
-    ]
-    assert copies
-    for copy in copies:
-        assert copy.resume_from is not None
-        rows = [row for row in study.history() if row["trial"] == copy.number]
-        assert rows[0]["resource"] > copy.resume_from.resource
-        assert {(row["offset_from"], row["missed"]) for row in rows} == {(0, "nothing")}
-    assert spent(study) < sum(trial.step for trial in study.trials)
+def test_members_of_a_population_go_on_from_their_donors() -> None:
+    learner, scheduler = LiveLearner(numbers(300), every=100), Pbt(population=2, interval=100, share=0.5)
+    study = Study({"learning_rate": Float(0.001, 1, log=True)}, scheduler, "random", max_resource=300)
+    study.enqueue({"learning_rate": 0.5})
+    study.enqueue({"learning_rate": 0.001})
+    good, bad = study.ask(), study.ask()
+    assert good is not None
+    assert bad is not None
+    taken = {job.trial: take(learner, job.config, 100) for job in (good, bad)}
+    for job in (good, bad):
+        [value], [details] = taken[job.trial].values, taken[job.trial].details
+        decision = study.report(job, 100, value, details)
+    assert decision == "STOP"
+    study.tell(bad, taken[bad.trial].values[-1])
+    copy = study.ask()
+    assert copy is not None
+    assert copy.resume_from == (good.trial, 100)
+    assert copy.config != good.config
+    went_on = take(learner, copy.config, 300, step=100, saved=taken[good.trial].saved)
+    assert went_on.steps == [200, 300]
+    assert [(each["offset_from"], each["missed"]) for each in went_on.details] == [(0, "nothing")] * 2
+    study.report(copy, 200, went_on.values[0], went_on.details[0])
+    assert spent(study) == 300
 
 
 def test_other_options_can_be_searched() -> None:
