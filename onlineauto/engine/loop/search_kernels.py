@@ -42,10 +42,12 @@ def before_event(
 def after_event(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Compare the live configs on a learnt event; leave at the cursor the signal of what that decides."""
+    """Compare the live configs on a learnt event; leave at the cursor the signal of what that decides, if any."""
     run, score = run_on(context, stream), context.buffers.score
     if run.task.shape != SIMPLE:
         observe_rewards(run, score, actions.n, label)
     if run.live.paired:
         observe_losses(run, score, max(int(label.action), 0), label)
-    cursor[SIGNAL], cursor[SLOT] = verdict(run.live)
+    signal, slot = verdict(run.live)
+    if signal != BLOCK_END:
+        cursor[SIGNAL], cursor[SLOT] = signal, slot
