@@ -14,6 +14,7 @@ from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
 from onlineauto.engine.stack import stack as stacking
+from onlineauto.engine.stack.members import can_have_members
 from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, POLICY_SIZE
@@ -159,7 +160,7 @@ class LiveConfigs:
             sizes=np.zeros(0, np.int64),
             met=np.zeros(0, bool),
             marks=np.zeros(0, np.int64),
-            stack=make_stack(max_live, on=stacks, members=not layout.slots),
+            stack=make_stack(max_live, on=stacks, members=can_have_members(learner.task)),
         )
         if stacks:
             self._test_stack_anew()
