@@ -42,7 +42,7 @@ def before_event(
 def after_event(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Compare the live configs on a learnt event; leave at the cursor the signal of what that decides, if any."""
+    """Compare the live configs on a learnt event; leave at the cursor the signal of what that proves."""
     run, score = run_on(context, stream), context.buffers.score
     if run.task.shape != SIMPLE:
         observe_rewards(run, score, actions.n, label)
