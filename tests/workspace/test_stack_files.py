@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 from onlineauto import InputError, OptionError, Workspace
+from onlineauto.cli.main import main
+from onlineauto.engine.report.search_story import story
+from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
 from tests.engine.stack_streams import bent, odd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 BANDIT = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
 
@@ -183,3 +187,27 @@ def test_what_predicts_by_itself() -> None:
     lines = Workspace(automl=3)
     assert not stack_of(lines).on
     assert lines.searching.live_configs.arrays.mixing
+
+
+# -- what is said --------------------------------------------------------------------------------------
+
+
+def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace, since = Workspace(**BANDIT), []
+    assert inspection(workspace, names={})["predicted_by"] == {"who": "champion", "since": 0}
+    assert "predicted by = the champion" in story(workspace.searching)
+    workspace.observe(lambda entry: since.append(entry.events) if hasattr(entry, "who") else None)
+    workspace.fit(text()).save(tmp_path / "its.model")
+    for each in (workspace, Workspace.load(tmp_path / "its.model"), workspace.fork()):
+        assert f"predicted by = the stack since event {since[-1]}" in story(each.searching)
+        assert inspection(each, names={})["predicted_by"] == {"who": "stack", "since": since[-1]}
+    assert main(["inspect", str(tmp_path / "its.model")]) == 0
+    assert f"predicted by  the stack since event {since[-1]}\n" in capsys.readouterr().out
+    alone = workspace.fork(predict_with="champion")
+    assert inspection(alone, names={})["predicted_by"] == {"who": "champion", "since": 0}
+    assert not any(line.startswith("predicted") for line in story(alone.searching))
+
+
+def test_it_is_said_that_a_mix_predicts_or_nothing_without_a_search() -> None:
+    assert inspection(Workspace(automl=3), names={})["predicted_by"] == {"who": "mix", "since": 0}
+    assert inspection(Workspace(cb_explore_adf=True), names={})["predicted_by"] is None

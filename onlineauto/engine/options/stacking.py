@@ -1,4 +1,4 @@
-"""What predicts in a search: the champion, a mix of the live configs, or the stack where it can."""
+"""Stacking: whether the champion, a mix of the live configs or the stack predicts in a search."""
 
 from __future__ import annotations
 

@@ -296,9 +296,8 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
-            self.arrays = self.arrays._replace(
-                stack=self.arrays.stack._replace(serves=decision.who == "stack")
-            )
+            stack = self.arrays.stack._replace(serves=decision.who == "stack")
+            self.arrays = self.arrays._replace(stack=stack)
             self._test_stack_anew()
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
@@ -311,6 +310,7 @@ class LiveConfigs:
         arrays = self.arrays
         tally = arrays.tally.copy()
         tally[MARK] = 0
+        stack = {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
         return {
             "configs": self.configs,
             "indices": self.indices,
@@ -322,11 +322,7 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self._waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
-        } | (
-            {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
-            if arrays.stack.on
-            else {}
-        )
+        } | (stack if arrays.stack.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
