@@ -7,6 +7,7 @@ from noise, and so does predict costs better. It earns no less by it. Rewards mu
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,10 @@ NULLS: dict[str, Callable[[int, int], bytes]] = {
 }
 
 
+def note(served: list[str], entry: object) -> None:
+    served.append(getattr(entry, "who", ""))
+
+
 def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -> int:
     """In how many streams do rewards alone prove that the stack earns more?"""
     found = 0
@@ -64,7 +69,7 @@ def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -
             cb_explore_adf=True, automl=2, default_lease=500, bit_precision=10, champion_test="reward"
         )
         served: list[str] = []
-        workspace.observe(lambda entry, served=served: served.append(getattr(entry, "who", "")))
+        workspace.observe(partial(note, served))
         workspace.fit(stream(n, seed))
         found += "stack" in served
     return found

@@ -75,14 +75,16 @@ def choice_of(event: Event, options: dict[str, Any]) -> Choice:
     if options.get("cb_explore_adf"):
         logged = None
         for number, line in enumerate(event.actions):
-            if logged is None and line.costs and line.costs[0][1] is not None:
+            if logged is None and line.costs:
                 _, cost, probability = line.costs[0]
+                assert cost is not None
                 logged = Logged(number, float(cost), float(probability), float(event.actions[0].weight))
         context = features(event.shared) if event.shared is not None else []
         return Choice(context, [features(line) for line in event.actions], logged)
     (line,) = event.lines
     if options.get("cb_explore"):
         ((action, cost, probability),) = line.costs
+        assert cost is not None
         logged = Logged(action - 1, float(cost), float(probability), 1.0)
         return Choice(features(line), [()] * options["cb_explore"], logged)
     label = None if line.label is None else Logged(0, float(line.label), 1.0, float(line.weight))

@@ -126,7 +126,7 @@ class Members:
     # -- scores ----------------------------------------------------------------------------------------
 
     def scores(
-        self, context: Features, actions: Sequence[Features], otherwise: Sequence[float]
+        self, context: Features, actions: Sequence[Features], otherwise: Sequence[np.float32]
     ) -> list[tuple[np.float32, np.float32]]:
         """Scores of both members for each action; where one has none, the other given score."""
         found = []
@@ -146,7 +146,8 @@ class Members:
     def _inputs(
         self, context: Features, features: Features
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        linear, words = np.zeros(self.n_inputs), []
+        linear = np.zeros(self.n_inputs)
+        words: list[int] = []
         for hash_, x in (*context, *features):
             if not math.isfinite(x):
                 continue

@@ -16,9 +16,11 @@ from tests.naive.native_search.scale import Scale
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from tests.naive.members import Features
 
-    Scores = Sequence[Sequence[np.float32]]
+    Scores = Sequence[Sequence[np.float32]] | NDArray[np.float32]
     """Of each action, those of every live config."""
 
 __all__ = ["Choice", "Logged", "Stack"]
@@ -47,7 +49,7 @@ class Choice:
 
 def rank(scores: Sequence[np.float32], action: int) -> int:
     """How many actions seem cheaper?"""
-    return sum(score < scores[action] for score in scores)
+    return sum(bool(score < scores[action]) for score in scores)
 
 
 def best(scores: Sequence[np.float32]) -> int:
@@ -120,10 +122,10 @@ class Stack:
     def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
         found = np.zeros(self.most_live + 3)
         for slot in range(self.n_live):
-            found[slot] = self.on_scale(live[slot])
+            found[slot] = self.on_scale(float(live[slot]))
         if self.members is not None:
             for member, works in enumerate(self.members.works):
-                found[self.most_live + member] = self.on_scale(pair[member]) if works else 0.0
+                found[self.most_live + member] = self.on_scale(float(pair[member])) if works else 0.0
         found[-1] = 1.0
         return found
 
@@ -165,7 +167,7 @@ class Stack:
 
     def _test(self, champion: Sequence[np.float32], stack: Sequence[np.float32], logged: Logged) -> None:
         def error(scores: Sequence[np.float32]) -> float:
-            return float(min(max(scores[logged.action], self.labels[0]), self.labels[1])) - logged.cost
+            return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
 
         gain = logged.weight * (error(champion) ** 2 - error(stack) ** 2)
         self.by_loss.observe(gain / (1 + min(rank(champion, logged.action), rank(stack, logged.action))), 0.0)

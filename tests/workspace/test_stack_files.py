@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-BANDIT = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
+BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
 
 
 @cache

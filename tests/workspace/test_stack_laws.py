@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-BANDIT = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
-LINES = {"automl": 3, "default_lease": 60, "predict_with": "stack", "bit_precision": 12}
-SLOTS = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
+BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
+LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "stack", "bit_precision": 12}
+SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
 
 STREAMS: list[Any] = [
     pytest.param(BANDIT, lambda: odd(900, numbers=2), 600, id="numbers"),
