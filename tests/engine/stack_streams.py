@@ -15,14 +15,17 @@ def odd(
     words: int = 3,
     ids: int = 0,
     shuffled: bool = False,
-    noise: float = 0.1,
+    drift: float = 0.0,
     seed: int = 0,
 ) -> bytes:
-    """Events of a few words, numbers and ids, where a number and a word tell which action pays."""
+    """Events of a few words, numbers and ids, where a number and a word tell which action pays.
+
+    Numbers grow by `drift` from the first event to the last.
+    """
     draw = np.random.default_rng(seed)
     text = []
-    for _ in range(n):
-        x, word = draw.normal(size=max(numbers, 1)), int(draw.integers(words))
+    for at in range(n):
+        x, word = draw.normal(size=max(numbers, 1)) + drift * at / n, int(draw.integers(words))
         context = [f"|w w{word}"]
         if ids:
             context.append(f"|i i{draw.integers(ids)}")
@@ -32,7 +35,7 @@ def odd(
         order = draw.permutation(actions) if shuffled else range(actions)
         shown = int(draw.integers(actions))
         for place, k in enumerate(order):
-            reward = ((x[0] > 0) == (k % 2 == 0)) + 0.5 * (k % words == word) + noise * draw.normal()
+            reward = ((x[0] > 0) == (k % 2 == 0)) + 0.5 * (k % words == word) + 0.1 * draw.normal()
             label = f"0:{-reward:.4f}:{1 / actions:.6f} " if place == shown else ""
             text.append(f"{label}|a a{k}")
         text.append("")

@@ -47,6 +47,11 @@ CASES = [
     case("numbers", lambda: odd(800, numbers=2), "stack", "bins"),
     case("actions in another order", lambda: odd(600, numbers=1, shuffled=True), "stack"),
     case("many actions", lambda: odd(280, actions=36, numbers=1, shuffled=True), "joint", "bins"),
+    case(
+        "many actions and a number that drifts",
+        lambda: odd(260, actions=33, numbers=1, drift=6.0),
+        *("joint", "divided"),
+    ),
     case("many actions of words", lambda: odd(200, actions=35), "joint"),
     case("many ids", lambda: odd(420, numbers=1, ids=900), "too many features"),
     case("many numbers", lambda: odd(200, numbers=66), "too many numbers"),
