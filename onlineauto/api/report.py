@@ -6,7 +6,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from onlineauto.engine.report.search_story import story
+from onlineauto.engine.report.search_story import predicts_text, story
 from onlineauto.workspace.inspection.inspection import inspection
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def text_report(model: AutoModel) -> str:
     searching = model.workspace.searching
     if searching.live_configs.arrays.searching:
         lines += ["", *_challengers(model.workspace)]
-        lines += [line for line in story(searching) if not line.startswith("champion's")]
+        lines += [line for line in story(searching) if not line.startswith(("champion's", "predicted"))]
     return "\n".join(lines)
 
 
@@ -81,6 +81,7 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
     if model.workspace.searching.live_configs.arrays.searching:
         yield "champions before", f"{champion.changes}"
         yield "live configs", f"{len(model.workspace.estimates)}"
+        yield "predicted by", predicts_text(model.workspace.searching)
     yield from model._details()  # noqa: SLF001
 
 

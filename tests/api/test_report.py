@@ -23,6 +23,7 @@ def test_a_report_has_champion_evidence_and_reward() -> None:
         f"average reward       {bandit.average_reward:.4g}\n",
         f"champion's reward    {champion.reward[0]:.4g} to {champion.reward[1]:.4g} (95% sure) over its ",
         f"champions before     {champion.changes}\n",
+        "predicted by         the ",
         "waiting for rewards  1\n",
         "challenger 1: ",
         "evidence ",

@@ -97,11 +97,7 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
             raise
         return
     options: dict[str, Any] = {"testonly": True}
-    if (
-        workspace.kind == "simple"
-        and configuration.get("automl")
-        and not workspace.semantics.spins_off_weights
-    ):
+    if configuration.get("automl") and not workspace.semantics.spins_off_weights:
         options["predict_with"] = "champion"
     whole = Workspace.load(saved(workspace), **options)
     assert saved(Workspace.load(saved(alone), testonly=True)) == saved(alone)

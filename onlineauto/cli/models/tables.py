@@ -86,6 +86,9 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "labels", "from {:g} to {:g}".format(*learnt["label_range"])
     for name, value in found["champion"]["settings"].items():
         yield f"champion's {name}", str(value)
+    if found["predicted_by"]:
+        who, since = found["predicted_by"]["who"], found["predicted_by"]["since"]
+        yield "predicted by", f"the {who}" + (f" since event {since:,}" if since else "")
 
 
 def _count(value: int | None) -> str:

@@ -106,15 +106,15 @@ class Members(NamedTuple):
     waving: bool  # and on waves
     tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
-    input: NDArray[np.int32]  # [places]: its input
-    number: NDArray[np.int32]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
-    of_number: NDArray[np.int32]  # [numbers]: the input of each
+    input: NDArray[np.int64]  # [places]: its input
+    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    of_number: NDArray[np.int64]  # [numbers]: the input of each
     mean: NDArray[np.float64]  # [numbers]
     variance: NDArray[np.float64]  # [numbers]
     latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring
     bins: NDArray[np.int64]  # [numbers]: how many bins each has
     cut: NDArray[np.float64]  # [numbers, BINS]: where the bins of each end, in ascending order
-    of_bin: NDArray[np.int32]  # [numbers, BINS]: the input of each bin
+    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin
     seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
     action: NDArray[np.uint64]  # [actions]: key of each known action
     frequency: NDArray[np.float64]  # [numbers * waves]

@@ -96,9 +96,9 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and learns:
-            call_at(units.after_event, (context, stream, cursor, actions, label))
-            if run.live.stack.on:
+            if run.live.stack.on:  # before the range of rewards is widened to this one
                 call_at(units.learn_stack, (context, stream, cursor, actions, label))
+            call_at(units.after_event, (context, stream, cursor, actions, label))
             if cursor[SIGNAL] != BLOCK_END:
                 return
     cursor[SIGNAL] = BLOCK_END

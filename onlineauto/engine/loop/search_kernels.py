@@ -42,7 +42,7 @@ def before_event(
 def after_event(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Compare the live configs on a learnt event; leave at the cursor the signal of what that decides."""
+    """Compare the live configs on a learnt event; leave at the cursor the signal of what that proves."""
     run, score = run_on(context, stream), context.buffers.score
     if run.task.shape != SIMPLE:
         observe_rewards(run, score, actions.n, label)
@@ -51,4 +51,6 @@ def after_event(
         if label.action >= 0:
             run.live.logged[min(int(label.action), PLACES - 1)] += 1.0
             run.live.logged[PLACES] += 1.0
-    cursor[SIGNAL], cursor[SLOT] = verdict(run.live)
+    signal, slot = verdict(run.live)
+    if signal != BLOCK_END:
+        cursor[SIGNAL], cursor[SLOT] = signal, slot

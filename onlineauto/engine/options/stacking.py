@@ -1,4 +1,4 @@
-"""What predicts in a search: the champion, a mix of the live configs, or the stack where it can."""
+"""Stacking: whether the champion, a mix of the live configs or the stack predicts in a search."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ __all__ = ["cannot_stack", "predicts_with"]
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
     """Return what predicts events in a search: "champion", "mix" or "stack"."""
     asked: str | None = configuration[AutomlOptions].predict_with
-    if asked is not None:
-        return asked
-    if simple:
-        return "mix"
-    return "champion" if cannot_stack(configuration) else "stack"
+    if asked == "stack" or (asked is None and not simple):
+        return "champion" if cannot_stack(configuration) else "stack"
+    return asked or "mix"
 
 
 def cannot_stack(configuration: Configuration) -> str:

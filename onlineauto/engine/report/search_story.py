@@ -20,7 +20,9 @@ _SHOWN = 5
 """Interactions that the story of a change names."""
 _SILENT = 0.1
 
-__all__ = ["decay_warning", "outside_warning", "search_metrics", "story"]
+_PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "stack": "the stack"}
+
+__all__ = ["decay_warning", "outside_warning", "predicts_text", "search_metrics", "story"]
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str
 
 
 def story(searching: Searching) -> Iterator[str]:
-    """Yield sentences about each change of champion, and about the champion's interactions."""
+    """Yield sentences about each change of champion, what predicts, and the champion's interactions."""
     changes = searching.changes
     yield f"champion changes = {searching.n_switches}"
     left_out = searching.n_switches - len(changes)
@@ -80,12 +82,20 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"  the first {left_out} are not shown"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
+    if searching.live_configs.arrays.stack.on:
+        yield f"predicted by = {predicts_text(searching)}"
     if searching.n_alarms:
         yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
     yield f"champion's interactions = {_listed(searching)}"
     settings = searching.live_configs.configs[0].settings
     if settings:
         yield "champion's settings = " + ", ".join(f"{name} {_shown(value)}" for name, value in settings)
+
+
+def predicts_text(searching: Searching) -> str:
+    """Return what predicts, and since when if it has changed."""
+    who, since = searching.predicts
+    return _PREDICTS[who] + (f" since event {since:,}" if since else "")
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:

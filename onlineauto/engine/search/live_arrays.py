@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
+from onlineauto.engine.stack.members import can_have_members
 from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -26,12 +27,10 @@ NEVER = 2**62
 """A number of events that is never reached."""
 
 
-def make_live(
-    options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str, slots: bool
-) -> Live:
+def make_live(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> Live:
     """Return the arrays of a search, or of a champion alone, before the first event.
 
-    `predicts_with` is "champion", "mix" or "stack"; `slots` says whether events have CCB slots.
+    `predicts_with` is "champion", "mix" or "stack".
     """
     max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
@@ -80,6 +79,6 @@ def make_live(
         stack=make_stack(
             max_live,
             on=predicts_with == "stack",
-            members="none" if slots else options.members,
+            members=options.members if can_have_members(learner.task) else "none",
         ),
     )

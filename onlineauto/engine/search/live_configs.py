@@ -113,7 +113,7 @@ class LiveConfigs:
         self._version = -1
         self._n_tests = self._n_stack_tests = 0
         self._alpha = float(np.float32(options.automl_significance_level))
-        self.arrays = make_live(options, learner, control, predicts_with=predicts_with, slots=layout.slots)
+        self.arrays = make_live(options, learner, control, predicts_with=predicts_with)
         if self.arrays.stack.on:
             self._test_stack_anew()
 
@@ -248,9 +248,8 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
-            self.arrays = self.arrays._replace(
-                stack=self.arrays.stack._replace(serves=decision.who == "stack")
-            )
+            stack = self.arrays.stack._replace(serves=decision.who == "stack")
+            self.arrays = self.arrays._replace(stack=stack)
             self._test_stack_anew()
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
@@ -263,6 +262,7 @@ class LiveConfigs:
         arrays = self.arrays
         tally = arrays.tally.copy()
         tally[MARK] = 0
+        stack = {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
         return {
             "configs": self.configs,
             "indices": self.indices,
@@ -274,11 +274,7 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in _KEPT},
-        } | (
-            {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
-            if arrays.stack.on
-            else {}
-        )
+        } | (stack if arrays.stack.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.

@@ -180,7 +180,7 @@ class Searching:
         )
         self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
-        self.n_events = self.n_switches = self.n_alarms = 0
+        self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
         self._drift = Drift()
         self.observers = Observers()
         replayed = replayed_entries(configuration)
@@ -214,6 +214,14 @@ class Searching:
         """Number of events learnt."""
         return int(self.live_configs.arrays.tally[LEARNT])
 
+    @property
+    def predicts(self) -> tuple[str, int]:
+        """The predictor, "champion", "mix" or "stack", and the number of events before it became that."""
+        arrays = self.live_configs.arrays
+        if arrays.mixing:
+            return "mix", 0
+        return "stack" if arrays.stack.serves else "champion", self._predicts_since
+
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""
         return self._interactions(self.live_configs.configs[live], self.live_configs.namespaces)
@@ -235,6 +243,7 @@ class Searching:
             "events": self.n_events,
             "changes": self.n_switches,
             "alarms": self.n_alarms,
+            "predicts_since": self._predicts_since,
             "latest_changes": list(self.changes),
             "drift": self._drift.state(),
             "slots": self.live_configs.state(),
@@ -263,6 +272,8 @@ class Searching:
             raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
         self.n_alarms = stored["alarms"].count()
+        if "predicts_since" in stored and self.live_configs.arrays.stack.on:
+            self._predicts_since = stored["predicts_since"].count()
         self.changes.extend(stored["latest_changes"].of(list[Change]))
         self._drift.restore(stored["drift"])
         self.live_configs.restore(stored["slots"], model, configs)
@@ -462,6 +473,8 @@ class Searching:
             self.observers.tell(entry_of(decision, events=self.n_events, statistics=self.estimates))
         if isinstance(decision, Swap):
             self._note(decision)
+        if isinstance(decision, PredictWith):
+            self._predicts_since = self.n_events
         if isinstance(decision, Reopen):
             self._drift.restart()
         if isinstance(decision, Swap | Reopen):

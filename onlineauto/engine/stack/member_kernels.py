@@ -361,7 +361,7 @@ def _divide_bin(members: Members, number: int, fullest: int) -> None:
     if middle == n:
         return
     old, at = members.of_bin[number, fullest], _add_input(members, BIN)
-    for action in range(members.tally[ACTIONS]):
+    for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
         members.linear.weights[action, at] = members.linear.weights[action, old]
     for i in range(members.bins[number], fullest, -1):
         members.of_bin[number, i] = members.of_bin[number, i - 1]

@@ -9,21 +9,23 @@ import numpy as np
 from onlineauto.engine.event.state import (
     ACTIONS,
     BINS,
+    CB,
     FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
-    NUMBERS,
     RING,
     WAVES,
     Members,
     Regression,
 )
+from onlineauto.engine.stack.member_kernels import LINEAR, LINEAR_SPREAD, WAVY, WAVY_SPREAD, joins, works
 
 if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Task
     from onlineauto.features.stored import Stored
 
-__all__ = ["make_members", "members_state", "restore_members"]
+__all__ = ["can_have_members", "make_members", "members_state", "restore_members"]
 
 _PLACES = 1024
 _SEED = 20_261_122
@@ -40,6 +42,14 @@ _FREE = ("mean", "variance", "latest", "cut")
 _SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
 
 
+def can_have_members(task: Task) -> bool:
+    """Return whether a task can have members: not with slots, nor with more numbered actions than they know.
+
+    Actions of ``--cb N`` have no features by which one regression could tell them apart.
+    """
+    return not task.slots and (task.shape != CB or task.n_actions <= MOST_ACTIONS)
+
+
 def make_members(which: str) -> Members:
     """Return the members before the first event: "both", those on "features" or "waves", or "none"."""
     on = which != "none"
@@ -52,15 +62,15 @@ def make_members(which: str) -> Members:
         waving=which in ("both", "waves"),
         tally=np.zeros(3, np.int64),
         feature=np.zeros(places, np.uint64),
-        input=np.zeros(places, np.int32),
-        number=np.full(features, -1, np.int32),
-        of_number=np.zeros(numbers, np.int32),
+        input=np.zeros(places, np.int64),
+        number=np.full(features, -1, np.int64),
+        of_number=np.zeros(numbers, np.int64),
         mean=np.zeros(numbers),
         variance=np.zeros(numbers),
         latest=np.zeros((numbers, RING)),
         bins=np.zeros(numbers, np.int64),
         cut=np.zeros((numbers, BINS)),
-        of_bin=np.zeros((numbers, BINS), np.int32),
+        of_bin=np.zeros((numbers, BINS), np.int64),
         seen=np.zeros(actions + 1, np.int64),
         action=np.zeros(actions, np.uint64),
         frequency=draw.standard_normal(numbers * waves),
@@ -77,11 +87,11 @@ def _make_regression(actions: int, inputs: int) -> Regression:
 
 def members_state(members: Members) -> dict[str, Any]:
     """Return the state of the members, as `restore_members` takes it: only what is in use."""
-    actions, features = min(members.tally[ACTIONS], MOST_ACTIONS), min(members.tally[FEATURES], MOST_FEATURES)
-    waves = WAVES if members.tally[NUMBERS] else 0
+    actions = 1 if joins(members) else int(members.tally[ACTIONS])
+    features = int(members.tally[FEATURES]) if works(members, LINEAR) else 0
     return {name: getattr(members, name) for name in _SMALL} | {
         "linear": _regression_state(members.linear, actions, features),
-        "waves": _regression_state(members.waves, actions, waves),
+        "waves": _regression_state(members.waves, actions, WAVES if works(members, WAVY) else 0),
     }
 
 
@@ -113,17 +123,18 @@ def restore_members(stored: Stored, members: Members) -> None:
         array[...] = stored[name].like(array)
     if np.count_nonzero(members.feature) > MOST_FEATURES:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
-    _restore_regression(stored["linear"], members.linear)
-    _restore_regression(stored["waves"], members.waves)
+    _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD)
+    _restore_regression(stored["waves"], members.waves, WAVY_SPREAD)
 
 
-def _restore_regression(stored: Stored, regression: Regression) -> None:
+def _restore_regression(stored: Stored, regression: Regression, unsure: float) -> None:
+    """Put a stored regression into this one; inputs that it has not are `unsure`."""
     weights = stored["weights"].finite(np.float64, (-1, -1))
     actions, inputs = weights.shape
     if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
     spread = stored["spread"].finite(np.float64, (actions, inputs, inputs))
-    for array in regression:
-        array[...] = 0.0
+    regression.weights[...] = 0.0
+    regression.spread[...] = np.eye(regression.weights.shape[1]) * unsure
     regression.weights[:actions, :inputs] = weights
     regression.spread[:actions, :inputs, :inputs] = spread

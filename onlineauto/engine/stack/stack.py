@@ -95,6 +95,8 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
             array[...] = part.counts(array.shape)
         elif name in ("weights", "spread", "range"):
             array[...] = part.finite(np.float64, array.shape)
+        elif name == "level":
+            array[...] = part.within(array, 0.0, 1.0)
         else:
             array[...] = part.like(array)
     if stack.members.on:

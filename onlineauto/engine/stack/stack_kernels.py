@@ -149,8 +149,11 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
 
 
 @inline_kernel
-def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
-    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`."""
+def _verdict(stack: Stack, by_reward: bool, by_loss: bool, simple: bool) -> int:
+    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`.
+
+    Losses take what predicts from the stack only if rewards lean against it too; single lines have none.
+    """
     level = stack.level[0]
     level_of_losses = level * share(stack.loss_spread) * (0.5 if by_reward else 1.0)
     level_of_rewards = level * (0.5 if by_loss else 1.0)
@@ -158,7 +161,7 @@ def _verdict(stack: Stack, by_reward: bool, by_loss: bool) -> int:
         if by_reward and is_worse(stack.pair, level_of_rewards):
             return CHAMPION_EARNS
         loses = by_loss and is_worse(stack.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and is_worse(stack.pair, LEANING) else BLOCK_END
+        return CHAMPION_PREDICTS if loses and (simple or is_worse(stack.pair, LEANING)) else BLOCK_END
     if by_reward and is_better(stack.pair, level_of_rewards):
         return STACK_EARNS
     predicts = by_loss and is_better(stack.loss, level_of_losses)
@@ -171,7 +174,7 @@ def learn_stack(
 ) -> None:
     """Test the stack on a learnt event, then learn its weights; leave at the cursor the signal of a verdict.
 
-    The scores are those from before the event was learnt. Another signal at the cursor stays.
+    The scores are those from before the event was learnt.
     """
     run, buffers = run_on(context, stream), context.buffers
     live, stack, shared, score = run.live, run.live.stack, run.model.shared, buffers.score
@@ -185,8 +188,7 @@ def learn_stack(
         _test_losses(run, score, action, actions.n, column, label)
         if not simple:
             _test_rewards(run, score, actions.n, column, label)
-        if cursor[SIGNAL] == BLOCK_END:
-            cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss)
+        cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss, simple)
         _learn_weights(run, actions, action, label, buffers)
     stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
     if stack.members.on:

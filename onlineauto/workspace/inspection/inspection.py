@@ -23,7 +23,7 @@ __all__ = ["inspection"]
 
 
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
-    """Return a model's options, champion, history, namespaces, live configs and largest weights.
+    """Return a model's options, champion, what predicts, history, namespaces, live configs and weights.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
             "label_range": [low, high],
         },
         "champion": _champion(workspace),
+        "predicted_by": _predicted_by(workspace),
         "history": list(story(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
         "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
@@ -77,6 +78,14 @@ def _champion(workspace: Workspace) -> dict[str, Any]:
     given = (*options.quadratic, *options.cubic, *options.interactions)
     full_names = options.experimental_full_name_interactions
     return {"interactions": [*given, *full_names], "settings": {}}
+
+
+def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
+    """Return what predicts in a search, and after how many events it began to; None without a search."""
+    if not _searches(workspace):
+        return None
+    who, since = workspace.searching.predicts
+    return {"who": who, "since": since}
 
 
 def _texts(interactions: Iterable[Interaction]) -> list[str]:

@@ -1,0 +1,60 @@
+"""Small streams in which a stack of the live configs and its members does better than any config."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["bent", "numbered", "odd"]
+
+
+def odd(
+    n: int,
+    *,
+    actions: int = 4,
+    numbers: int = 0,
+    words: int = 3,
+    ids: int = 0,
+    shuffled: bool = False,
+    drift: float = 0.0,
+    seed: int = 0,
+) -> bytes:
+    """Events of a few words, numbers and ids, where a number and a word tell which action pays.
+
+    Numbers grow by `drift` from the first event to the last.
+    """
+    draw = np.random.default_rng(seed)
+    text = []
+    for at in range(n):
+        x, word = draw.normal(size=max(numbers, 1)) + drift * at / n, int(draw.integers(words))
+        context = [f"|w w{word}"]
+        if ids:
+            context.append(f"|i i{draw.integers(ids)}")
+        if numbers:
+            context.append("|n " + " ".join(f"x{k}:{x[k]:.3f}" for k in range(numbers)))
+        text.append("shared " + " ".join(context))
+        order = draw.permutation(actions) if shuffled else range(actions)
+        shown = int(draw.integers(actions))
+        for place, k in enumerate(order):
+            reward = ((x[0] > 0) == (k % 2 == 0)) + 0.5 * (k % words == word) + 0.1 * draw.normal()
+            label = f"0:{-reward:.4f}:{1 / actions:.6f} " if place == shown else ""
+            text.append(f"{label}|a a{k}")
+        text.append("")
+    return ("\n".join(text) + "\n").encode()
+
+
+def bent(n: int) -> bytes:
+    """Single lines whose label is no sum of what their features say."""
+    draw = np.random.default_rng(5)
+    found = ((draw.normal(), draw.integers(3), draw.normal()) for _ in range(n))
+    return "".join(f"{abs(x) + 0.1 * noise:.4f} |n x:{x:.4f} |w w{w}\n" for x, w, noise in found).encode()
+
+
+def numbered(n: int, actions: int) -> bytes:
+    """Events of ``--cb_explore``: one line each."""
+    draw = np.random.default_rng(3)
+    text = []
+    for _ in range(n):
+        x, word, shown = draw.normal(), int(draw.integers(3)), int(draw.integers(actions))
+        reward = ((x > 0) == (shown % 2 == 0)) + 0.5 * (shown % 3 == word)
+        text.append(f"{shown + 1}:{-reward:.3f}:{1 / actions:.6f} |w w{word} |n x:{x:.3f}\n")
+    return "".join(text).encode()

@@ -1,0 +1,219 @@
+"""The stack and its members beside their twins: scores, weights, tests and verdicts, event by event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto import Workspace, read
+from onlineauto.engine.event.state import FEATURES, NUMBERS
+from onlineauto.estimators.paired_kernels import BETTER, WORSE
+from tests.engine.stack_streams import bent, numbered, odd
+from tests.naive.native_search.streams import choices, lines, slots
+from tests.naive.stacking import Choice, Logged, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from onlineauto import Event
+    from tests.naive.members import Features
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stream, the options of the search, and what has to happen for the case to be worth its time."""
+
+    name: str
+    stream: Callable[[], bytes]
+    options: dict[str, Any]
+    happens: frozenset[str] = field(default_factory=frozenset)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def case(name: str, stream: Callable[[], bytes], *happens: str, **options: Any) -> Case:
+    given = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, **options}
+    return Case(name, stream, given, frozenset(happens))
+
+
+CASES = [
+    case("words", lambda: choices(500)),
+    case("numbers and words", lambda: choices(500, rough=True), "joint"),
+    case("numbers", lambda: odd(800, numbers=2), "stack", "bins"),
+    case("actions in another order", lambda: odd(1000, numbers=1, shuffled=True), "stack"),
+    case("many actions", lambda: odd(280, actions=36, numbers=1, shuffled=True), "joint", "bins"),
+    case(
+        "many actions and a number that drifts",
+        lambda: odd(260, actions=33, numbers=1, drift=6.0),
+        *("joint", "divided"),
+    ),
+    case("many actions of words", lambda: odd(200, actions=35), "joint"),
+    case("many ids", lambda: odd(420, numbers=1, ids=900), "too many features"),
+    case("many numbers", lambda: odd(200, numbers=66), "too many numbers"),
+    case("as many numbers as may be", lambda: odd(140, numbers=64)),
+    case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
+    case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),
+    case("losses decide", lambda: odd(500, numbers=1), "stack", champion_test="loss"),
+    case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),
+    case(
+        "lines",
+        lambda: lines(900, wild=True),
+        "exchange",
+        cb_explore_adf=False,
+        predict_with="stack",
+    ),
+    case("bent lines", lambda: bent(700), "stack", cb_explore_adf=False, predict_with="stack"),
+]
+
+
+def features(line: Any) -> Features:
+    return [(hash_, float(x)) for found in line.features.values() for hash_, x in found]
+
+
+def choice_of(event: Event, options: dict[str, Any]) -> Choice:
+    """The event as the stack sees it."""
+    if options.get("cb_explore_adf"):
+        logged = None
+        for number, line in enumerate(event.actions):
+            if logged is None and line.costs:
+                _, cost, probability = line.costs[0]
+                assert cost is not None
+                logged = Logged(number, float(cost), float(probability), float(event.actions[0].weight))
+        context = features(event.shared) if event.shared is not None else []
+        return Choice(context, [features(line) for line in event.actions], logged)
+    (line,) = event.lines
+    if options.get("cb_explore"):
+        ((action, cost, probability),) = line.costs
+        assert cost is not None
+        logged = Logged(action - 1, float(cost), float(probability), 1.0)
+        return Choice(features(line), [()] * options["cb_explore"], logged)
+    label = None if line.label is None else Logged(0, float(line.label), 1.0, float(line.weight))
+    return Choice(features(line), [()], label)
+
+
+def events_of(text: bytes, options: dict[str, Any]) -> Iterator[tuple[str, Choice]]:
+    """Each event, as a text and as the stack sees it."""
+    reading = {name: options[name] for name in ("cb_explore_adf", "cb_explore") if options.get(name)}
+    gap = "\n\n" if options.get("cb_explore_adf") else "\n"
+    texts = [each + gap for each in text.decode().split(gap) if each.strip()]
+    found = list(read(text, **reading).events())
+    assert len(texts) == len(found)
+    for each, event in zip(texts, found, strict=True):
+        yield each, choice_of(event, options)
+
+
+def close(one: Any, other: Any) -> None:
+    np.testing.assert_allclose(np.asarray(one, float), np.asarray(other, float), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_stack_does_what_its_twin_does(case: Case) -> None:
+    options, text = case.options, case.stream()
+    single = not (options["cb_explore_adf"] or options.get("cb_explore"))
+    many = options.get("cb_explore", 0) > 32
+    twin = Stack(
+        options["automl"],
+        single=single,
+        numbered=not options["cb_explore_adf"],
+        members=not many,
+        asks=options.get("champion_test", "both"),
+    )
+    workspace, journal = Workspace(**options), []
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    happened = set()
+    for number, (event, choice) in enumerate(events_of(text, options)):
+        journal.clear()
+        mix = workspace.searching.live_configs.arrays.mix.copy()
+        predicted = workspace.learn(event)
+        before = [line for line in journal if line["events"] == number]
+        after = journal[len(before) :]
+        follow(twin, before)
+        remix(mix, before)
+        score = workspace._runner._memory._buffers.score[: len(choice.actions)]
+        live = score[:, : twin.n_live]
+        own = twin.scores(choice, live)
+        close(score[:, -len(own[0]) :], own)
+        if twin.serves:
+            ours = score[:, -1]
+            assert predicted[0] == ours[0] if single else ours[np.argmax(predicted)] == ours.min()
+        proved = twin.learn(choice, live, own, list(mix) if single else None)
+        decided = [line for line in after if line["decision"] == "predict_with"]
+        if not any(line["decision"] in ("swap", "remove") for line in after):
+            assert [f"{line['who']} by {line['by']}" for line in decided] == ([proved] if proved else [])
+        stack = workspace.searching.live_configs.arrays.stack
+        if not after:
+            close(stack.weights, twin.squares.weights)
+            close(stack.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
+            close(stack.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
+        follow(twin, after)
+        happened |= {line.get("who", "") for line in decided}
+        happened |= {"exchange"} if any(line["decision"] == "swap" for line in after) else set()
+    assert stack.members.on == (not many)
+    if twin.members is not None:
+        happened |= happenings(twin)
+        assert stack.members.tally[FEATURES] == twin.members.n_inputs + twin.members.has_too_many_features
+        assert stack.members.tally[NUMBERS] == len(twin.members.numbers) + twin.members.has_too_many_numbers
+    assert case.happens <= happened
+
+
+def follow(twin: Stack, journal: list[dict[str, Any]]) -> None:
+    """Let what was decided happen to the twin."""
+    for line in journal:
+        if line["decision"] == "rotate":
+            twin.join(line["slot"])
+        elif line["decision"] == "swap":
+            twin.exchange(line["slot"])
+        elif line["decision"] == "predict_with":
+            twin.serve(line["who"])
+
+
+def remix(mix: np.ndarray, journal: list[dict[str, Any]]) -> None:
+    """Let what was decided happen to the weights of the mix."""
+    for line in journal:
+        if line["decision"] == "rotate" and line["slot"] > 0:
+            mix[line["slot"]] = 0.0
+            n = max(np.flatnonzero(mix).max(), line["slot"]) + 1
+            mix *= (1.0 - 1.0 / n) / mix.sum()
+            mix[line["slot"]] = 1.0 / n
+
+
+def happenings(twin: Stack) -> set[str]:
+    members = twin.members
+    assert members is not None
+    found = {
+        "joint": members.joint is not None,
+        "too many features": members.has_too_many_features,
+        "too many numbers": members.has_too_many_numbers,
+        "bins": any(each.bins for each in members.numbers.values()),
+        "divided": any(len(each.bins) > 12 for each in members.numbers.values()),
+    }
+    return {name for name, is_so in found.items() if is_so}
+
+
+def test_what_predicts_goes_back_to_the_champion_of_single_lines() -> None:
+    workspace, decided = Workspace(automl=3, predict_with="stack"), []
+    workspace.observe(lambda entry: decided.append(getattr(entry, "who", None)))
+    workspace.fit(bent(1000))
+    stack = workspace.searching.live_configs.arrays.stack
+    assert stack.serves
+    for event in bent(600).decode().splitlines(keepends=True):
+        stack.weights[:] = 3.0
+        workspace.learn(event)
+        stack = workspace.searching.live_configs.arrays.stack
+        if not stack.serves:
+            break
+    assert [who for who in decided if who] == ["stack", "champion"]
+
+
+def test_slots_have_a_stack_without_members() -> None:
+    workspace = Workspace(ccb_explore_adf=True, automl=3, default_lease=60).fit(slots(300))
+    stack = workspace.searching.live_configs.arrays.stack
+    assert stack.on
+    assert not stack.members.on
+    assert np.isfinite(stack.weights).all()
+    assert stack.updates[0] > 0

@@ -1,0 +1,279 @@
+"""The members of a stack the slow, obvious way: a dictionary of features, and a regression for each action.
+
+One member predicts the cost of an action from the features of the context, from how many standard deviations
+each number is away from its mean, and from the bin that each number is in. The other predicts it from waves
+of the numbers and words. Of more than 32 actions, all share one regression of the features of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Features = Sequence[tuple[int, float]]
+
+__all__ = ["Members", "Squares"]
+
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 256
+BINS, FIRST_BINS, LATEST = 24, 12, 128
+MEMORY = 16384
+KEEPS = 0.9995
+
+_DRAW = np.random.Generator(np.random.PCG64(20_261_122))
+FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
+PHASE = _DRAW.uniform(0, 2 * np.pi, WAVES)
+
+
+class Squares:
+    """Least squares that forget: weights, and the covariance that says how sure each is."""
+
+    def __init__(self, unsure: float, n: int = 0) -> None:
+        self.unsure = unsure
+        self.weights = np.zeros(n)
+        self.spread = np.eye(n) * unsure
+
+    def grow(self, n: int) -> None:
+        """Let there be `n` inputs."""
+        more = n - len(self.weights)
+        self.weights = np.pad(self.weights, (0, more))
+        self.spread = np.pad(self.spread, (0, more))
+        for at in range(n - more, n):
+            self.spread[at, at] = self.unsure
+
+    def learn(self, inputs: NDArray[np.float64], target: float, noise: float) -> None:
+        self.grow(len(inputs))
+        gains = self.spread @ inputs
+        error = target - self.weights @ inputs
+        unsure = KEEPS * noise + inputs @ gains
+        if unsure > 0 and math.isfinite(error):
+            self.weights = self.weights + gains * error / unsure
+            self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS
+
+    def cut_off(self) -> None:
+        """Let no weight be less sure than at first."""
+        for at in range(len(self.weights)):
+            if self.spread[at, at] > self.unsure:
+                factor = math.sqrt(self.unsure / self.spread[at, at])
+                self.spread[at] *= factor
+                self.spread[:, at] *= factor
+
+
+@dataclass
+class Number:
+    """What is known of a feature that had a value other than 1."""
+
+    mean: float = 0.0
+    variance: float = 0.0
+    latest: deque[float] = field(default_factory=lambda: deque([0.0] * LATEST, maxlen=LATEST))
+    cuts: list[float] = field(default_factory=list)
+    bins: list[int] = field(default_factory=list)
+    """Inputs of the bins, in ascending order of values."""
+
+    def bin_of(self, value: float) -> int:
+        return sum(1 for cut in self.cuts if value > cut)
+
+    def away(self, value: float) -> float:
+        spread = math.sqrt(self.variance)
+        return min(max((value - self.mean) / spread, -4.0), 4.0) if spread > 0 else 0.0
+
+
+class OfAction:
+    """The regressions of an action."""
+
+    def __init__(self) -> None:
+        self.linear, self.waves = Squares(1 / 3), Squares(10.0, WAVES)
+        self.seen = 0
+
+
+class Members:
+    """Both members; `numbered` says that actions have numbers and no features (``--cb N``)."""
+
+    def __init__(self, *, numbered: bool = False) -> None:
+        self.numbered = numbered
+        self.n_inputs = 1
+        self.has_begun = False
+        self.has_too_many_features = self.has_too_many_numbers = False
+        self.input_of: dict[int, int] = {}
+        self.numbers: dict[int, Number] = {}
+        """By input, in the order in which they were met."""
+        self.actions: dict[object, OfAction] = {}
+        self.joint: OfAction | None = None
+        self.events = 0
+
+    # -- what is known ---------------------------------------------------------------------------------
+
+    @property
+    def works(self) -> tuple[bool, bool]:
+        """Whether each member has scores."""
+        waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
+        return (not self.has_too_many_features and bool(self.actions)), waves and bool(self.actions)
+
+    def _key(self, number: int, features: Features) -> object:
+        return number if self.numbered else tuple((hash_, int(x * 65536)) for hash_, x in features)
+
+    def _of(self, number: int, features: Features) -> OfAction | None:
+        return self.joint or self.actions.get(self._key(number, features))
+
+    # -- scores ----------------------------------------------------------------------------------------
+
+    def scores(
+        self, context: Features, actions: Sequence[Features], otherwise: Sequence[np.float32]
+    ) -> list[tuple[np.float32, np.float32]]:
+        """Scores of both members for each action; where one has none, the other given score."""
+        found = []
+        for number, features in enumerate(actions):
+            known = self._of(number, features)
+            linear, waves = self._inputs(context, features if self.joint else ())
+            pair = [np.float32(otherwise[number])] * 2
+            if known is not None and known.seen:
+                known.linear.grow(self.n_inputs)
+                if self.works[0]:
+                    pair[0] = np.float32(known.linear.weights @ linear)
+                if self.works[1]:
+                    pair[1] = np.float32(known.waves.weights @ waves)
+            found.append((pair[0], pair[1]))
+        return found
+
+    def _inputs(
+        self, context: Features, features: Features
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        linear = np.zeros(self.n_inputs)
+        words: list[int] = []
+        for hash_, x in (*context, *features):
+            if not math.isfinite(x):
+                continue
+            at = self.input_of.get(hash_)
+            if at is not None:
+                linear[at] += x
+            if at not in self.numbers and x == 1 and len(words) < MOST_FEATURES:
+                words.append(hash_)
+        linear[0] = 1.0
+        waves = PHASE.copy()
+        scale = math.sqrt(2 / max(len(self.numbers) + len(words), 1))
+        for k, (at, number) in enumerate(self.numbers.items()):
+            raw = linear[at]
+            if number.bins:
+                linear[number.bins[number.bin_of(raw)]] = 1.0
+            linear[at] = number.away(raw)
+            waves += scale * linear[at] * FREQUENCY[k * WAVES : (k + 1) * WAVES]
+        for hash_ in words:
+            mixed = hash_ * 0x9E3779B97F4A7C15 % 2**64
+            begin = (mixed >> 32) % (WAVES * (MOST_NUMBERS - 1))
+            waves += scale * FREQUENCY[begin : begin + WAVES]
+        waves = math.sqrt(2 / WAVES) * np.cos(waves)
+        waves[0] = 1.0
+        return linear, waves
+
+    # -- learning --------------------------------------------------------------------------------------
+
+    def learn(
+        self, context: Features, actions: Sequence[Features], logged: int, cost: float, weight: float
+    ) -> None:
+        self._meet(context)
+        for number, features in enumerate(actions):
+            self._meet_action(self._key(number, features))
+            if self.joint:
+                self._meet(features)
+        features = actions[logged]
+        linear, waves = self._inputs(context, features if self.joint else ())
+        known = self._of(logged, features)
+        if known is not None:
+            known.seen += 1
+            both = zip(self.works, (known.linear, known.waves), (linear, waves), strict=True)
+            for works, squares, inputs in both:
+                if works:
+                    squares.learn(inputs, cost, 1 / weight)
+                    if known.seen % 64 == 0:
+                        squares.cut_off()
+        self._see_numbers(context, features if self.joint else ())
+
+    def _meet(self, features: Features) -> None:
+        for hash_, x in features:
+            if x == 0 or not math.isfinite(x):
+                continue
+            if hash_ not in self.input_of:
+                if self.has_too_many_features or self.n_inputs >= MOST_FEATURES:
+                    self.has_too_many_features = True
+                    continue
+                self.input_of[hash_] = self._new_input()
+            at = self.input_of[hash_]
+            if x != 1 and at not in self.numbers:
+                if len(self.numbers) >= MOST_NUMBERS:
+                    self.has_too_many_numbers = True
+                else:
+                    self.numbers[at] = Number()
+
+    def _meet_action(self, key: object) -> None:
+        if self.joint or key in self.actions:
+            return
+        if len(self.actions) == MOST_ACTIONS:
+            self.joint = OfAction()
+        else:
+            self.actions[key] = OfAction()
+
+    def _new_input(self) -> int:
+        self.n_inputs += 1
+        return self.n_inputs - 1
+
+    def _see_numbers(self, context: Features, features: Features) -> None:
+        self.events += 1
+        seen = min(self.events, MEMORY)
+        for at, number in self.numbers.items():
+            raw = math.fsum(
+                x for hash_, x in (*context, *features) if self.input_of.get(hash_) == at and math.isfinite(x)
+            )
+            away = raw - number.mean
+            number.mean += away / seen
+            number.variance += (away * (raw - number.mean) - number.variance) / seen
+            number.latest.append(raw)
+            if self.events % LATEST == 0:
+                self._divide(number)
+
+    # -- bins ------------------------------------------------------------------------------------------
+
+    def _has_room(self, bins: int) -> bool:
+        return not self.has_too_many_features and self.n_inputs + bins <= MOST_FEATURES
+
+    def _divide(self, number: Number) -> None:
+        if not number.bins:
+            self._first_bins(number)
+            return
+        members: list[list[float]] = [[] for _ in number.bins]
+        for value in number.latest:
+            members[number.bin_of(value)].append(value)
+        fullest = max(range(len(members)), key=lambda at: (len(members[at]), -at))
+        values = sorted(members[fullest])
+        too_full = len(values) * FIRST_BINS > 2 * LATEST
+        if not (too_full and len(number.bins) < BINS and self._has_room(1)):
+            return
+        middle = len(values) // 2
+        upper = next((at for at in range(middle, len(values)) if values[at] > values[at - 1]), None)
+        if upper is None:
+            return
+        old, new = number.bins[fullest], self._new_input()
+        for known in (*self.actions.values(), *([self.joint] if self.joint else [])):
+            known.linear.grow(self.n_inputs)
+            known.linear.weights[new] = known.linear.weights[old]
+        number.cuts.insert(fullest, (values[upper] + values[upper - 1]) / 2)
+        number.bins.insert(fullest + 1, new)
+
+    def _first_bins(self, number: Number) -> None:
+        values = sorted(number.latest)
+        different = sorted(set(values))
+        few = len(different) <= BINS
+        if len(different) < 2 or not self._has_room(len(different) if few else FIRST_BINS):
+            return
+        for at in range(1, LATEST):
+            due = few or at >= (len(number.cuts) + 1) * LATEST / FIRST_BINS
+            if due and values[at] > values[at - 1]:
+                number.cuts.append((values[at] + values[at - 1]) / 2)
+        number.bins = [self._new_input() for _ in range(len(number.cuts) + 1)]

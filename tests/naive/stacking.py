@@ -1,0 +1,219 @@
+"""The stack the slow, obvious way: weights of what has scores, and two tests against the champion."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.naive.members import Members, Squares
+from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
+from tests.naive.native_search.options import Options
+from tests.naive.native_search.scale import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tests.naive.members import Features
+
+    Scores = Sequence[Sequence[np.float32]] | NDArray[np.float32]
+    """Of each action, those of every live config."""
+
+__all__ = ["Choice", "Logged", "Stack"]
+
+LEANING = 0.25
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What was done, and what came of it."""
+
+    action: int
+    cost: float
+    probability: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An event: the features of its context and of each action, and what was logged."""
+
+    context: Features
+    actions: Sequence[Features]
+    logged: Logged | None
+
+
+def rank(scores: Sequence[np.float32], action: int) -> int:
+    """How many actions seem cheaper?"""
+    return sum(bool(score < scores[action]) for score in scores)
+
+
+def best(scores: Sequence[np.float32]) -> int:
+    return min(range(len(scores)), key=lambda action: (scores[action], action))
+
+
+class Stack:
+    """The stack of at most so many live configs, with or without members, on single lines or choices.
+
+    `asks` names the test that decides: "reward", "loss" or "both".
+    """
+
+    def __init__(
+        self, live: int, *, single: bool, numbered: bool, members: bool = True, asks: str = "both"
+    ) -> None:
+        self.single, self.most_live, self.n_live = single, live, 1
+        self.asks_rewards = not single and asks != "loss"
+        self.asks_losses = single or asks != "reward"
+        self.members = Members(numbered=numbered) if members else None
+        self.squares = Squares(1.0)
+        self.begin()
+        self.range = 0.0, 0.0
+        self.labels = 0.0, 0.0
+        self.scale = Scale(Options.of(automl=live, cb_explore_adf=True))
+        self.logged: Counter[int] = Counter()
+        self.serves = False
+        self.n_tests = 0
+        self.test_anew()
+
+    def begin(self) -> None:
+        """Trust the champion alone."""
+        self.squares = Squares(1.0, self.most_live + 3)
+        self.squares.weights[0] = 1.0
+
+    def test_anew(self) -> None:
+        self.n_tests += 1
+        self.by_reward, self.by_loss = RewardTest(), LossTest()
+        self.level = level_of_test(0.05, self.n_tests)
+
+    # -- what becomes of the live configs --------------------------------------------------------------
+
+    def join(self, live: int) -> None:
+        """A new config has no weight; the champion inherits that of the one before it."""
+        self.n_live = max(self.n_live, live + 1)
+        if live > 0:
+            weights, spread = self.squares.weights, self.squares.spread
+            weights[0] += weights[live]
+            weights[live] = 0.0
+            spread[live, :] = 0.0
+            spread[:, live] = 0.0
+            spread[live, live] = 1.0
+
+    def exchange(self, live: int) -> None:
+        order = list(range(self.most_live + 3))
+        order[0], order[live] = live, 0
+        self.squares.weights = self.squares.weights[order]
+        self.squares.spread = self.squares.spread[np.ix_(order, order)]
+        self.test_anew()
+
+    def serve(self, who: str) -> None:
+        self.serves = who == "stack"
+        self.test_anew()
+
+    # -- an event --------------------------------------------------------------------------------------
+
+    def on_scale(self, cost: float) -> float:
+        low, high = self.range
+        place = (float(cost) - low) / (high - low)
+        return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
+
+    def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
+        found = np.zeros(self.most_live + 3)
+        for slot in range(self.n_live):
+            found[slot] = self.on_scale(float(live[slot]))
+        if self.members is not None:
+            for member, works in enumerate(self.members.works):
+                found[self.most_live + member] = self.on_scale(float(pair[member])) if works else 0.0
+        found[-1] = 1.0
+        return found
+
+    def scores(self, choice: Choice, live: Scores) -> list[tuple[np.float32, ...]]:
+        """Scores of the members, and then of the stack, for every action."""
+        champion = [each[0] for each in live]
+        pairs: Sequence[tuple[np.float32, ...]] = [()] * len(live)
+        if self.members is not None:
+            pairs = self.members.scores(choice.context, choice.actions, champion)
+        low, high = self.range
+        found = []
+        for own, pair in zip(live, pairs, strict=True):
+            total = own[0]
+            if high > low:
+                total = np.float32(low + (high - low) * (self.squares.weights @ self.inputs(own, pair)))
+            found.append((*pair, total))
+        return found
+
+    def learn(
+        self, choice: Choice, live: Scores, own: Scores, mix: Sequence[float] | None = None
+    ) -> str | None:
+        """Learn an event that was scored so; say who is proved to predict better, and by what.
+
+        On single lines the stack is compared with a `mix` of the live configs.
+        """
+        proved = None
+        logged = choice.logged
+        if logged is None:
+            return None
+        self.labels = min(self.labels[0], logged.cost), max(self.labels[1], logged.cost)
+        if self.range[1] > self.range[0]:
+            champion, stack = [each[0] for each in live], [each[-1] for each in own]
+            if mix is not None:
+                clipped = np.clip(np.asarray(live[0], float), *self.labels)
+                champion = [np.float32(np.dot(mix[: self.n_live], clipped[: self.n_live]))]
+            self._test(champion, stack, logged)
+            proved = self._verdict()
+            noise = (1.0 + rank(stack, logged.action)) / self.rarity(logged.action, len(live))
+            inputs = self.inputs(live[logged.action], own[logged.action])
+            self.squares.learn(inputs, self.on_scale(logged.cost), noise)
+            self.squares.cut_off()
+        self.range = self.labels
+        if self.members is not None:
+            self.members.learn(choice.context, choice.actions, logged.action, logged.cost, logged.weight)
+        self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
+        self.logged[logged.action] += 1
+        return proved
+
+    def rarity(self, action: int, n_actions: int) -> float:
+        """How much rarer was an action logged than one of all on average?"""
+        return (self.logged.total() + n_actions) / (n_actions * (self.logged[action] + 1.0))
+
+    def _test(self, champion: Sequence[np.float32], stack: Sequence[np.float32], logged: Logged) -> None:
+        def error(scores: Sequence[np.float32]) -> float:
+            return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
+
+        gain = (
+            self.rarity(logged.action, len(stack))
+            * logged.weight
+            * (error(champion) ** 2 - error(stack) ** 2)
+        )
+        self.by_loss.observe(gain / (1 + min(rank(champion, logged.action), rank(stack, logged.action))), 0.0)
+        chosen, usual = best(stack), best(champion)
+        if self.single or chosen == usual:
+            return
+        weight = 1 / logged.probability
+        weights = [weight if each == logged.action else 0.0 for each in (chosen, usual)]
+        predicted = [
+            min(max(-float(champion[each]), self.scale.low), self.scale.high) for each in (chosen, usual)
+        ]
+        self.by_reward.observe(
+            self.scale, weights[0], weights[1], -logged.cost, predicted[0], predicted[1], 0.0
+        )
+
+    def _verdict(self) -> str | None:
+        rewards, losses = self.by_reward, self.by_loss
+        both = self.asks_rewards and self.asks_losses
+        level = self.level * (0.5 if both else 1.0)
+        of_rewards = 1 / level if self.asks_rewards else math.inf
+        of_losses = 1 / (level * losses.share) if self.asks_losses else math.inf
+        if self.serves:
+            if rewards.worse >= of_rewards:
+                return "champion by reward"
+            leans = self.single or rewards.worse * LEANING >= 1
+            return "champion by loss" if losses.worse >= of_losses and leans else None
+        if rewards.better >= of_rewards:
+            return "stack by reward"
+        leans = rewards.worse * LEANING >= 1
+        return "stack by loss" if losses.better >= of_losses and not leans else None

@@ -1,0 +1,213 @@
+"""Damaged models with a stack are refused by name; `--predict_with` may change; options that exclude it."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import InputError, OptionError, Workspace
+from onlineauto.cli.main import main
+from onlineauto.engine.report.search_story import story
+from onlineauto.workspace.inspection.inspection import inspection
+from onlineauto.workspace.model_file import decoded, encoded
+from tests.engine.stack_streams import bent, odd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
+
+
+@cache
+def text() -> bytes:
+    return odd(600, numbers=2)
+
+
+@cache
+def model() -> bytes:
+    file = io.BytesIO()
+    Workspace(**BANDIT).fit(text()).save(file)
+    return file.getvalue()
+
+
+def forged(place: str, change: Callable[[Any], object]) -> bytes:
+    tree = decoded(model(), name="the model")
+    *path, last = place.split(".")
+    part = tree["model"]["search"]["slots"]["stack"]
+    for name in path:
+        part = part[name]
+    value = part[last]
+    part[last] = change(value.copy() if isinstance(value, np.ndarray) else value)
+    return b"".join(map(bytes, encoded(tree)))
+
+
+def put(number: float, at: int = 0) -> Callable[[Any], object]:
+    def change(array: Any) -> object:
+        array.ravel()[at] = number
+        return array
+
+    return change
+
+
+NAN, HUGE = put(float("nan")), put(float("inf"))
+FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
+    *((name, NAN) for name in ("weights", "spread", "range")),
+    *((name, HUGE) for name in ("weights", "spread", "range")),
+    *((name, NAN) for name in ("members.mean", "members.variance", "members.latest", "members.cut")),
+    *((f"members.{name}.{part}", NAN) for name in ("linear", "waves") for part in ("weights", "spread")),
+    *((name, lambda array: array[:-1]) for name in ("weights", "spread", "range", "pair", "loss")),
+    *((name, lambda array: array[:-1]) for name in ("loss_spread", "policies", "level", "updates")),
+    *((name, lambda array: array.astype(np.float32)) for name in ("weights", "spread", "pair")),
+    ("updates", put(-1)),
+    ("serves", lambda _: 1),
+    ("tests", lambda _: -1),
+    ("tests", lambda _: 1.5),
+    ("level", NAN),
+    ("level", put(3.0)),
+    *((f"members.{name}", put(-3)) for name in ("tally", "input", "number", "of_number", "bins", "of_bin")),
+    *((f"members.{name}", put(302)) for name in ("tally", "input", "number", "of_number", "bins", "of_bin")),
+    ("members.number", put(64)),
+    ("members.bins", put(25)),
+    ("members.seen", put(-1)),
+    ("members.feature", lambda array: array + np.uint64(1)),
+    ("members.feature", lambda array: array[:-24]),
+    ("members.action", lambda array: array.astype(np.int64)),
+    ("members.linear.weights", lambda array: np.zeros((33, array.shape[1]))),
+    ("members.linear.weights", lambda array: np.zeros((len(array), 301))),
+    ("members.linear.spread", lambda array: array[:, :-1]),
+    ("members.waves.weights", lambda array: array[0]),
+    ("members", lambda _: None),
+    ("members.linear", lambda _: []),
+]
+
+
+@pytest.mark.parametrize(("place", "change"), FORGERIES)
+def test_a_damaged_stack_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
+    with pytest.raises(InputError, match=f"stack.{place}".replace(".", r"\.")):
+        Workspace.load(forged(place, change))
+
+
+@pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
+def test_a_missing_part_of_a_stack_is_named(name: str) -> None:
+    tree = decoded(model(), name="the model")
+    del tree["model"]["search"]["slots"]["stack"][name]
+    with pytest.raises(InputError, match=f"stack.{name} is missing"):
+        Workspace.load(b"".join(map(bytes, encoded(tree))))
+
+
+def test_what_is_not_damaged_is_loaded() -> None:
+    loaded = Workspace.load(forged("tests", lambda tests: tests))
+    assert loaded.searching.live_configs.arrays.stack.serves
+
+
+# -- what predicts may change when a model is loaded ---------------------------------------------------
+
+
+def stack_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.stack
+
+
+@pytest.mark.parametrize(
+    ("options", "stream"),
+    [(BANDIT, text), ({"automl": 3, "bit_precision": 10, "predict_with": "stack"}, lambda: bent(700))],
+    ids=["bandit", "lines"],
+)
+def test_a_model_of_the_stack_may_go_on_with_the_champion_and_come_back(
+    options: dict[str, Any], stream: Callable[[], bytes]
+) -> None:
+    first, second = Workspace(**options).fit(stream()), io.BytesIO()
+    assert stack_of(first).serves
+    first.save(second)
+    champion = Workspace.load(second.getvalue(), predict_with="champion")
+    assert not stack_of(champion).on
+    alone = first.fork(predict_with="champion")
+    champion.fit(stream())
+    assert alone.fit(stream()).weights.tobytes() == champion.weights.tobytes()
+    third = io.BytesIO()
+    champion.save(third)
+    again = Workspace.load(third.getvalue(), predict_with="stack")
+    assert stack_of(again).on
+    assert not stack_of(again).serves
+    assert stack_of(again).weights[0] == 1.0
+    assert stack_of(again.fit(stream())).serves
+
+
+def test_a_model_to_predict_with_has_the_champion_alone() -> None:
+    whole, file = Workspace.load(model()), io.BytesIO()
+    whole.save(file, predict_only=True)
+    event = text().decode().split("\n\n")[0] + "\n"
+    champion = whole.fork(predict_with="champion").predict(event)
+    assert Workspace.load(file.getvalue(), testonly=True).predict(event).tobytes() == champion.tobytes()
+
+
+# -- options -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"estimator": "robust"}, "--estimator robust"),
+        ({"cb_type": "ips"}, "--cb_type ips"),
+        ({"cb_type": "dr"}, "--cb_type dr"),
+        ({"l1": 1e-6}, "--l1 or --l2"),
+        ({"l2": 1e-6}, "--l1 or --l2"),
+        ({"search": "interactions,l1"}, "--search of cb_type, l1 or l2"),
+        ({"search": "cb_type"}, "--search of cb_type, l1 or l2"),
+        ({"bag": 3}, "--bag"),
+        ({"cover": 3}, "--cover"),
+        ({"regcb": True}, "--regcb"),
+        ({"epsilon_decay": True}, "--epsilon_decay"),
+    ],
+)
+def test_what_excludes_a_stack_is_named_and_else_the_champion_predicts(
+    more: dict[str, Any], named: str
+) -> None:
+    options = {"cb_explore_adf": True, "automl": 3, **more}
+    with pytest.raises(OptionError, match=named):
+        Workspace(**options, predict_with="stack")
+    assert not stack_of(Workspace(**options)).on
+
+
+def test_single_lines_of_another_loss_have_no_stack() -> None:
+    with pytest.raises(OptionError, match="a --loss_function other than squared exclude each other"):
+        Workspace(automl=3, loss_function="logistic", predict_with="stack")
+
+
+def test_what_predicts_by_itself() -> None:
+    assert stack_of(Workspace(cb_explore_adf=True, automl=3)).on
+    assert stack_of(Workspace(cb_explore=4, automl=3)).on
+    assert not stack_of(Workspace(cb_explore_adf=True, automl=3, predict_with="champion")).on
+    assert not stack_of(Workspace(cb_explore_adf=True)).on
+    assert not stack_of(Workspace(cb_explore_adf=True, predict_with="stack")).on
+    lines = Workspace(automl=3)
+    assert not stack_of(lines).on
+    assert lines.searching.live_configs.arrays.mixing
+
+
+# -- what is said --------------------------------------------------------------------------------------
+
+
+def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace, since = Workspace(**BANDIT), []
+    assert inspection(workspace, names={})["predicted_by"] == {"who": "champion", "since": 0}
+    assert "predicted by = the champion" in story(workspace.searching)
+    workspace.observe(lambda entry: since.append(entry.events) if hasattr(entry, "who") else None)
+    workspace.fit(text()).save(tmp_path / "its.model")
+    for each in (workspace, Workspace.load(tmp_path / "its.model"), workspace.fork()):
+        assert f"predicted by = the stack since event {since[-1]}" in story(each.searching)
+        assert inspection(each, names={})["predicted_by"] == {"who": "stack", "since": since[-1]}
+    assert main(["inspect", str(tmp_path / "its.model")]) == 0
+    assert f"predicted by  the stack since event {since[-1]}\n" in capsys.readouterr().out
+    alone = workspace.fork(predict_with="champion")
+    assert inspection(alone, names={})["predicted_by"] == {"who": "champion", "since": 0}
+    assert not any(line.startswith("predicted") for line in story(alone.searching))
+
+
+def test_it_is_said_that_a_mix_predicts_or_nothing_without_a_search() -> None:
+    assert inspection(Workspace(automl=3), names={})["predicted_by"] == {"who": "mix", "since": 0}
+    assert inspection(Workspace(cb_explore_adf=True), names={})["predicted_by"] is None

@@ -1,0 +1,192 @@
+"""Laws of a stack that predicts: nothing hangs on when a model is saved, copied or asked, nor on blocks."""
+
+from __future__ import annotations
+
+import copy
+import io
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto import Workspace, read
+from onlineauto.cli.main import main
+from onlineauto.engine.stack.stack import stack_state
+from tests.engine.stack_streams import bent, odd
+from tests.engine.test_threads import at_once, shuffled
+from tests.naive.native_search.streams import slots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
+LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "stack", "bit_precision": 12}
+SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
+
+STREAMS: list[Any] = [
+    pytest.param(BANDIT, lambda: odd(900, numbers=2), 600, id="numbers"),
+    pytest.param(BANDIT, lambda: odd(500, actions=36), 250, id="many actions of words"),
+    pytest.param(BANDIT, lambda: late_numbers(400), 200, id="numbers come late"),
+    pytest.param(BANDIT, lambda: odd(300, numbers=1, ids=900), 200, id="many ids"),
+    pytest.param(LINES, lambda: bent(900), 600, id="lines"),
+    pytest.param(SLOTS, lambda: slots(300), 150, id="slots"),
+]
+each_stream = pytest.mark.parametrize(("options", "stream", "middle"), STREAMS)
+
+
+def late_numbers(n: int) -> bytes:
+    return odd(n // 2) + odd(n // 2, numbers=1)
+
+
+def events_of(text: bytes) -> list[str]:
+    gap = "\n\n" if b"\n\n" in text else "\n"
+    return [each + gap for each in text.decode().split(gap) if each.strip()]
+
+
+def joined(events: list[str]) -> bytes:
+    return "".join(events).encode()
+
+
+def saved(workspace: Workspace) -> bytes:
+    file = io.BytesIO()
+    workspace.save(file)
+    return file.getvalue()
+
+
+def again(workspace: Workspace) -> Workspace:
+    return Workspace.load(saved(workspace))
+
+
+def watched(workspace: Workspace, journal: list[Any]) -> Workspace:
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    return workspace
+
+
+def learnt(workspace: Workspace, events: list[str]) -> list[bytes]:
+    """What was predicted of each event before it was learnt."""
+    return [workspace.learn(event).tobytes() for event in events]
+
+
+def serves(workspace: Workspace) -> bool:
+    return workspace.searching.live_configs.arrays.stack.serves
+
+
+@each_stream
+@pytest.mark.parametrize(
+    "interrupted", [again, copy.deepcopy, Workspace.fork], ids=["saved", "copied", "forked"]
+)
+def test_it_goes_on_as_if_nothing_had_been(
+    options: dict[str, Any],
+    stream: Callable[[], bytes],
+    middle: int,
+    interrupted: Callable[[Workspace], Workspace],
+) -> None:
+    events = events_of(stream())
+    first, second = joined(events[:middle]), events[middle:]
+    whole = Workspace(**options).fit(first)
+    other = interrupted(whole)
+    assert saved(other) == saved(whole)
+    journals: tuple[list[Any], list[Any]] = [], []
+    if "ccb_explore_adf" in options:  # an event has the predictions of many slots
+        for workspace, journal in zip((whole, other), journals, strict=True):
+            watched(workspace, journal).fit(joined(second))
+    else:
+        assert learnt(watched(whole, journals[0]), second) == learnt(watched(other, journals[1]), second)
+    assert journals[0] == journals[1]
+    assert saved(other) == saved(whole)
+
+
+def test_the_stack_predicts_in_the_middle_of_these_streams() -> None:
+    for options, stream, middle in (STREAMS[0].values, STREAMS[4].values):
+        workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
+        assert serves(workspace)
+        members = workspace.searching.live_configs.arrays.stack.members
+        assert members.bins.any()
+
+
+@each_stream
+def test_blocks_of_any_size_predict_the_same(
+    options: dict[str, Any], stream: Callable[[], bytes], middle: int
+) -> None:
+    events = events_of(stream())[:middle]
+    whole = Workspace(**options)
+    (block,) = read(joined(events), **reading(options))
+    together = whole.learn_block(block)
+    draw = np.random.default_rng(3)
+    cut = Workspace(**options)
+    parts = []
+    while events:
+        size = int(draw.integers(1, 80))
+        (block,) = read(joined(events[:size]), **reading(options))
+        parts.append(cut.learn_block(block))
+        events = events[size:]
+    for name in ("score", "prediction", "action"):
+        apart = np.concatenate([getattr(each, name) for each in parts])
+        assert apart.tobytes() == getattr(together, name).tobytes()
+    assert saved(cut) == saved(whole)
+
+
+def reading(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("cb_explore_adf", "ccb_explore_adf") if name in options}
+
+
+def test_mappings_are_learnt_as_texts_are() -> None:
+    draw = np.random.default_rng(1)
+    of_text, of_mappings = Workspace(**BANDIT), Workspace(**BANDIT)
+    for _ in range(900):
+        x, word, shown = float(np.float32(draw.normal())), int(draw.integers(3)), int(draw.integers(4))
+        cost = -float((abs(x) > 0.67) == (shown % 2 == 0))
+        actions = [f"{f'0:{cost}:0.25 ' if k == shown else ''}|a a{k}\n" for k in range(4)]
+        text = f"shared |w w{word} |n x:{x}\n" + "".join(actions)
+        mapping = {
+            "context": {"w": {f"w{word}": 1.0}, "n": {"x": x}},
+            "actions": [{"a": {f"a{k}": 1.0}} for k in range(4)],
+            "chosen": shown,
+            "cost": cost,
+            "probability": 0.25,
+        }
+        assert of_text.learn(text).tobytes() == of_mappings.learn(mapping).tobytes()
+    assert serves(of_text)
+
+
+@each_stream
+def test_predictors_predict_as_the_workspace_does(
+    options: dict[str, Any], stream: Callable[[], bytes], middle: int
+) -> None:
+    if "ccb_explore_adf" in options:
+        pytest.skip("an event has the predictions of many slots")
+    events = events_of(stream())
+    workspace = Workspace(**options).fit(joined(events[:middle]))
+    asked = events[middle : middle + 40]
+    before = saved(workspace)
+    expected = {event: workspace.predict(event).tobytes() for event in asked}
+    assert saved(workspace) == before
+    predictor = workspace.predictor()
+
+    def ask(seed: int) -> int:
+        texts = shuffled(seed, asked * 2)
+        return sum(predictor.predict(event).tobytes() != expected[event] for event in texts)
+
+    workspace.fit(joined(asked))
+    assert at_once(*(partial(ask, seed) for seed in range(3))) == [0, 0, 0]
+
+
+@each_stream
+def test_a_replayed_journal_gives_the_same_model(
+    options: dict[str, Any], stream: Callable[[], bytes], middle: int, tmp_path: Path
+) -> None:
+    journal, text = tmp_path / "journal.jsonl", joined(events_of(stream())[:middle])
+    (tmp_path / "events.txt").write_bytes(text)
+    words = [f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()]
+    assert main(["-d", str(tmp_path / "events.txt"), *words, "--journal", str(journal), "--quiet"]) == 0
+    one, other = Workspace(**options).fit(text), Workspace(**options, replay=str(journal)).fit(text)
+    assert serves(one) == serves(other)
+    assert serves(one) <= (b'"predict_with"' in journal.read_bytes())
+    assert other.weights.tobytes() == one.weights.tobytes()
+    kept, replayed = (stack_state(each.searching.live_configs.arrays.stack, tests=0) for each in (one, other))
+    assert msgspec.msgpack.encode(kept, enc_hook=np.ndarray.tobytes) == msgspec.msgpack.encode(
+        replayed, enc_hook=np.ndarray.tobytes
+    )
