@@ -153,6 +153,7 @@ class AutoModel:
           learning rate      0.5
           champions before   0
           live configs       1
+          predicted by       the champion
         <BLANKLINE>
         champion changes = 0
         """

@@ -152,12 +152,10 @@ def test_mappings_are_learnt_as_texts_are() -> None:
     assert serves(of_text)
 
 
-@each_stream
+@pytest.mark.parametrize(("options", "stream", "middle"), STREAMS[:-1])
 def test_predictors_predict_as_the_workspace_does(
     options: dict[str, Any], stream: Callable[[], bytes], middle: int
 ) -> None:
-    if "ccb_explore_adf" in options:
-        pytest.skip("an event has the predictions of many slots")
     events = events_of(stream())
     workspace = Workspace(**options).fit(joined(events[:middle]))
     asked = events[middle : middle + 40]
