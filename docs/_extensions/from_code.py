@@ -194,6 +194,8 @@ def _kind(kind: Any) -> str:
         return " or ".join(_kind(each) for each in kind.types)
     if isinstance(kind, msgspec.inspect.ListType):
         return "list of " + re.sub(r"^(list|.*$)", r"\1s", _kind(kind.item_type), count=1)
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        return " or ".join(f'"{value}"' for value in kind.values)
     if isinstance(kind, msgspec.inspect.StructType):
         return kind.cls.__name__.lower()
     return {
