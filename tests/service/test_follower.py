@@ -71,7 +71,7 @@ def loop(tmp_path: Path) -> Iterator[Loop]:
 
 
 def settled(loop: Loop) -> None:
-    while loop.log.durable < loop.log.end or loop.queued or loop.learn():
+    while loop.unwritten or loop.learn():
         time.sleep(0.005)
 
 

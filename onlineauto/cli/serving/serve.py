@@ -176,6 +176,7 @@ def _log_as_json(*, quiet: bool) -> None:
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    log = logging.getLogger("onlineauto")
-    log.addHandler(handler)
-    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    for name in ("onlineauto", "uvicorn"):
+        log = logging.getLogger(name)
+        log.addHandler(handler)
+        log.setLevel(logging.WARNING if quiet else logging.INFO)

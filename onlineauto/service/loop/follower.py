@@ -112,7 +112,7 @@ class Follower(Front):
     @property
     def behind(self) -> int:
         """The number of bytes of its log that the learner does not have yet."""
-        return self.log.durable - self.shipped
+        return self._commit.position - self.shipped
 
     def follow(self) -> bool:
         """Hand over records, and take a newer model and other settings; return whether there were any."""

@@ -161,6 +161,11 @@ class Front:
         return len(self._commit)
 
     @property
+    def unwritten(self) -> int:
+        """The number of bytes of records that the disk does not have yet."""
+        return self._commit.position - self.log.durable
+
+    @property
     def groups(self) -> int:
         """The number of groups that were written."""
         return self._commit.groups
